@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+/* Files set aside next to one path before an operator has to look at them. */
+#define SET_ASIDE_MAX 100
+
+static int system_open(const char *path, int flags, mode_t mode)
+{
+	return open(path, flags, mode);
+}
+
+const struct file_ops file_ops_system = {
+	.open = system_open,
+	.write = write,
+	.fsync = fsync,
+	.close = close,
+	.rename = rename,
+	.unlink = unlink,
+};
+
+/* Reads to the end or until the buffer is full; returns the bytes read. */
+static ssize_t read_up_to(int fd, void *buffer, size_t size)
+{
+	size_t done = 0;
+
+	while (done < size) {
+		ssize_t n = read(fd, (char *)buffer + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+int file_read(const char *path, size_t max_size, void **ret_data, size_t *ret_size)
+{
+	/* Without O_NONBLOCK a FIFO put in the file's place would hang the open. */
+	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	CLEANUP_FREE void *data = NULL;
+	struct stat st;
+	size_t room;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	if ((uint64_t)st.st_size > max_size)
+		return -EFBIG;
+
+	/* One byte more than expected shows a file that grew since fstat(). */
+	room = (size_t)st.st_size + 1;
+	data = malloc(room);
+	if (!data)
+		return -ENOMEM;
+	n = read_up_to(fd, data, room);
+	if (n < 0)
+		return (int)n;
+	if ((size_t)n == room)
+		return -EAGAIN;
+
+	*ret_data = TAKE_PTR(data);
+	*ret_size = (size_t)n;
+	return 0;
+}
+
+int file_read_number(const char *path, uint64_t *ret)
+{
+	CLEANUP_FREE void *data = NULL;
+	char text[32] = "";
+	uint64_t value;
+	size_t size;
+	int err;
+
+	/* sysfs says a page, whatever the file holds. */
+	err = file_read(path, 4096, &data, &size);
+	if (err < 0)
+		return err;
+	memcpy(text, data, size < sizeof(text) - 1 ? size : sizeof(text) - 1);
+	if (text[0] < '0' || text[0] > '9')
+		return -ENODATA;
+	errno = 0;
+	value = strtoull(text, NULL, 10);
+	if (errno)
+		return -errno;
+	*ret = value;
+	return 0;
+}
+
+static int write_all(const struct file_ops *ops, int fd, const void *data, size_t size)
+{
+	const char *next = data;
+
+	while (size > 0) {
+		ssize_t n = ops->write(fd, next, size);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			return -EIO;
+		next += n;
+		size -= (size_t)n;
+	}
+	return 0;
+}
+
+/* A new file that nobody else can have prepared: O_EXCL follows no link. */
+static int open_exclusive(const struct file_ops *ops, const char *path, mode_t mode)
+{
+	int fd = ops->open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Writes and syncs a file that must not exist yet; removes it on failure. */
+static int write_new(const struct file_ops *ops, const char *path, const void *data, size_t size,
+		     mode_t mode)
+{
+	int fd, r;
+
+	fd = open_exclusive(ops, path, mode);
+	if (fd == -EEXIST) {
+		if (ops->unlink(path) < 0)
+			return -errno;
+		fd = open_exclusive(ops, path, mode);
+	}
+	if (fd < 0)
+		return fd;
+
+	r = write_all(ops, fd, data, size);
+	if (r == 0 && ops->fsync(fd) < 0)
+		r = -errno;
+	if (ops->close(fd) < 0 && r == 0)
+		r = -errno;
+	if (r < 0)
+		(void)ops->unlink(path);
+	return r;
+}
+
+/* A rename is on disk only when its directory is. */
+static int sync_directory_of(const struct file_ops *ops, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	CLEANUP_FREE char *directory = NULL;
+	int fd, r = 0;
+
+	if (!slash)
+		directory = strdup(".");
+	else if (slash == path)
+		directory = strdup("/");
+	else
+		directory = strndup(path, (size_t)(slash - path));
+	if (!directory)
+		return -ENOMEM;
+
+	fd = ops->open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	if (ops->fsync(fd) < 0)
+		r = -errno;
+	(void)ops->close(fd);
+	return r;
+}
+
+int file_save(const struct file_ops *ops, const char *path, const void *data, size_t size,
+	      mode_t mode)
+{
+	CLEANUP_FREE char *temporary = NULL;
+	int r;
+
+	if (asprintf(&temporary, "%s.new", path) < 0) {
+		temporary = NULL;
+		return -ENOMEM;
+	}
+	r = write_new(ops, temporary, data, size, mode);
+	if (r < 0)
+		return r;
+	if (ops->rename(temporary, path) < 0) {
+		r = -errno;
+		(void)ops->unlink(temporary);
+		return r;
+	}
+	return sync_directory_of(ops, path);
+}
+
+/* The empty placeholder claims the name, so the rename replaces nothing of worth. */
+static int rename_to_unused(const struct file_ops *ops, const char *from, const char *to)
+{
+	int fd, r;
+
+	fd = open_exclusive(ops, to, S_IRUSR | S_IWUSR);
+	if (fd < 0)
+		return fd;
+	(void)ops->close(fd);
+	if (ops->rename(from, to) < 0) {
+		r = -errno;
+		(void)ops->unlink(to);
+		return r;
+	}
+	return sync_directory_of(ops, to);
+}
+
+int file_set_aside(const struct file_ops *ops, const char *path, char **ret_name)
+{
+	for (int i = 1; i <= SET_ASIDE_MAX; i++) {
+		CLEANUP_FREE char *name = NULL;
+		int r;
+
+		if (asprintf(&name, "%s.bad-%d", path, i) < 0) {
+			name = NULL;
+			return -ENOMEM;
+		}
+		r = rename_to_unused(ops, path, name);
+		if (r == -EEXIST)
+			continue;
+		if (r < 0)
+			return r;
+		*ret_name = TAKE_PTR(name);
+		return 0;
+	}
+	return -EEXIST;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * The system calls a save is made of, with the signatures and errno of libc.
+ * Tests put their own in to fail, to cut a write short or to die at any of
+ * them; everyone else passes &file_ops_system.
+ */
+struct file_ops {
+	int (*open)(const char *path, int flags, mode_t mode);
+	ssize_t (*write)(int fd, const void *data, size_t size);
+	int (*fsync)(int fd);
+	int (*close)(int fd);
+	int (*rename)(const char *from, const char *to);
+	int (*unlink)(const char *path);
+};
+
+extern const struct file_ops file_ops_system;
+
+/*
+ * Reads a whole regular file of at most `max_size` bytes; the caller frees
+ * *ret_data. -EFBIG when it is larger, -EINVAL when it is not a regular file.
+ */
+int file_read(const char *path, size_t max_size, void **ret_data, size_t *ret_size);
+
+/* The decimal number that a small file, as in sysfs, begins with; -ENODATA when there is none. */
+int file_read_number(const char *path, uint64_t *ret);
+
+/*
+ * Replaces the content of `path` so that a crash or power loss at any instant
+ * leaves the old or the new content, whole. One process at a time may save a
+ * given path: the temporary file next to it has a fixed name, and one that a
+ * killed save left behind is replaced.
+ */
+int file_save(const struct file_ops *ops, const char *path, const void *data, size_t size,
+	      mode_t mode);
+
+/*
+ * Renames a file that cannot be used to PATH.bad-<n>, with the first free n, so
+ * that nobody overwrites it. The caller frees *ret_name and reports it.
+ */
+int file_set_aside(const struct file_ops *ops, const char *path, char **ret_name);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * The phase detector. The rule and the stability count are compiled twice from
+ * this header, for BPF and for user space, so everything is integer-only and
+ * fractions are per mille.
+ */
+#include "abi/types.h"
+
+enum phase {
+	PHASE_UNKNOWN = 0,
+	PHASE_DATA_LOADING,
+	PHASE_GPU_COMPUTE,
+	PHASE_COLLECTIVE,
+	PHASE_OPTIMIZER,
+	PHASE_NR,
+};
+
+struct phase_config {
+	u64 optimizer_burst_max_ns; /* a shorter burst after a sync is an optimizer step */
+	u32 io_wait_threshold;	    /* per mille; above it, I/O wait speaks for data loading */
+	u32 gpu_idle_threshold;	    /* per cent; below it the GPU counts as idle */
+	u32 gpu_active_threshold;   /* per cent; above it the GPU counts as busy */
+	u32 phase_stability_count;  /* equal samples in a row before a change is believed */
+	u8 nccl_detection_enabled;
+	u8 pad[7];
+};
+_Static_assert(sizeof(struct phase_config) == 32, "shared with BPF");
+
+/* An initialiser, so that it also serves BPF read-only data. */
+#define PHASE_CONFIG_DEFAULT                                                                       \
+	{                                                                                          \
+		.optimizer_burst_max_ns = 5 * NSEC_PER_MSEC,                                       \
+		.io_wait_threshold = 300,                                                          \
+		.gpu_idle_threshold = 10,                                                          \
+		.gpu_active_threshold = 80,                                                        \
+		.phase_stability_count = 3,                                                        \
+		.nccl_detection_enabled = 0,                                                       \
+	}
+
+/* What the rule looks at. All zero is a task of which nothing is known. */
+struct phase_signals {
+	u64 burst_ns;	      /* length of the latest CPU burst */
+	u64 last_sync_ns;     /* when the last device sync was seen, 0 for never */
+	u32 gpu_utilization;  /* per cent */
+	u32 io_wait_permille; /* share of time in I/O wait */
+	u32 nr_futex_waits;   /* recent ones */
+	u8 is_ml;
+	u8 collective_mapped; /* the buffers of a collective library are mapped */
+	u8 pad[2];
+};
+_Static_assert(sizeof(struct phase_signals) == 32, "shared with BPF");
+
+/* The raw phase that wants to become current. All zero is no candidate. */
+struct phase_candidate {
+	u32 phase;
+	u32 count;
+};
+_Static_assert(sizeof(struct phase_candidate) == 8, "shared with BPF");
+
+/* Phases are stored as plain integers; anything that is no phase is Unknown. */
+static inline enum phase phase_of(u32 value)
+{
+	return value < PHASE_NR ? (enum phase)value : PHASE_UNKNOWN;
+}
+
+/* The raw rule: the numbers are those of the reference semantics, first match wins. */
+static inline enum phase phase_raw(const struct phase_config *c, const struct phase_signals *s)
+{
+	u32 io = s->io_wait_permille;
+	u32 gpu = s->gpu_utilization;
+
+	/* 1 */
+	if (!s->is_ml)
+		return PHASE_UNKNOWN;
+	/* 2 */
+	if (c->nccl_detection_enabled && s->collective_mapped && s->nr_futex_waits > 0)
+		return PHASE_COLLECTIVE;
+	/* 3 */
+	if (io > c->io_wait_threshold && gpu < c->gpu_idle_threshold)
+		return PHASE_DATA_LOADING;
+	/* 4 */
+	if (gpu > c->gpu_active_threshold && s->burst_ns == 0)
+		return PHASE_GPU_COMPUTE;
+	/* 5 */
+	if (s->burst_ns > 0 && s->burst_ns < c->optimizer_burst_max_ns && s->last_sync_ns > 0)
+		return PHASE_OPTIMIZER;
+	/* 6: prefetch overlap; doubling the one side is exact where halving the other is not */
+	if (2ULL * io > c->io_wait_threshold && c->gpu_idle_threshold < gpu &&
+	    gpu < c->gpu_active_threshold)
+		return PHASE_DATA_LOADING;
+	/* 7 */
+	return PHASE_UNKNOWN;
+}
+
+/*
+ * Believes a raw phase only after it was seen often enough in a row. Returns
+ * the phase the task is in from now on.
+ */
+static inline enum phase phase_settle(const struct phase_config *c, struct phase_candidate *cand,
+				      u32 current, enum phase raw)
+{
+	if (c->phase_stability_count <= 1)
+		return raw;
+
+	if (cand->phase != (u32)raw) {
+		cand->phase = raw;
+		cand->count = 1;
+	} else if (cand->count < ~0U) {
+		cand->count++;
+	}
+	return cand->count >= c->phase_stability_count ? raw : phase_of(current);
+}
+
+/* When a task goes, so does what it was about to become. */
+static inline void phase_forget(struct phase_candidate *cand)
+{
+	cand->phase = PHASE_UNKNOWN;
+	cand->count = 0;
+}
+
+/* Rule and stability together; counts the changes of phase. */
+static inline enum phase phase_detect(const struct phase_config *c, const struct phase_signals *s,
+				      struct phase_candidate *cand, u32 current,
+				      u64 *nr_transitions)
+{
+	enum phase phase = phase_settle(c, cand, current, phase_raw(c, s));
+
+	if (phase != phase_of(current))
+		(*nr_transitions)++;
+	return phase;
+}
+
+/* User space only. Both give the strings of PHASE_UNKNOWN for what is no phase. */
+const char *phase_name(u32 phase);
+const char *phase_label(u32 phase);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * What is known of one task. Lives in BPF task storage, which starts as zeros:
+ * that is a new task, in Unknown since 0, with no GPU. User space mirrors it.
+ */
+#include "core/phase.h"
+
+struct task_state {
+	struct phase_signals signals;
+	struct phase_candidate candidate;
+	u64 phase_ns[PHASE_NR]; /* time spent in each phase, the current stay not included */
+	u64 phase_since_ns;	/* when the current phase began */
+	u64 nr_transitions;
+	u32 pid;
+	u32 phase;
+	u32 gpu_id; /* the GPU it mainly uses, if has_gpu says so */
+	u8 has_gpu;
+	u8 pad[3];
+};
+_Static_assert(sizeof(struct task_state) == 112, "shared with BPF");
+
+/* Books the stay in the old phase and enters the new one. */
+static inline void task_transition(struct task_state *t, u32 phase, u64 now)
+{
+	if (t->phase_since_ns > 0 && now > t->phase_since_ns)
+		t->phase_ns[phase_of(t->phase)] += now - t->phase_since_ns;
+	t->phase = phase_of(phase);
+	t->phase_since_ns = now;
+}
+
+/* Folds the present signals into the state: inferred evidence, so with the stability count. */
+static inline void task_detect(const struct phase_config *c, struct task_state *t, u64 now)
+{
+	enum phase phase =
+		phase_detect(c, &t->signals, &t->candidate, t->phase, &t->nr_transitions);
+
+	if (phase != phase_of(t->phase))
+		task_transition(t, phase, now);
+}
+
+/*
+ * A phase's share of all recorded time, rounded down. Months of nanoseconds
+ * times 1000 leave 64 bits, so large totals give up low bits first: five of
+ * 2^51 times 1000 still fit.
+ */
+static inline u32 task_phase_permille(const struct task_state *t, u32 phase)
+{
+	u64 all = 0, total = 0;
+	u32 shift;
+
+	for (u32 i = 0; i < PHASE_NR; i++)
+		all |= t->phase_ns[i];
+	shift = all >> 51 ? 13 : 0;
+	for (u32 i = 0; i < PHASE_NR; i++)
+		total += t->phase_ns[i] >> shift;
+	return total ? (u32)((t->phase_ns[phase_of(phase)] >> shift) * 1000 / total) : 0;
+}
+
+/* User space only: the same share, from 0 to 1. */
+double task_phase_fraction(const struct task_state *t, u32 phase);
