@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * Every difference between kernels, each tagged with the version that brought
+ * it. The choice is made when the object is loaded, by what the kernel at hand
+ * has, never by its version number.
+ */
+#include "bpf/kernel.h"
+
+/* Names of 6.12; gone in 6.17. */
+extern void scx_bpf_dispatch(struct task_struct *p, u64 dsq_id, u64 slice,
+			     u64 enq_flags) __ksym __weak;
+extern void scx_bpf_dispatch_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
+				   u64 enq_flags) __ksym __weak;
+extern bool scx_bpf_consume(u64 dsq_id) __ksym __weak;
+extern bool scx_bpf_dispatch_from_dsq(struct bpf_iter_scx_dsq *it, struct task_struct *p,
+				      u64 dsq_id, u64 enq_flags) __ksym __weak;
+
+/* 6.13 */
+extern void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
+			       u64 enq_flags) __ksym __weak;
+extern void scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
+				     u64 enq_flags) __ksym __weak;
+extern bool scx_bpf_dsq_move_to_local(u64 dsq_id) __ksym __weak;
+extern bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
+			     u64 enq_flags) __ksym __weak;
+
+/* 6.15 */
+extern u64 scx_bpf_now(void) __ksym __weak;
+
+/* 6.19: more arguments than registers, so they travel packed. */
+struct scx_bpf_dsq_insert_vtime_args {
+	u64 dsq_id;
+	u64 slice;
+	u64 vtime;
+	u64 enq_flags;
+} __attribute__((preserve_access_index));
+
+extern bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
+				       struct scx_bpf_dsq_insert_vtime_args *args) __ksym __weak;
+
+/* 6.19: plain stores to the task are on their way out. */
+extern bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime) __ksym __weak;
+
+static inline void compat_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_insert))
+		scx_bpf_dsq_insert(p, dsq_id, slice, enq_flags);
+	else
+		scx_bpf_dispatch(p, dsq_id, slice, enq_flags);
+}
+
+static inline void compat_dsq_insert_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
+					   u64 enq_flags)
+{
+	if (bpf_ksym_exists(__scx_bpf_dsq_insert_vtime)) {
+		struct scx_bpf_dsq_insert_vtime_args args = {
+			.dsq_id = dsq_id,
+			.slice = slice,
+			.vtime = vtime,
+			.enq_flags = enq_flags,
+		};
+
+		__scx_bpf_dsq_insert_vtime(p, &args);
+	} else if (bpf_ksym_exists(scx_bpf_dsq_insert_vtime)) {
+		scx_bpf_dsq_insert_vtime(p, dsq_id, slice, vtime, enq_flags);
+	} else {
+		scx_bpf_dispatch_vtime(p, dsq_id, slice, vtime, enq_flags);
+	}
+}
+
+static inline bool compat_dsq_move_to_local(u64 dsq_id)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_move_to_local))
+		return scx_bpf_dsq_move_to_local(dsq_id);
+	return scx_bpf_consume(dsq_id);
+}
+
+static inline bool compat_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
+				   u64 enq_flags)
+{
+	if (bpf_ksym_exists(scx_bpf_dsq_move))
+		return scx_bpf_dsq_move(it, p, dsq_id, enq_flags);
+	return scx_bpf_dispatch_from_dsq(it, p, dsq_id, enq_flags);
+}
+
+static inline u64 compat_now(void)
+{
+	if (bpf_ksym_exists(scx_bpf_now))
+		return scx_bpf_now();
+	return bpf_ktime_get_ns();
+}
+
+static inline void compat_set_dsq_vtime(struct task_struct *p, u64 vtime)
+{
+	if (bpf_ksym_exists(scx_bpf_task_set_dsq_vtime))
+		scx_bpf_task_set_dsq_vtime(p, vtime);
+	else
+		p->scx.dsq_vtime = vtime;
+}

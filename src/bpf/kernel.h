@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * The kernel types and functions that Zernel uses, and no others. Only the
+ * members that are read are named: CO-RE finds their place on the kernel at
+ * hand. That way no kernel tree and no generated header is needed to build.
+ */
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+#include "abi/types.h"
+
+#define PF_KTHREAD 0x00200000
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+/* Defined, though never looked into: a mere declaration matches no kernel function. */
+struct cpumask {
+	unsigned long bits[1];
+};
+
+struct sched_ext_entity {
+	u32 weight;
+	u64 slice;
+	u64 dsq_vtime;
+};
+
+struct task_struct {
+	u32 flags;
+	int nr_cpus_allowed;
+	const struct cpumask *cpus_ptr;
+	struct sched_ext_entity scx;
+};
+
+/* Values differ between kernels: read them with bpf_core_enum_value() only. */
+enum scx_dsq_id_flags {
+	SCX_DSQ_LOCAL = 1ULL << 63 | 2,
+	SCX_DSQ_LOCAL_ON = 3ULL << 62,
+};
+
+enum scx_kick_flags {
+	SCX_KICK_IDLE = 1,
+};
+
+enum scx_exit_code {
+	SCX_ECODE_RSN_HOTPLUG = 1ULL << 32,
+	SCX_ECODE_ACT_RESTART = 1ULL << 48,
+};
+
+enum scx_exit_kind {
+	SCX_EXIT_NONE,
+};
+
+struct scx_exit_info {
+	enum scx_exit_kind kind;
+	s64 exit_code;
+	const char *reason;
+	char *msg;
+	char *dump;
+};
+
+struct scx_init_task_args {
+	bool fork;
+};
+
+/* libbpf matches the members by name, so a subset in any order will do. */
+struct sched_ext_ops {
+	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
+	void (*enqueue)(struct task_struct *p, u64 enq_flags);
+	void (*dispatch)(s32 cpu, struct task_struct *prev);
+	void (*running)(struct task_struct *p);
+	void (*stopping)(struct task_struct *p, bool runnable);
+	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
+	void (*enable)(struct task_struct *p);
+	void (*cpu_online)(s32 cpu);
+	void (*cpu_offline)(s32 cpu);
+	s32 (*init)(void);
+	void (*exit)(struct scx_exit_info *info);
+	u64 flags;
+	u32 timeout_ms;
+	u32 exit_dump_len;
+	u64 hotplug_seq;
+	char name[128];
+};
+
+/* Where a walk over a queue stands. */
+struct bpf_iter_scx_dsq {
+	u64 __opaque[6];
+};
+
+#pragma clang attribute pop
+
+/* Kernel functions whose form has not changed since sched_ext came (6.12). */
+extern s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym __weak;
+extern s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
+				  bool *is_idle) __ksym __weak;
+extern s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;
+extern void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym __weak;
+extern s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym __weak;
+extern void scx_bpf_exit_bstr(s64 exit_code, char *fmt, unsigned long long *data,
+			      u32 data__sz) __ksym __weak;
+extern int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags) __ksym __weak;
+extern struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym __weak;
+extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym __weak;
+extern bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask) __ksym __weak;
+extern u32 bpf_cpumask_first(const struct cpumask *cpumask) __ksym __weak;

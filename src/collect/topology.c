@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/file.h"
+#include "collect/topology.h"
+
+#define MAX_CACHE_INDEX 8
+
+/* Two CPUs share a last-level cache when this is equal. */
+struct cache_id {
+	s32 first_cpu; /* of the CPUs behind the cache; -1 when only the package is known */
+	s32 package;
+};
+
+/* The leading number of a CPU's file such as "3" or "0-7,16-23"; -1 when there is none. */
+static int read_number(const char *sysfs, u32 cpu, const char *file)
+{
+	char path[PATH_MAX];
+	uint64_t value;
+
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/%s", sysfs, cpu, file);
+	return file_read_number(path, &value) < 0 || value > INT_MAX ? -1 : (int)value;
+}
+
+static struct cache_id cache_of(const char *sysfs, u32 cpu)
+{
+	struct cache_id id = {
+		.first_cpu = -1,
+		.package = read_number(sysfs, cpu, "topology/physical_package_id"),
+	};
+	int highest = -1;
+
+	for (int i = 0; i < MAX_CACHE_INDEX; i++) {
+		char file[64];
+		int level;
+
+		snprintf(file, sizeof(file), "cache/index%d/level", i);
+		level = read_number(sysfs, cpu, file);
+		if (level <= highest)
+			continue;
+		highest = level;
+		snprintf(file, sizeof(file), "cache/index%d/shared_cpu_list", i);
+		id.first_cpu = read_number(sysfs, cpu, file);
+	}
+	return id;
+}
+
+/* CPU 0 often cannot go offline and then has no such file. */
+static bool is_online(const char *sysfs, u32 cpu)
+{
+	int online = read_number(sysfs, cpu, "online");
+
+	return online == 1 || (online < 0 && read_number(sysfs, cpu, "topology/core_id") >= 0);
+}
+
+int topology_read(const char *sysfs, u32 nr_cpus, struct topology *ret)
+{
+	struct cache_id seen[MAX_LLCS];
+	struct topology topology = { .nr_cpus = nr_cpus };
+
+	if (nr_cpus > MAX_CPUS)
+		return -E2BIG;
+	for (u32 cpu = 0; cpu < MAX_CPUS; cpu++) {
+		struct cache_id id;
+		u32 llc;
+
+		topology.cpu_llc[cpu] = LLC_UNKNOWN;
+		if (cpu >= nr_cpus || !is_online(sysfs, cpu))
+			continue;
+		id = cache_of(sysfs, cpu);
+		for (llc = 0; llc < topology.nr_llcs; llc++)
+			if (!memcmp(&seen[llc], &id, sizeof(id)))
+				break;
+		if (llc == MAX_LLCS)
+			return -E2BIG;
+		if (llc == topology.nr_llcs)
+			seen[topology.nr_llcs++] = id;
+		topology.cpu_llc[cpu] = llc;
+	}
+	if (!topology.nr_llcs)
+		return -ENODATA;
+	*ret = topology;
+	return 0;
+}

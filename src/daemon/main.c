@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * zerneld: loads the kernel side, attaches the scheduler and stays until it is
+ * told to go or the kernel takes the scheduler down.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "collect/kernel.h"
+
+/* How often a running scheduler is looked at: a detach is noticed within this time. */
+#define LOOK_INTERVAL_NS (100 * NSEC_PER_MSEC)
+
+/* A machine whose CPUs keep coming and going should not keep us in a loop. */
+#define MAX_RESTARTS 16
+
+DEFINE_CLEANUP(struct kernel, kernel_free);
+
+enum outcome {
+	OUTCOME_STOPPED, /* by a signal */
+	OUTCOME_RESTART, /* the kernel asks for a fresh start */
+	OUTCOME_FAILED,
+};
+
+static void usage(FILE *out)
+{
+	fputs("Usage: zerneld [--help] [--version]\n"
+	      "Runs the zernel scheduler until SIGTERM or SIGINT. Needs root and a kernel\n"
+	      "with sched_ext (6.12 or newer).\n",
+	      out);
+}
+
+static void log_libbpf(const char *text)
+{
+	log_warning("%s", text);
+}
+
+static void explain(int err)
+{
+	switch (-err) {
+	case EPERM:
+		log_error("the kernel refuses to load BPF programs: run as root (CAP_BPF, "
+			  "CAP_PERFMON, "
+			  "CAP_SYS_ADMIN)");
+		break;
+	case EOPNOTSUPP:
+		log_error("this kernel has no sched_ext: use 6.12 or newer with "
+			  "CONFIG_SCHED_CLASS_EXT");
+		break;
+	case EBUSY:
+		log_error("another sched_ext scheduler is attached (see "
+			  "/sys/kernel/sched_ext/root/ops): "
+			  "stop it first");
+		break;
+	default:
+		log_error("cannot start the scheduler: %s (the lines above say where it failed)",
+			  strerror(-err));
+	}
+}
+
+static void report_exit(const struct sched_exit *sched_exit)
+{
+	if (sched_exit_is_clean(sched_exit)) {
+		log_info("scheduler left: %s%s%s", sched_exit->reason, *sched_exit->msg ? ": " : "",
+			 sched_exit->msg);
+		return;
+	}
+	log_error("scheduler ejected by the kernel: %s%s%s; the kernel's own scheduler is back",
+		  sched_exit->reason, *sched_exit->msg ? ": " : "", sched_exit->msg);
+	if (*sched_exit->dump)
+		fputs(sched_exit->dump, stderr);
+}
+
+/* Waits for a signal of `stop_signals` or the end of the scheduler. */
+static const struct sched_exit *wait_for_end(struct kernel *kernel, const sigset_t *stop_signals)
+{
+	const struct timespec interval = { .tv_nsec = LOOK_INTERVAL_NS };
+	const struct sched_exit *sched_exit;
+
+	while (!(sched_exit = kernel_scheduler_exit(kernel)))
+		if (sigtimedwait(stop_signals, NULL, &interval) > 0)
+			return NULL;
+	return sched_exit;
+}
+
+static enum outcome run_scheduler(const sigset_t *stop_signals)
+{
+	CLEANUP(kernel_free_cleanup) struct kernel *kernel = NULL;
+	const struct sched_exit *sched_exit;
+	int err;
+
+	err = kernel_new(log_libbpf, &kernel);
+	if (err == 0)
+		err = kernel_attach_scheduler(kernel);
+	if (err < 0) {
+		explain(err);
+		return OUTCOME_FAILED;
+	}
+	log_info("scheduler attached");
+
+	sched_exit = wait_for_end(kernel, stop_signals);
+	if (!sched_exit) {
+		kernel_detach_scheduler(kernel);
+		sched_exit = kernel_scheduler_exit(kernel);
+		if (sched_exit)
+			report_exit(sched_exit);
+		return OUTCOME_STOPPED;
+	}
+	report_exit(sched_exit);
+	return sched_exit_wants_restart(sched_exit) ? OUTCOME_RESTART : OUTCOME_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "help", no_argument, NULL, 'h' },
+		    { "version", no_argument, NULL, 'V' },
+		   {}
+	};
+	enum outcome outcome = OUTCOME_RESTART;
+	sigset_t stop_signals;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
+		switch (option) {
+		case 'h': usage(stdout); return EXIT_SUCCESS;
+		case 'V': puts("zerneld " ZERNEL_VERSION); return EXIT_SUCCESS;
+		default: usage(stderr); return 2;
+		}
+	}
+
+	sigemptyset(&stop_signals);
+	sigaddset(&stop_signals, SIGINT);
+	sigaddset(&stop_signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &stop_signals, NULL);
+
+	for (int tries = 0; outcome == OUTCOME_RESTART && tries <= MAX_RESTARTS; tries++)
+		outcome = run_scheduler(&stop_signals);
+	return outcome == OUTCOME_STOPPED ? EXIT_SUCCESS : EXIT_FAILURE;
+}
