@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-only
+"""Checks that includes respect the layers of docs/ARCHITECTURE.md, and house rules.
+
+Speaks TAP. Every source names its includes by layer ("core/phase.h"), so the
+check is a table and a loop.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
+
+# layer -> layers it may include from (itself is always allowed)
+MAY_USE = {
+    "abi": set(),
+    "core": {"abi"},
+    "base": {"abi"},
+    "bpf": {"abi", "core"},
+    "collect": {"abi", "core", "base"},
+    "export": {"abi", "core", "base"},
+    "daemon": {"abi", "core", "base", "collect", "export"},
+    "cli": {"abi", "core", "base", "export"},
+}
+# What core may take from libc: types, memory and strings; no I/O, no clock.
+CORE_SYSTEM = {"stdbool.h", "stddef.h", "stdint.h", "string.h", "errno.h", "stdlib.h", "limits.h"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
+SOURCES = {".c", ".h", ".def"}
+
+
+def sources(folder):
+    return sorted(p for p in (ROOT / folder).rglob("*") if p.suffix in SOURCES)
+
+
+def layer_breaches():
+    for path in sources("src"):
+        layer = path.relative_to(ROOT / "src").parts[0]
+        for bracket, name in INCLUDE.findall(path.read_text()):
+            head = name.split("/")[0]
+            if bracket == "<":  # the system's, libbpf's <bpf/...> among them
+                continue
+            if head in MAY_USE and head != layer and head not in MAY_USE[layer]:
+                yield f"{path}: {layer} must not include {name}"
+            if "/" not in name and not name.endswith(".skel.h"):
+                yield f"{path}: \"{name}\" does not name its layer"
+
+
+def impure_core():
+    for path in sources("src/core"):
+        for bracket, name in INCLUDE.findall(path.read_text()):
+            if bracket != "<":
+                continue
+            if name not in CORE_SYSTEM or (path.suffix == ".h" and name == "stdlib.h"):
+                yield f"{path}: core is pure, it must not include <{name}>"
+
+
+def lab_breaches():
+    """The lab knows what kernel and user space share, and nothing of the program it judges."""
+    for path in sources("lab"):
+        for _, name in INCLUDE.findall(path.read_text()):
+            if name.split("/")[0] in MAY_USE.keys() - {"abi", "core"}:
+                yield f"{path}: lab must not include {name}"
+
+
+def missing_licences():
+    text = {".c", ".h", ".def", ".py", ".sh", ".bats", ".js", ".css"}
+    scripts = ["dev", ".ci/run", *(f"tools/{p.name}" for p in (ROOT / "tools").iterdir() if p.is_file())]
+    files = [p for d in ("src", "lab", "tests", "bench", "web", "packaging") if (ROOT / d).is_dir()
+             for p in (ROOT / d).rglob("*") if p.suffix in text or p.name == "meson.build"]
+    for path in files + [ROOT / s for s in scripts]:
+        if "SPDX-License-Identifier: GPL-2.0-only" not in path.read_text()[:400]:
+            yield f"{path}: no SPDX line"
+
+
+CHECKS = {
+    "includes respect the layers": layer_breaches,
+    "core is pure": impure_core,
+    "lab stands apart": lab_breaches,
+    "every file names its licence": missing_licences,
+}
+
+
+def main():
+    print(f"1..{len(CHECKS)}")
+    failed = False
+    for number, (name, check) in enumerate(CHECKS.items(), 1):
+        breaches = list(check())
+        failed |= bool(breaches)
+        print(f"{'not ok' if breaches else 'ok'} {number} - {name}")
+        for line in breaches:
+            print(f"# {line}")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

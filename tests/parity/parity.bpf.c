@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/*
+ * Runs a batch of cases in the kernel. Nothing is attached: the test starts the
+ * program by hand, and input and output are its global data. Each part is a
+ * global function, which the verifier checks on its own: in one piece the paths
+ * of all parts would multiply.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "parity/parity.h"
+
+struct parity_batch batch;
+
+#define PART(name)                                                                                 \
+	__noinline int run_##name(u32 i)                                                           \
+	{                                                                                          \
+		if (i >= PARITY_BATCH)                                                             \
+			return 0;                                                                  \
+		parity_##name(&batch.cases[i], &batch.results[i]);                                 \
+		return 1;                                                                          \
+	}
+
+PART(phase)
+PART(task)
+PART(hist)
+PART(tier)
+
+SEC("syscall")
+int parity_run(void *ctx)
+{
+	int i;
+
+	bpf_for (i, 0, PARITY_BATCH) {
+		if ((u32)i >= batch.nr_cases)
+			break;
+		run_phase(i);
+		run_task(i);
+		run_hist(i);
+		run_tier(i);
+		hist_record(&batch.hist, batch.cases[i].value);
+	}
+	parity_finish(&batch);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * What the BPF program and the test both run: one case goes through every
+ * function that src/core shares with the kernel. Everything happens in memory
+ * the test can see, and is compared byte for byte.
+ */
+#include "core/hist.h"
+#include "core/phase.h"
+#include "core/task.h"
+#include "core/tier.h"
+
+#define PARITY_BATCH	    512
+#define PARITY_NR_QUANTILES 6
+
+static const u32 parity_permille[PARITY_NR_QUANTILES] = { 0, 250, 500, 900, 990, 1000 };
+
+struct parity_case {
+	struct phase_config config;
+	struct task_state task;
+	u64 now;
+	u64 value;
+	u64 average;
+	u64 deviation;
+	struct tier_votes votes;
+	u32 observed;
+	u32 nr_observations;
+	u32 permille;
+	u32 next_phase;
+	u32 pad;
+};
+
+struct parity_result {
+	struct task_state transitioned;
+	struct task_state detected;
+	struct phase_candidate candidate;
+	u64 middle;
+	u64 average;
+	u64 product;
+	u64 product_low;
+	struct tier_votes votes;
+	u32 raw;
+	u32 settled;
+	u32 share[PHASE_NR];
+	u32 slot;
+	u32 dominant;
+	u32 tier_permille;
+	u32 reaches;
+	u32 confident;
+};
+
+struct parity_batch {
+	u32 nr_cases;
+	u32 pad;
+	struct parity_case cases[PARITY_BATCH];
+	struct parity_result results[PARITY_BATCH];
+	struct hist hist;  /* of this batch */
+	struct hist total; /* of all batches */
+	u64 quantiles[PARITY_NR_QUANTILES];
+	u64 mean;
+	u64 min;
+};
+
+static inline void parity_phase(const struct parity_case *in, struct parity_result *out)
+{
+	out->raw = phase_raw(&in->config, &in->task.signals);
+	out->candidate = in->task.candidate;
+	out->settled = phase_settle(&in->config, &out->candidate, in->task.phase, out->raw);
+}
+
+static inline void parity_task(const struct parity_case *in, struct parity_result *out)
+{
+	out->transitioned = in->task;
+	task_transition(&out->transitioned, in->next_phase, in->now);
+	out->detected = in->task;
+	task_detect(&in->config, &out->detected, in->now);
+}
+
+static inline void parity_hist(const struct parity_case *in, struct parity_result *out)
+{
+	for (u32 i = 0; i < PHASE_NR; i++)
+		out->share[i] = task_phase_permille(&in->task, i);
+	out->slot = hist_index(in->value);
+	out->middle = hist_middle(out->slot);
+}
+
+static inline void parity_tier(const struct parity_case *in, struct parity_result *out)
+{
+	out->votes = in->votes;
+	tier_vote(&out->votes, in->observed);
+	out->dominant = tier_dominant(&in->votes);
+	out->tier_permille = tier_confidence_permille(&in->votes);
+	out->reaches = tier_confidence_reaches(&in->votes, in->nr_observations, in->average,
+					       in->deviation, in->permille);
+	out->confident =
+		tier_is_confident(&in->votes, in->nr_observations, in->average, in->deviation);
+	out->average = tier_average(in->average, in->value);
+	out->product = tier_multiply(in->average, in->value, &out->product_low);
+}
+
+/* Once all cases of a batch are recorded. */
+static inline void parity_finish(struct parity_batch *b)
+{
+	hist_add(&b->total, &b->hist);
+	for (u32 i = 0; i < PARITY_NR_QUANTILES; i++)
+		b->quantiles[i] = hist_quantile(&b->total, parity_permille[i]);
+	b->mean = hist_mean(&b->total);
+	b->min = hist_min(&b->total);
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/*
+ * The kernel and user space compile the same headers. Random cases show that
+ * both come to the same results, byte for byte; fixed ones show that the kernel's
+ * results are the right ones, which equal mistakes on both sides would hide.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+#include <cmocka.h>
+
+#include <bpf/bpf.h>
+
+#include "parity/parity.h"
+#include "parity.skel.h"
+#include "property/random.h"
+#include "unit/phase_vectors.h"
+
+#define STANDARD_VECTORS 100000
+
+static struct parity_batch *batch_of(void **state)
+{
+	struct parity *skel = *state;
+
+	return &skel->bss->batch;
+}
+
+static void run_in_kernel(void **state, u32 nr_cases)
+{
+	struct parity *skel = *state;
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+
+	batch_of(state)->nr_cases = nr_cases;
+	assert_int_equal(bpf_prog_test_run_opts(bpf_program__fd(skel->progs.parity_run), &opts), 0);
+	assert_int_equal(opts.retval, 0);
+}
+
+static int start_afresh(void **state)
+{
+	memset(batch_of(state), 0, sizeof(struct parity_batch));
+	return 0;
+}
+
+static void kernel_gives_the_expected_phases(void **state)
+{
+	struct parity_batch *b = batch_of(state);
+
+	_Static_assert(NR_PHASE_VECTORS <= PARITY_BATCH, "one batch holds all vectors");
+	for (u32 i = 0; i < NR_PHASE_VECTORS; i++) {
+		b->cases[i].config = phase_vector_config(&phase_vectors[i]);
+		b->cases[i].task.signals = phase_vectors[i].signals;
+		b->cases[i].task.phase = phase_vectors[i].current;
+	}
+	for (u32 call = 0; call < PHASE_VECTOR_CALLS; call++) {
+		run_in_kernel(state, NR_PHASE_VECTORS);
+		for (u32 i = 0; i < NR_PHASE_VECTORS; i++) {
+			const struct phase_vector *v = &phase_vectors[i];
+			const struct task_state *after = &b->results[i].detected;
+
+			b->cases[i].task = *after;
+			if (call >= v->nr_calls)
+				continue;
+			if (after->phase != v->phase[call])
+				print_error("# '%s', call %u\n", v->name, call + 1);
+			assert_string_equal(phase_name(after->phase), phase_name(v->phase[call]));
+			if (call + 1 == v->nr_calls)
+				assert_int_equal(after->nr_transitions, v->nr_transitions);
+		}
+	}
+}
+
+static void kernel_books_the_time_in_each_phase(void **state)
+{
+	static const struct {
+		enum phase phase;
+		u64 now;
+	} steps[] = {
+		{ PHASE_DATA_LOADING, 1000 },
+		{ PHASE_GPU_COMPUTE,  5000 },
+		{ PHASE_OPTIMIZER,	   8000 },
+	};
+	struct parity_batch *b = batch_of(state);
+
+	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		b->cases[0].next_phase = steps[i].phase;
+		b->cases[0].now = steps[i].now;
+		run_in_kernel(state, 1);
+		b->cases[0].task = b->results[0].transitioned;
+	}
+	assert_int_equal(b->cases[0].task.phase_ns[PHASE_DATA_LOADING], 4000);
+	assert_int_equal(b->cases[0].task.phase_ns[PHASE_GPU_COMPUTE], 3000);
+	run_in_kernel(state, 1);
+	assert_int_equal(b->results[0].share[PHASE_DATA_LOADING], 571);
+	assert_int_equal(b->results[0].share[PHASE_GPU_COMPUTE], 428);
+}
+
+static void kernel_fills_the_expected_buckets(void **state)
+{
+	struct parity_batch *b = batch_of(state);
+
+	for (u32 i = 0; i < 100; i++)
+		b->cases[i].value = 1000 * (i + 1);
+	run_in_kernel(state, 100);
+	/* 2^-19.75 s is 1.13 us, 2^-13.25 s is 103 us */
+	assert_int_equal(b->results[0].slot, HIST_SCHEMA_OFFSET - 79);
+	assert_int_equal(b->results[99].slot, HIST_SCHEMA_OFFSET - 53);
+	assert_int_equal(b->total.count, 100);
+	assert_int_equal(b->total.sum, 5050000);
+	assert_int_equal(b->min, 1000);
+	assert_int_equal(b->total.max, 100000);
+	assert_int_equal(b->mean, 50500);
+	assert_in_range(b->quantiles[2], 51000 * 0.909, 51000 * 1.091);
+	assert_in_range(b->quantiles[4], 100000 * 0.909, 100000);
+}
+
+static void kernel_decides_six_tenths_exactly(void **state)
+{
+	static const u64 huge = 5ULL << 60;
+	struct parity_batch *b = batch_of(state);
+
+	for (u32 i = 0; i < 3; i++) {
+		b->cases[i].votes = (struct tier_votes){
+			{ 0, 5, 0 }
+		};
+		b->cases[i].nr_observations = 5;
+		b->cases[i].average = huge;
+		b->cases[i].deviation = huge / 5 * 4 + (i == 1);
+	}
+	b->cases[2].nr_observations = 2;
+	b->cases[3].votes = (struct tier_votes){
+		{ 2, 0, 2 }
+	};
+	b->cases[3].observed = 9;
+	run_in_kernel(state, 4);
+	assert_int_equal(b->results[0].confident, 1);
+	assert_int_equal(b->results[1].confident, 0);
+	assert_int_equal(b->results[2].confident, 0);
+	assert_int_equal(b->results[3].dominant, TIER_LAT_CRITICAL);
+	assert_int_equal(b->results[3].tier_permille, 500);
+	assert_int_equal(b->results[3].votes.nr[TIER_LAT_CRITICAL], 3);
+}
+
+static struct parity_case random_case(struct random *r)
+{
+	struct phase_config config = random_config(r);
+	struct parity_case c = {
+		.config = config,
+		.task = random_task(r, &config),
+		.now = random_any(r),
+		.value = random_any(r),
+		.average = random_any(r),
+		.votes = { { random_any32(r), random_any32(r), random_any32(r) } },
+		.observed = random_below(r, 4) ? random_below(r, 4) : random_any32(r),
+		.nr_observations = random_any32(r),
+		.permille = random_below(r, 1002),
+		.next_phase = random_below(r, 8) ? random_below(r, PHASE_NR) : random_any32(r),
+	};
+
+	/* One clear winner and a deviation below the average: where the decision is close. */
+	if (random_below(r, 2))
+		c.votes.nr[random_below(r, TIER_NR)] = 0;
+	if (random_below(r, 2))
+		c.votes.nr[random_below(r, TIER_NR)] = 0;
+	c.deviation =
+		random_below(r, 4) ? (u64)((double)c.average * random_unit(r) / 2) : random_any(r);
+	return c;
+}
+
+static void run_in_user_space(struct parity_batch *b)
+{
+	for (u32 i = 0; i < b->nr_cases; i++) {
+		parity_phase(&b->cases[i], &b->results[i]);
+		parity_task(&b->cases[i], &b->results[i]);
+		parity_hist(&b->cases[i], &b->results[i]);
+		parity_tier(&b->cases[i], &b->results[i]);
+		hist_record(&b->hist, b->cases[i].value);
+	}
+	parity_finish(b);
+}
+
+static void kernel_and_user_space_agree(void **state)
+{
+	static struct parity_batch here;
+	struct parity_batch *kernel = batch_of(state);
+	u64 nr_vectors = random_runs("PARITY_VECTORS", STANDARD_VECTORS), done = 0;
+	u64 nr_confident = 0, nr_phases[PHASE_NR] = {};
+	struct random r = random_start();
+	clock_t start = clock();
+
+	while (done < nr_vectors) {
+		u64 left = nr_vectors - done;
+
+		memset(&here.hist, 0, sizeof(here.hist));
+		here.nr_cases = left < PARITY_BATCH ? (u32)left : PARITY_BATCH;
+		for (u32 i = 0; i < here.nr_cases; i++)
+			here.cases[i] = random_case(&r);
+		memcpy(kernel->cases, here.cases, sizeof(here.cases));
+		memset(&kernel->hist, 0, sizeof(kernel->hist));
+		run_in_kernel(state, here.nr_cases);
+		run_in_user_space(&here);
+		assert_memory_equal(kernel, &here, sizeof(here));
+		for (u32 i = 0; i < here.nr_cases; i++) {
+			nr_confident += here.results[i].confident;
+			nr_phases[here.results[i].raw]++;
+		}
+		done += here.nr_cases;
+	}
+	print_message("# %" PRIu64 " vectors equal in %.1f s; %" PRIu64 " confident\n",
+		      (uint64_t)done, (double)(clock() - start) / CLOCKS_PER_SEC,
+		      (uint64_t)nr_confident);
+	/* Cases that all end alike would prove little. */
+	for (u32 i = 0; i < PHASE_NR && nr_vectors >= 1000; i++)
+		assert_true(nr_phases[i] > done / 100);
+	assert_true(nr_vectors < 1000 || nr_confident > done / 100);
+}
+
+int main(void)
+{
+	struct CMUnitTest parity[] = {
+		cmocka_unit_test_setup(kernel_gives_the_expected_phases, start_afresh),
+		cmocka_unit_test_setup(kernel_books_the_time_in_each_phase, start_afresh),
+		cmocka_unit_test_setup(kernel_fills_the_expected_buckets, start_afresh),
+		cmocka_unit_test_setup(kernel_decides_six_tenths_exactly, start_afresh),
+		cmocka_unit_test_setup(kernel_and_user_space_agree, start_afresh),
+	};
+	struct parity *skel = parity__open_and_load();
+	int r;
+
+	if (!skel && (errno == EPERM || errno == ENOSYS)) {
+		printf("1..0 # SKIP this kernel does not let us load BPF: %s\n", strerror(errno));
+		return 0;
+	}
+	for (size_t i = 0; i < sizeof(parity) / sizeof(parity[0]); i++)
+		parity[i].initial_state = skel;
+	r = skel ? cmocka_run_group_tests(parity, NULL, NULL) : EXIT_FAILURE;
+	parity__destroy(skel);
+	return r;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/*
+ * Any bytes as a database file. The input is read as it is, and again with the
+ * checksum made right, since no fuzzer guesses that. What loads must survive
+ * ticks, and what is then saved must load again as the same.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/procdb.h"
+#include "procdb/fuzz_procdb.h"
+
+#define NOW_S	      1800000000ULL
+#define HEADER_BYTES  16
+#define CHECKSUM_AT   12
+#define ROOM_BYTES    (1 << 16)
+#define REQUIRE(what) ((what) ? (void)0 : abort())
+
+static const struct procdb_config config = { .capacity = 64, .vote_bound = 16, .disuse_s = 60 };
+
+static int count_predictions(void *userdata, const struct procdb_key *key,
+			     const struct procdb_record *prediction)
+{
+	int *nr = userdata;
+
+	REQUIRE(!prediction || prediction->tier < TIER_NR);
+	*nr += prediction ? 1 : -1;
+	return 0;
+}
+
+static void check_saved_loads(const struct procdb *db)
+{
+	static uint8_t file[ROOM_BYTES], again[ROOM_BYTES];
+	size_t size = 0, size_again = 0;
+	enum procdb_defect defect;
+	struct procdb *loaded = NULL;
+
+	REQUIRE(procdb_encode(db, file, sizeof(file), &size) == 0);
+	REQUIRE(procdb_new(&config, &loaded) == 0);
+	REQUIRE(procdb_decode(loaded, file, size, NOW_S, &defect) == 0);
+	REQUIRE(procdb_encode(loaded, again, sizeof(again), &size_again) == 0);
+	REQUIRE(size == size_again && memcmp(file, again, size) == 0);
+	procdb_free(loaded);
+}
+
+static void check_file(const uint8_t *data, size_t size)
+{
+	struct procdb *db = NULL;
+	enum procdb_defect defect;
+	int nr_predictions = 0;
+
+	REQUIRE(procdb_new(&config, &db) == 0);
+	if (procdb_decode(db, data, size, NOW_S, &defect) < 0)
+		REQUIRE(procdb_summarize(db).nr_profiles == 0 && defect != PROCDB_FILE_SOUND);
+	REQUIRE(procdb_tick(db, NOW_S, count_predictions, &nr_predictions) == 0);
+	REQUIRE(procdb_summarize(db).nr_profiles <= config.capacity);
+	REQUIRE(procdb_summarize(db).nr_confident == (size_t)nr_predictions);
+	check_saved_loads(db);
+	for (const struct procdb_profile *p; (p = procdb_at(db, 0));) {
+		struct procdb_record seen = { .tier = (u8)size, .behaviour = p->behaviour };
+		struct procdb_key key = p->key;
+
+		REQUIRE(procdb_merge(db, &key, 0, &seen, NOW_S) == 0);
+		REQUIRE(procdb_find(db, &key) == p);
+		REQUIRE(procdb_tick(db, NOW_S + 61, count_predictions, &nr_predictions) == 0);
+	}
+	REQUIRE(nr_predictions == 0);
+	procdb_free(db);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t *fixed;
+	u32 crc;
+
+	check_file(data, size);
+	if (size < HEADER_BYTES)
+		return 0;
+	/* Exactly as large as the input, so that reading past it is found. */
+	fixed = malloc(size);
+	REQUIRE(fixed);
+	memcpy(fixed, data, size);
+	crc = procdb_file_checksum(fixed, size);
+	for (int i = 0; i < 4; i++)
+		fixed[CHECKSUM_AT + i] = (uint8_t)(crc >> 8 * i);
+	check_file(fixed, size);
+	free(fixed);
+	return 0;
+}

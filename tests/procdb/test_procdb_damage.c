@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* Damaged files: never a crash, and in version 3 never a wrong profile. */
+#include "procdb/image.h"
+
+static enum procdb_defect decode_fresh(const struct image *image)
+{
+	struct procdb_config small = { .capacity = 16, .vote_bound = 128, .disuse_s = 60 };
+	CLEANUP_DB struct procdb *db = db_make(small);
+
+	return decode(db, image);
+}
+
+static void test_defects_are_told_apart(void **state)
+{
+	CLEANUP_IMAGE struct image v2 = image_old(2, 2);
+	static const struct {
+		size_t offset;
+		u8 value;
+		size_t size;
+		enum procdb_defect defect;
+	} rows[] = {
+		{ 0,  'P', 0,   PROCDB_FILE_TOO_SHORT   },
+		{ 0,  'P', 11,  PROCDB_FILE_TOO_SHORT   },
+		{ 0,  'p', 140, PROCDB_FILE_BAD_MAGIC   },
+		{ 4,  0,	140, PROCDB_FILE_BAD_VERSION },
+		{ 4,  4,	140, PROCDB_FILE_BAD_VERSION },
+		{ 7,  1,	140, PROCDB_FILE_BAD_VERSION },
+		{ 0,  'P', 139, PROCDB_FILE_TRUNCATED   },
+		{ 0,  'P', 12,  PROCDB_FILE_TRUNCATED   },
+		{ 8,  3,	140, PROCDB_FILE_TRUNCATED   },
+		{ 11, 255, 140, PROCDB_FILE_TRUNCATED   },
+		{ 8,  1,	140, PROCDB_FILE_TRAILING	  },
+		{ 0,  'P', 140, PROCDB_FILE_SOUND	 },
+	};
+
+	assert_int_equal(v2.size, 140);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		CLEANUP_IMAGE struct image bad = image_copy(v2.bytes, rows[i].size);
+
+		if (rows[i].offset < bad.size)
+			bad.bytes[rows[i].offset] = rows[i].value;
+		assert_int_equal(decode_fresh(&bad), rows[i].defect);
+	}
+	for (int i = 0; i < PROCDB_FILE_NR_DEFECTS; i++)
+		assert_non_null(procdb_defect_text(i));
+	assert_string_equal(procdb_defect_text(PROCDB_FILE_NR_DEFECTS), "unknown");
+}
+
+/* The checksum fits, but no writer of ours makes such an entry. */
+static void test_impossible_entry(void **state)
+{
+	static const u8 offsets[] = { 16 + 8 + 15, 16 + 8 + 6, 16 + 24, 16 + 25, 16 + 27 };
+	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
+
+	merge_times(db, "name", 0, 3, EPOCH_S);
+	CLEANUP_IMAGE struct image image = image_of(db);
+	for (size_t i = 0; i < sizeof(offsets); i++) {
+		CLEANUP_IMAGE struct image bad = image_copy(image.bytes, image.size);
+
+		bad.bytes[offsets[i]] = 'x';
+		put_le(bad.bytes + 12, procdb_file_checksum(bad.bytes, bad.size), 4);
+		assert_int_equal(decode_fresh(&bad), PROCDB_FILE_BAD_ENTRY);
+	}
+}
+
+static struct image image_version(u32 version)
+{
+	CLEANUP_DB struct procdb *db = NULL;
+	u64 rng = 42;
+
+	if (version < 3)
+		return image_old(version, 4);
+	db = db_make(REFERENCE_CONFIG);
+	db_fill_random(db, &rng, 24, EPOCH_S - 100);
+	assert_true(procdb_summarize(db).nr_confident >= 2);
+	return image_of(db);
+}
+
+/* Every byte to all its other values: version 3 notices every one of them. */
+static void test_every_flip(void **state)
+{
+	for (u32 version = 1; version <= 3; version++) {
+		CLEANUP_IMAGE struct image image = image_version(version);
+
+		for (size_t at = 0; at < image.size; at++)
+			for (unsigned int flip = 1; flip < 256; flip++) {
+				enum procdb_defect defect;
+
+				image.bytes[at] ^= (u8)flip;
+				defect = decode_fresh(&image);
+				image.bytes[at] ^= (u8)flip;
+				if (version == 3)
+					assert_int_not_equal(defect, PROCDB_FILE_SOUND);
+			}
+		assert_int_equal(decode_fresh(&image), PROCDB_FILE_SOUND);
+	}
+}
+
+/* Every shorter length, and zeros in place of what is missing. */
+static void test_every_truncation(void **state)
+{
+	for (u32 version = 1; version <= 3; version++) {
+		CLEANUP_IMAGE struct image image = image_version(version);
+
+		for (size_t size = 0; size < image.size; size++) {
+			CLEANUP_IMAGE struct image cut = image_copy(image.bytes, size);
+			CLEANUP_IMAGE struct image torn = image_copy(image.bytes, image.size);
+
+			assert_int_not_equal(decode_fresh(&cut), PROCDB_FILE_SOUND);
+			memset(torn.bytes + size, 0, torn.size - size);
+			if (version == 3 && memcmp(torn.bytes, image.bytes, image.size) != 0)
+				assert_int_not_equal(decode_fresh(&torn), PROCDB_FILE_SOUND);
+		}
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_defects_are_told_apart),
+		cmocka_unit_test(test_impossible_entry),
+		cmocka_unit_test(test_every_flip),
+		cmocka_unit_test(test_every_truncation),
+	};
+
+	return cmocka_run_group_tests_name("procdb damage", tests, NULL, NULL);
+}

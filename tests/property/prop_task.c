@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "property/property.h"
+
+#include <string.h>
+
+#include "core/task.h"
+
+#define STEPS 16
+
+/* Nothing is lost and nothing is booked twice: the totals are the time that has passed. */
+static bool totals_are_the_time_that_passed_holds(struct random *r)
+{
+	struct task_state task = {};
+	u64 expected[PHASE_NR] = {};
+	u64 first = 1 + random_below(r, 1000), now = first, booked = 0;
+	u32 phase = random_below(r, PHASE_NR);
+
+	task_transition(&task, phase, now);
+	for (u32 i = 0; i < STEPS; i++) {
+		u64 stay = random_any(r) >> 8;
+
+		expected[phase] += stay;
+		now += stay;
+		phase = random_below(r, PHASE_NR);
+		task_transition(&task, phase, now);
+		if (task.phase != phase || task.phase_since_ns != now)
+			return false;
+	}
+	for (u32 i = 0; i < PHASE_NR; i++)
+		booked += task.phase_ns[i];
+	return booked == now - first && !memcmp(task.phase_ns, expected, sizeof(expected));
+}
+PROPERTY(totals_are_the_time_that_passed, STEPS)
+
+/* Any state, any time: only the old phase's total may change, and only forwards. */
+static bool any_transition_books_only_the_old_phase_holds(struct random *r)
+{
+	struct phase_config c = random_config(r);
+	struct task_state before = random_task(r, &c), after = before;
+	u64 now = random_near(r, before.phase_since_ns);
+	u32 phase = random_below(r, 4) ? random_below(r, PHASE_NR) : random_any32(r);
+	bool books = before.phase_since_ns > 0 && now > before.phase_since_ns;
+	u32 old = before.phase < PHASE_NR ? before.phase : 0;
+
+	task_transition(&after, phase, now);
+	for (u32 i = 0; i < PHASE_NR; i++) {
+		u64 added = after.phase_ns[i] - before.phase_ns[i];
+
+		if (added != (books && i == old ? now - before.phase_since_ns : 0))
+			return false;
+	}
+	return after.phase_since_ns == now && after.phase == (phase < PHASE_NR ? phase : 0);
+}
+PROPERTY(any_transition_books_only_the_old_phase, 1)
+
+static bool shares_agree_with_wide_arithmetic_holds(struct random *r)
+{
+	struct phase_config c = random_config(r);
+	struct task_state task = random_task(r, &c);
+	unsigned __int128 total = 0;
+	u32 sum = 0, slack = 0;
+
+	for (u32 i = 0; i < PHASE_NR; i++) {
+		total += task.phase_ns[i];
+		/* Beyond 2^51 ns, 26 days, low bits are given up: one per mille at most. */
+		slack |= task.phase_ns[i] >> 51 ? 1 : 0;
+	}
+	for (u32 i = 0; i < PHASE_NR; i++) {
+		u32 share = task_phase_permille(&task, i);
+		u32 exact = total ? (u32)((unsigned __int128)task.phase_ns[i] * 1000 / total) : 0;
+
+		if (share > exact + slack || share + slack < exact)
+			return false;
+		sum += share;
+	}
+	return sum <= 1000 && sum + PHASE_NR > (total ? 1000 : 0);
+}
+PROPERTY(shares_agree_with_wide_arithmetic, 1)
+
+static bool detection_and_transition_go_together_holds(struct random *r)
+{
+	struct phase_config c = random_config(r);
+	struct task_state before = random_task(r, &c), after = before;
+	u64 now = random_any(r);
+
+	before.phase = after.phase = random_below(r, PHASE_NR);
+	task_detect(&c, &after, now);
+	if (after.phase == before.phase)
+		return after.nr_transitions == before.nr_transitions &&
+		       after.phase_since_ns == before.phase_since_ns;
+	return after.nr_transitions == before.nr_transitions + 1 && after.phase_since_ns == now;
+}
+PROPERTY(detection_and_transition_go_together, 1)
+
+int main(void)
+{
+	const struct CMUnitTest task_properties[] = {
+		cmocka_unit_test(totals_are_the_time_that_passed),
+		cmocka_unit_test(any_transition_books_only_the_old_phase),
+		cmocka_unit_test(shares_agree_with_wide_arithmetic),
+		cmocka_unit_test(detection_and_transition_go_together),
+	};
+
+	return cmocka_run_group_tests(task_properties, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core/hist.h"
+
+/* The stated error bound of quantiles. */
+static void assert_close(u64 value, u64 exact)
+{
+	assert_true(fabs((double)value / (double)exact - 1) < 0.091);
+}
+
+static void the_reference_vector(void **state)
+{
+	struct hist h = {};
+
+	for (u64 x = 1000; x <= 100000; x += 1000)
+		hist_record(&h, x);
+	assert_int_equal(h.count, 100);
+	assert_int_equal(h.sum, 5050000);
+	assert_int_equal(hist_min(&h), 1000);
+	assert_int_equal(h.max, 100000);
+	assert_int_equal(hist_mean(&h), 50500);
+	/* exact: sorted[50] is 51000, sorted[99] is 100000 */
+	assert_close(hist_quantile(&h, 500), 51000);
+	assert_close(hist_quantile(&h, 990), 100000);
+	assert_true(hist_quantile(&h, 990) >= hist_quantile(&h, 500));
+}
+
+static void an_empty_one_has_no_values(void **state)
+{
+	const struct hist h = {};
+
+	assert_int_equal(h.count, 0);
+	assert_int_equal(hist_min(&h), UINT64_MAX);
+	assert_int_equal(h.max, 0);
+	assert_int_equal(hist_mean(&h), 0);
+	assert_int_equal(hist_quantile(&h, 500), 0);
+}
+
+/* The bounds must be those of Prometheus, so they are computed here from their definition. */
+static void bounds_are_those_of_schema_2(void **state)
+{
+	assert_int_equal(hist_bounds_ns[0], 0);
+	for (u32 slot = 1; slot < HIST_OVERFLOW; slot++) {
+		int i = (int)slot - HIST_SCHEMA_OFFSET;
+
+		assert_int_equal(hist_bounds_ns[slot], (u64)floorl(1e9L * exp2l(i / 4.0L)));
+	}
+	assert_int_equal(hist_bounds_ns[HIST_OVERFLOW], UINT64_MAX);
+}
+
+static void known_values_lie_in_known_buckets(void **state)
+{
+	static const struct {
+		u64 ns;
+		s32 schema_index;
+	} rows[] = {
+		{ 1,		     -119 }, /* 2^-29.75 s is 1.1 ns */
+		{ 1000,			-79  }, /* 2^-19.75 s is 1.13 us */
+		{ 1000000,		   -39  },
+		{ NSEC_PER_SEC,		0	  }, /* the upper bound belongs to the bucket */
+		{ NSEC_PER_SEC + 1,	    1    },
+		{ 2 * NSEC_PER_SEC,	    4    },
+		{ 2 * NSEC_PER_SEC + 1, 5	  },
+		{ 16384 * NSEC_PER_SEC, 56   },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal((s32)hist_index(rows[i].ns) - HIST_SCHEMA_OFFSET,
+				 rows[i].schema_index);
+}
+
+static void zero_and_overflow_have_slots_of_their_own(void **state)
+{
+	assert_int_equal(hist_index(0), 0);
+	assert_int_equal(hist_index(16384 * NSEC_PER_SEC + 1), HIST_OVERFLOW);
+	assert_int_equal(hist_index(1ULL << 44), HIST_OVERFLOW);
+	assert_int_equal(hist_index(UINT64_MAX), HIST_OVERFLOW);
+}
+
+static void every_bound_is_the_last_value_of_its_bucket(void **state)
+{
+	for (u32 slot = 1; slot < HIST_OVERFLOW; slot++) {
+		/* Below a few ns some buckets hold no whole number at all. */
+		if (hist_bounds_ns[slot] == hist_bounds_ns[slot - 1])
+			continue;
+		assert_int_equal(hist_index(hist_bounds_ns[slot]), slot);
+		assert_true(hist_index(hist_bounds_ns[slot] + 1) > slot);
+	}
+}
+
+static void log2_is_exact_at_every_power(void **state)
+{
+	for (u32 n = 0; n < 64; n++) {
+		assert_int_equal(hist_log2(1ULL << n), n);
+		assert_int_equal(hist_log2(UINT64_MAX >> (63 - n)), n);
+	}
+}
+
+static void quantiles_take_the_stated_ranks(void **state)
+{
+	struct hist h = {};
+
+	/* Far apart, so the answer tells the rank: sorted is 0, 1 s, 1000 s. */
+	hist_record(&h, 1000 * NSEC_PER_SEC);
+	hist_record(&h, 0);
+	assert_close(hist_quantile(&h, 500), 1000 * NSEC_PER_SEC);
+	hist_record(&h, NSEC_PER_SEC);
+	assert_int_equal(hist_quantile(&h, 0), 0);
+	assert_close(hist_quantile(&h, 500), NSEC_PER_SEC);
+	assert_close(hist_quantile(&h, 990), 1000 * NSEC_PER_SEC);
+	assert_close(hist_quantile(&h, 1000), 1000 * NSEC_PER_SEC);
+	assert_close(hist_quantile(&h, 9999), 1000 * NSEC_PER_SEC);
+}
+
+/* 99 small ones and 1 large: sorted[min(floor(99), 99)] is the large one. */
+static void p99_of_a_hundred_is_the_largest(void **state)
+{
+	struct hist h = {};
+
+	for (int i = 0; i < 99; i++)
+		hist_record(&h, 1000);
+	hist_record(&h, NSEC_PER_SEC);
+	assert_close(hist_quantile(&h, 990), NSEC_PER_SEC);
+	assert_close(hist_quantile(&h, 989), 1000);
+}
+
+static void quantiles_stay_between_min_and_max(void **state)
+{
+	struct hist h = {};
+
+	hist_record(&h, 123456789);
+	assert_int_equal(hist_quantile(&h, 500), 123456789);
+	assert_int_equal(hist_quantile(&h, 990), 123456789);
+}
+
+static void the_overflow_slot_answers_with_the_maximum(void **state)
+{
+	struct hist h = {};
+
+	hist_record(&h, 20000 * NSEC_PER_SEC);
+	hist_record(&h, 30000 * NSEC_PER_SEC);
+	assert_int_equal(hist_quantile(&h, 0), 30000 * NSEC_PER_SEC);
+}
+
+/* A reader may see a count that is ahead of the buckets: the other CPU is in the middle. */
+static void a_count_ahead_of_the_buckets_is_harmless(void **state)
+{
+	struct hist h = {};
+
+	hist_record(&h, 1000);
+	h.count++;
+	assert_int_equal(hist_quantile(&h, 990), 1000);
+}
+
+static void adding_equals_feeding_both(void **state)
+{
+	struct hist a = {}, b = {}, both = {}, empty = {};
+
+	for (u64 x = 1; x < 1000000; x *= 3) {
+		hist_record(&a, x);
+		hist_record(&b, x * 7);
+		hist_record(&both, x);
+		hist_record(&both, x * 7);
+	}
+	hist_add(&a, &b);
+	assert_memory_equal(&a, &both, sizeof(a));
+	hist_add(&a, &empty);
+	assert_memory_equal(&a, &both, sizeof(a));
+	hist_add(&empty, &both);
+	assert_memory_equal(&empty, &both, sizeof(a));
+}
+
+int main(void)
+{
+	const struct CMUnitTest hist[] = {
+		cmocka_unit_test(the_reference_vector),
+		cmocka_unit_test(an_empty_one_has_no_values),
+		cmocka_unit_test(bounds_are_those_of_schema_2),
+		cmocka_unit_test(known_values_lie_in_known_buckets),
+		cmocka_unit_test(zero_and_overflow_have_slots_of_their_own),
+		cmocka_unit_test(every_bound_is_the_last_value_of_its_bucket),
+		cmocka_unit_test(log2_is_exact_at_every_power),
+		cmocka_unit_test(quantiles_take_the_stated_ranks),
+		cmocka_unit_test(p99_of_a_hundred_is_the_largest),
+		cmocka_unit_test(quantiles_stay_between_min_and_max),
+		cmocka_unit_test(the_overflow_slot_answers_with_the_maximum),
+		cmocka_unit_test(a_count_ahead_of_the_buckets_is_harmless),
+		cmocka_unit_test(adding_equals_feeding_both),
+	};
+
+	return cmocka_run_group_tests(hist, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "core/phase.h"
+#include "unit/phase_vectors.h"
+
+static void gives_the_expected_phases(void **state)
+{
+	const struct phase_vector *v = *state;
+	struct phase_config config = phase_vector_config(v);
+	struct phase_candidate candidate = {};
+	u32 current = v->current;
+	u64 nr_transitions = 0;
+
+	for (u32 i = 0; i < v->nr_calls; i++) {
+		current = phase_detect(&config, &v->signals, &candidate, current, &nr_transitions);
+		assert_string_equal(phase_name(current), phase_name(v->phase[i]));
+	}
+	assert_int_equal(nr_transitions, v->nr_transitions);
+}
+
+static void defaults_are_the_reference_ones(void **state)
+{
+	struct phase_config config = PHASE_CONFIG_DEFAULT;
+
+	assert_int_equal(config.io_wait_threshold, 300);
+	assert_int_equal(config.optimizer_burst_max_ns, 5000000);
+	assert_int_equal(config.gpu_idle_threshold, 10);
+	assert_int_equal(config.gpu_active_threshold, 80);
+	assert_int_equal(config.phase_stability_count, 3);
+	assert_int_equal(config.nccl_detection_enabled, 0);
+}
+
+static void half_of_an_odd_threshold_is_not_rounded(void **state)
+{
+	struct phase_config config = PHASE_CONFIG_DEFAULT;
+	struct phase_signals signals = { .is_ml = 1, .gpu_utilization = 50 };
+
+	config.io_wait_threshold = 301;
+	signals.io_wait_permille = 150;
+	assert_int_equal(phase_raw(&config, &signals), PHASE_UNKNOWN);
+	signals.io_wait_permille = 151;
+	assert_int_equal(phase_raw(&config, &signals), PHASE_DATA_LOADING);
+	signals.io_wait_permille = ~0U;
+	assert_int_equal(phase_raw(&config, &signals), PHASE_DATA_LOADING);
+}
+
+static void another_raw_phase_starts_the_count_again(void **state)
+{
+	const struct phase_config config = PHASE_CONFIG_DEFAULT;
+	struct phase_candidate cand = {};
+	static const enum phase raw[] = {
+		PHASE_GPU_COMPUTE, PHASE_GPU_COMPUTE, PHASE_OPTIMIZER,
+		PHASE_GPU_COMPUTE, PHASE_GPU_COMPUTE,
+	};
+
+	for (size_t i = 0; i < sizeof(raw) / sizeof(raw[0]); i++)
+		assert_int_equal(phase_settle(&config, &cand, PHASE_UNKNOWN, raw[i]),
+				 PHASE_UNKNOWN);
+	assert_int_equal(phase_settle(&config, &cand, PHASE_UNKNOWN, PHASE_GPU_COMPUTE),
+			 PHASE_GPU_COMPUTE);
+}
+
+static void a_full_counter_stays_full(void **state)
+{
+	const struct phase_config config = PHASE_CONFIG_DEFAULT;
+	struct phase_candidate cand = { .phase = PHASE_OPTIMIZER, .count = ~0U };
+
+	assert_int_equal(phase_settle(&config, &cand, PHASE_UNKNOWN, PHASE_OPTIMIZER),
+			 PHASE_OPTIMIZER);
+	assert_int_equal(cand.count, ~0U);
+}
+
+static void a_removed_task_loses_its_candidate(void **state)
+{
+	const struct phase_config config = PHASE_CONFIG_DEFAULT;
+	struct phase_candidate cand = {};
+
+	phase_settle(&config, &cand, PHASE_UNKNOWN, PHASE_OPTIMIZER);
+	phase_settle(&config, &cand, PHASE_UNKNOWN, PHASE_OPTIMIZER);
+	phase_forget(&cand);
+	assert_int_equal(phase_settle(&config, &cand, PHASE_UNKNOWN, PHASE_OPTIMIZER),
+			 PHASE_UNKNOWN);
+}
+
+static void what_is_no_phase_is_unknown(void **state)
+{
+	const struct phase_config config = PHASE_CONFIG_DEFAULT;
+	struct phase_candidate cand = {};
+
+	assert_int_equal(phase_of(PHASE_NR), PHASE_UNKNOWN);
+	assert_int_equal(phase_of(~0U), PHASE_UNKNOWN);
+	assert_int_equal(phase_settle(&config, &cand, 77, PHASE_OPTIMIZER), PHASE_UNKNOWN);
+	assert_string_equal(phase_name(PHASE_NR), "Unknown");
+	assert_string_equal(phase_label(~0U), "unknown");
+}
+
+static void names_and_labels_are_the_reference_ones(void **state)
+{
+	static const struct {
+		enum phase phase;
+		const char *name, *label;
+	} rows[] = {
+		{ PHASE_DATA_LOADING, "DataLoading",    "data_loading"    },
+		{ PHASE_GPU_COMPUTE,  "GpuCompute",	   "gpu_compute"	 },
+		{ PHASE_COLLECTIVE,   "NcclCollective", "nccl_collective" },
+		{ PHASE_OPTIMIZER,	   "OptimizerStep",  "optimizer_step"  },
+		{ PHASE_UNKNOWN,	 "Unknown",	    "unknown"	      },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_string_equal(phase_name(rows[i].phase), rows[i].name);
+		assert_string_equal(phase_label(rows[i].phase), rows[i].label);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest fixed[] = {
+		cmocka_unit_test(defaults_are_the_reference_ones),
+		cmocka_unit_test(half_of_an_odd_threshold_is_not_rounded),
+		cmocka_unit_test(another_raw_phase_starts_the_count_again),
+		cmocka_unit_test(a_full_counter_stays_full),
+		cmocka_unit_test(a_removed_task_loses_its_candidate),
+		cmocka_unit_test(what_is_no_phase_is_unknown),
+		cmocka_unit_test(names_and_labels_are_the_reference_ones),
+	};
+	enum { NR_FIXED = sizeof(fixed) / sizeof(fixed[0]) };
+	struct CMUnitTest phase[NR_PHASE_VECTORS + NR_FIXED] = {};
+
+	for (size_t i = 0; i < NR_PHASE_VECTORS; i++)
+		phase[i] = (struct CMUnitTest){
+			.name = phase_vectors[i].name,
+			.test_func = gives_the_expected_phases,
+			.initial_state = (void *)&phase_vectors[i],
+		};
+	for (size_t i = 0; i < NR_FIXED; i++)
+		phase[NR_PHASE_VECTORS + i] = fixed[i];
+	return cmocka_run_group_tests(phase, NULL, NULL);
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Topologies are read from a tree of files shaped like sysfs. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <ftw.h>
+#include <cmocka.h>
+#include "collect/topology.h"
+
+static char sysfs[] = "/tmp/test_topology.XXXXXX";
+
+static void write_cpu_file(u32 cpu, const char *name, const char *text)
+{
+	char path[256], *slash;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/%s", sysfs, cpu, name);
+	for (slash = path + 1; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		mkdir(path, 0700);
+		*slash = '/';
+	}
+	file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+}
+
+static void add_cpu(u32 cpu, const char *package)
+{
+	write_cpu_file(cpu, "topology/core_id", "0\n");
+	write_cpu_file(cpu, "topology/physical_package_id", package);
+}
+
+static void add_cache(u32 cpu, int index, const char *level, const char *shared)
+{
+	char name[64];
+
+	snprintf(name, sizeof(name), "cache/index%d/level", index);
+	write_cpu_file(cpu, name, level);
+	snprintf(name, sizeof(name), "cache/index%d/shared_cpu_list", index);
+	write_cpu_file(cpu, name, shared);
+}
+
+static int setup(void **state)
+{
+	strcpy(sysfs + strlen(sysfs) - 6, "XXXXXX");
+	return mkdtemp(sysfs) ? 0 : -1;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static int teardown(void **state)
+{
+	return nftw(sysfs, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+static void the_highest_cache_level_counts(void **state)
+{
+	static const char *const l3[] = { "0-1\n", "0-1\n", "2-3\n", "2-3\n" };
+	struct topology topology;
+
+	for (u32 cpu = 0; cpu < 4; cpu++) {
+		char own[8];
+
+		snprintf(own, sizeof(own), "%u\n", cpu);
+		add_cpu(cpu, "0\n");
+		add_cache(cpu, 0, "1\n", own);
+		add_cache(cpu, 1, "3\n", l3[cpu]);
+		add_cache(cpu, 2, "2\n", own);
+	}
+	assert_int_equal(topology_read(sysfs, 4, &topology), 0);
+	assert_int_equal(topology.nr_llcs, 2);
+	assert_int_equal(topology.cpu_llc[0], topology.cpu_llc[1]);
+	assert_int_equal(topology.cpu_llc[2], topology.cpu_llc[3]);
+	assert_int_not_equal(topology.cpu_llc[0], topology.cpu_llc[2]);
+	assert_int_equal(topology.cpu_llc[4], LLC_UNKNOWN);
+}
+
+static void without_caches_a_package_is_one(void **state)
+{
+	struct topology topology;
+
+	for (u32 cpu = 0; cpu < 4; cpu++)
+		add_cpu(cpu, cpu < 2 ? "0\n" : "1\n");
+	assert_int_equal(topology_read(sysfs, 4, &topology), 0);
+	assert_int_equal(topology.nr_llcs, 2);
+	assert_int_equal(topology.cpu_llc[1], 0);
+	assert_int_equal(topology.cpu_llc[2], 1);
+}
+
+static void an_offline_cpu_is_unknown(void **state)
+{
+	struct topology topology;
+
+	add_cpu(0, "0\n");
+	add_cpu(1, "0\n");
+	write_cpu_file(1, "online", "0\n");
+	write_cpu_file(2, "online", "0\n");
+	assert_int_equal(topology_read(sysfs, 3, &topology), 0);
+	assert_int_equal(topology.nr_llcs, 1);
+	assert_int_equal(topology.cpu_llc[0], 0);
+	assert_int_equal(topology.cpu_llc[1], LLC_UNKNOWN);
+	assert_int_equal(topology.cpu_llc[2], LLC_UNKNOWN);
+}
+
+static void an_empty_tree_is_an_error(void **state)
+{
+	struct topology topology = { .nr_llcs = 7 };
+
+	assert_int_equal(topology_read(sysfs, 2, &topology), -ENODATA);
+	assert_int_equal(topology.nr_llcs, 7);
+}
+
+static void a_machine_too_large_is_an_error(void **state)
+{
+	struct topology topology;
+
+	assert_int_equal(topology_read(sysfs, MAX_CPUS + 1, &topology), -E2BIG);
+	for (u32 cpu = 0; cpu <= MAX_LLCS; cpu++) {
+		char package[16];
+
+		snprintf(package, sizeof(package), "%u\n", cpu);
+		add_cpu(cpu, package);
+	}
+	assert_int_equal(topology_read(sysfs, MAX_LLCS + 1, &topology), -E2BIG);
+	assert_int_equal(topology_read(sysfs, MAX_LLCS, &topology), 0);
+	assert_int_equal(topology.nr_llcs, MAX_LLCS);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(the_highest_cache_level_counts, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_caches_a_package_is_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_offline_cpu_is_unknown, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_empty_tree_is_an_error, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_machine_too_large_is_an_error, setup, teardown),
+	};
+
+	return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
+}

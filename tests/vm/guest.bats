@@ -1,0 +1,106 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# What only a kernel with sched_ext can show. Runs as the guest's one job.
+
+scx=/sys/kernel/sched_ext
+cpu1=/sys/devices/system/cpu/cpu1/online
+
+setup() {
+	dmesg -C
+}
+
+start_zerneld() {
+	"$ZERNEL_BUILD/src/daemon/zerneld" 2>"$BATS_TEST_TMPDIR/log" 3>&- &
+	zerneld=$!
+	wait_for_state enabled
+}
+
+wait_for_state() {
+	for _ in {1..100}; do
+		[ "$(cat $scx/state)" = "$1" ] && return
+		sleep 0.1
+	done
+	cat "$BATS_TEST_TMPDIR/log"
+	return 1
+}
+
+stop_zerneld() {
+	kill "$zerneld"
+	wait "$zerneld"
+	wait_for_state disabled
+}
+
+teardown() {
+	echo 1 >$cpu1 || true
+	[ -z "${zerneld-}" ] || kill -9 "$zerneld" 2>/dev/null || true
+	wait_for_state disabled
+	# The kernel's own word that nothing went wrong under us.
+	! dmesg | grep -E 'WARNING:|BUG:|sched_ext:.*(error|stall)'
+}
+
+@test "$(uname -r): the scheduler's programs pass the verifier (veristat)" {
+	run veristat -o table -e prog,verdict,duration,insns,states,peak_states \
+		"$ZERNEL_BUILD/src/bpf/zernel.bpf.o"
+	echo "$output" | sed 's/^/# /' >&3
+	[ "$status" = 0 ]
+	[[ "$output" == *zernel_enqueue* ]]
+	[[ "$output" != *failure* ]]
+}
+
+@test "$(uname -r): 100,000 parity vectors through BPF and user space" {
+	run "$ZERNEL_BUILD/tests/parity/test_parity"
+	echo "$output" | sed 's/^/# /' >&3
+	[ "$status" = 0 ]
+	[[ "$output" != *SKIP* ]]
+}
+
+@test "$(uname -r): zernel survives 30 s of stress with affinity changes and hotplug" {
+	start_zerneld
+	[ "$(cat $scx/root/ops)" = zernel ]
+	rejected=$(cat $scx/nr_rejected)
+	stress-ng --quiet --timeout 30 --cpu 2 --affinity 2 --fork 1 --switch 1 --yield 2 3>&- &
+	stress=$!
+	# The lightest tasks there are: fair would be so late that the kernel ejects us.
+	for _ in {1..6}; do
+		nice -n 19 timeout 25 sh -c 'while :; do :; done' 3>&- &
+	done
+	sleep 10
+	echo 0 >$cpu1
+	sleep 5
+	echo 1 >$cpu1
+	wait "$stress"
+	cut -c1-200 "$BATS_TEST_TMPDIR/log" | head -n 100
+	[ "$(cat $scx/state)" = enabled ]
+	[ "$(cat $scx/root/ops)" = zernel ]
+	[ "$(cat $scx/nr_rejected)" = "$rejected" ]
+	stop_zerneld
+	grep -q 'scheduler left: unregistered from user space' "$BATS_TEST_TMPDIR/log"
+}
+
+@test "$(uname -r): a CPU that was offline at the start makes zerneld load anew" {
+	echo 0 >$cpu1
+	start_zerneld
+	echo 1 >$cpu1
+	for _ in {1..50}; do
+		[ "$(grep -c 'scheduler attached' "$BATS_TEST_TMPDIR/log")" = 2 ] && break
+		sleep 0.1
+	done
+	cat "$BATS_TEST_TMPDIR/log"
+	[ "$(grep -c 'scheduler attached' "$BATS_TEST_TMPDIR/log")" = 2 ]
+	stop_zerneld
+}
+
+@test "$(uname -r): kill -9 of zerneld gives the machine back" {
+	start_zerneld
+	kill -9 "$zerneld"
+	wait_for_state disabled
+}
+
+@test "$(uname -r): a second scheduler is refused with a reason" {
+	start_zerneld
+	run "$ZERNEL_BUILD/src/daemon/zerneld"
+	[ "$status" = 1 ]
+	[[ "$output" == *"another sched_ext scheduler is attached"* ]]
+	stop_zerneld
+}

@@ -1,0 +1,50 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# tools/vm seen from outside: what it passes on and what it leaves behind.
+
+setup() {
+	before=$(find /var/tmp -maxdepth 1 -name 'vm.*' | sort)
+}
+
+# Whatever happened, no run directory and no process that names it is left.
+teardown() {
+	local dir
+	[ "$(find /var/tmp -maxdepth 1 -name 'vm.*' | sort)" = "$before" ]
+	for dir in ${run_dir-}; do
+		! grep -qsa "$dir" /proc/[0-9]*/cmdline
+	done
+}
+
+@test "output and exit status of the command come through" {
+	run --separate-stderr tools/vm -- sh -c 'echo out; echo err >&2; exit 7'
+	[ "$status" = 7 ]
+	[ "$output" = out ]
+	[ "$stderr" = err ]
+}
+
+@test "a kernel panic is a failure and shows the console" {
+	run tools/vm -- sh -c 'echo c >/proc/sysrq-trigger'
+	[ "$status" = 125 ]
+	[[ "$output" == *"Kernel panic"* ]]
+}
+
+@test "a guest that does not finish is ended in time" {
+	run tools/vm --timeout 30 -- sleep 300
+	[ "$status" = 124 ]
+}
+
+@test "Ctrl-C ends the guest and leaves nothing" {
+	# bats ignores SIGINT in background children; env gives it its default back.
+	setsid env --default-signal=INT tools/vm -- sleep 300 3>&- &
+	pid=$!
+	for _ in {1..600}; do
+		run_dir=$(comm -13 <(echo "$before") <(find /var/tmp -maxdepth 1 -name 'vm.*' | sort))
+		[ -n "$run_dir" ] && [ -e "$run_dir/booted" ] && break
+		sleep 0.1
+	done
+	[ -e "$run_dir/booted" ]
+	kill -INT -- "-$pid"
+	wait "$pid" || status=$?
+	[ "$status" = 130 ]
+}
