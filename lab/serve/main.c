@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * serve: inference serving on the virtual GPU that logs what really happened.
+ * Requests arrive by themselves, are tokenized on the CPU and answered in
+ * batches, a token at a time.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "serve/serve.h"
+#include "truth/summary.h"
+#include "work/options.h"
+
+#define TRUTH_RECORDS (4U << 20)
+#define MAX_REQUESTS  10000000
+#define START_LEAD_NS (20 * NSEC_PER_MSEC) /* lets the threads start before the first arrival */
+#define AT(field)     offsetof(struct serve_config, field)
+
+static const char *const sync_kinds[] = { "spin", "yield", "block", NULL };
+
+static const struct option_row options[] = {
+	/* clang-format off */
+	{ "rate", OPTION_DOUBLE, AT(rate), 0, NULL, "requests a second, Poisson" },
+	{ "requests", OPTION_U64, AT(requests), 1, NULL, "how many" },
+	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "arrivals for so long instead of --requests" },
+	{ "tokenizers", OPTION_U64, AT(tokenizers), 1, NULL, "tokenizer threads" },
+	{ "tokenize-us", OPTION_U64, AT(tokenize_us), 0, NULL, "CPU time to tokenize, +-20 %" },
+	{ "prefill-us", OPTION_U64, AT(prefill_us), 0, NULL, "device time of a request's first token" },
+	{ "decode-us", OPTION_U64, AT(decode_us), 0, NULL, "device time of a batch's next token" },
+	{ "launches", OPTION_U64, AT(launches), 1, NULL, "kernel launches of a token" },
+	{ "batch", OPTION_U64, AT(batch), 1, NULL, "requests computed together at most" },
+	{ "tokens", OPTION_U64, AT(tokens), 1, NULL, "tokens of an answer" },
+	{ "sync", OPTION_CHOICE, AT(sync), 0, sync_kinds, "how a sync waits" },
+	{ "seed", OPTION_U64, AT(seed), 0, NULL, "of everything random" },
+	{ "truth", OPTION_STRING, AT(truth), 0, NULL, "directory for truth logs" },
+	/* clang-format on */
+};
+
+static const struct serve_config defaults = {
+	.rate = 50,
+	.requests = 100,
+	.tokenizers = 2,
+	.tokenize_us = 1000,
+	.prefill_us = 2000,
+	.decode_us = 500,
+	.launches = 20,
+	.batch = 8,
+	.tokens = 8,
+	.seed = 1,
+};
+
+static int config_check(const struct serve_config *config)
+{
+	const char *wrong = NULL;
+
+	if (config->tokenizers > SERVE_MAX_TOKENIZERS || config->batch > SERVE_MAX_BATCH)
+		wrong = "too many tokenizers or too large a batch";
+	else if (!(config->rate > 0))
+		wrong = "--rate must be more than 0";
+	else if (config->requests > MAX_REQUESTS || config->rate * config->seconds > MAX_REQUESTS)
+		wrong = "too many requests";
+	if (!wrong)
+		return 0;
+	fprintf(stderr, "serve: %s\n", wrong);
+	return -EINVAL;
+}
+
+/* Poisson arrivals: the gaps are exponential. */
+static u64 arrival_gap_ns(const struct serve_config *config, u64 i)
+{
+	double u = ((double)(random_at(config->seed, i) >> 11) + 0.5) / (double)(1ULL << 53);
+
+	return (u64)(-log(u) / config->rate * NSEC_PER_SEC);
+}
+
+static int requests_plan(const struct serve_config *config, struct serve *serve)
+{
+	u64 limit_ns = (u64)(config->seconds * NSEC_PER_SEC);
+	u64 at = 0, nr = 0, room = 0;
+
+	for (;; nr++) {
+		at += arrival_gap_ns(config, nr);
+		if (limit_ns ? at >= limit_ns : nr == config->requests)
+			break;
+		if (nr == room) {
+			struct request *more;
+
+			room = room ? room * 2 : 1024;
+			more = realloc(serve->requests, room * sizeof(*more));
+			if (!more)
+				return -ENOMEM;
+			serve->requests = more;
+		}
+		serve->requests[nr] = (struct request){
+			.id = nr,
+			.arrival_ns = at,
+			.tokens_left = config->tokens,
+		};
+	}
+	serve->nr_requests = nr;
+	return 0;
+}
+
+static int serve_open(const struct serve_config *config, struct serve *serve)
+{
+	int r = requests_plan(config, serve);
+
+	if (r < 0)
+		return r;
+	serve->config = config;
+	serve->nr_tokenizers_left = config->tokenizers;
+	serve->arrived = queue_new(serve->nr_requests);
+	serve->tokenized = queue_new(serve->nr_requests);
+	if (!serve->arrived || !serve->tokenized)
+		return -ENOMEM;
+	return config->truth ? truth_open(config->truth, "serve", TRUTH_RECORDS, &serve->truth) : 0;
+}
+
+static void serve_close(struct serve *serve)
+{
+	truth_free(serve->truth);
+	queue_free(serve->arrived);
+	queue_free(serve->tokenized);
+	free(serve->requests);
+}
+
+/* A thread that cannot be had, or a device that fails, ends the program: nothing would arrive. */
+static int serve_run(struct serve *serve)
+{
+	pthread_t threads[SERVE_MAX_TOKENIZERS + 1];
+	u64 nr_threads = serve->config->tokenizers + 1;
+	u64 start = truth_now_ns() + START_LEAD_NS;
+	int r = 0;
+
+	for (u64 i = 0; i < serve->nr_requests; i++)
+		serve->requests[i].arrival_ns += start;
+	for (u64 i = 0; i < nr_threads && r == 0; i++)
+		r = -pthread_create(&threads[i], NULL, i ? tokenizer_thread : generator_thread,
+				    serve);
+	if (r == 0)
+		r = launcher_run(serve);
+	if (r < 0) {
+		fprintf(stderr, "serve: %s\n", strerror(-r));
+		exit(EXIT_FAILURE);
+	}
+	for (u64 i = 0; i < nr_threads; i++)
+		pthread_join(threads[i], NULL);
+	return 0;
+}
+
+static int report(const struct serve *serve)
+{
+	u64 *ttfts_ns = calloc(serve->nr_requests + 1, sizeof(*ttfts_ns));
+	struct truth_summary summary = {};
+	struct truth_quantiles ttft;
+	struct truth_dir dir;
+
+	if (!ttfts_ns)
+		return -ENOMEM;
+	for (u64 i = 0; i < serve->nr_requests; i++)
+		ttfts_ns[i] = serve->requests[i].first_token_ns - serve->requests[i].arrival_ns;
+	ttft = truth_quantiles_of(ttfts_ns, serve->nr_requests);
+	free(ttfts_ns);
+	if (serve->config->truth && truth_dir_read(serve->config->truth, &dir) == 0) {
+		truth_summarise_pid(&dir, (u32)getpid(), &summary);
+		truth_dir_done(&dir);
+	}
+	printf("{\"requests\":%" PRIu64 ",\"ttft_mean_ms\":%.3f,\"ttft_p50_ms\":%.3f,"
+	       "\"ttft_p99_ms\":%.3f,\"gpu_busy\":",
+	       (uint64_t)ttft.nr, ttft.mean_ms, ttft.p50_ms, ttft.p99_ms);
+	truth_print_busy(&summary);
+	printf("}\n");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct serve_config config = defaults;
+	struct serve serve = {};
+	int operands;
+	int r = options_parse("serve [OPTION...]", options, ARRAY_SIZE(options), argc, argv,
+			      &config, &operands);
+
+	if (r > 0)
+		return EXIT_SUCCESS;
+	if (r < 0 || operands < argc || config_check(&config) < 0)
+		return 2;
+	if (config.truth)
+		setenv("VGPU_TRUTH", config.truth, 1);
+	config.burn = burn_calibrate();
+	r = serve_open(&config, &serve);
+	if (r == 0)
+		r = serve_run(&serve);
+	if (r == 0)
+		r = report(&serve);
+	if (r < 0)
+		fprintf(stderr, "serve: %s\n", strerror(-r));
+	serve_close(&serve);
+	return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+#include "serve/queue.h"
+#include "truth/truth.h"
+#include "work/burn.h"
+
+#define SERVE_MAX_TOKENIZERS 256
+#define SERVE_MAX_BATCH	     1024
+
+/* The command line; main.c has the table with defaults and help. */
+struct serve_config {
+	double rate;
+	double seconds;
+	u64 requests;
+	u64 tokenizers;
+	u64 tokenize_us;
+	u64 prefill_us;
+	u64 decode_us;
+	u64 launches;
+	u64 batch;
+	u64 tokens;
+	u64 sync; /* position in spin, yield, block */
+	u64 seed;
+	const char *truth;
+	struct burn burn;
+};
+
+/* A run; threads share it, each request belongs to whoever holds it. */
+struct serve {
+	const struct serve_config *config;
+	struct truth *truth;
+	struct request *requests; /* arrival_ns counts from the start until the run starts */
+	u64 nr_requests;
+	struct queue *arrived;	 /* generator -> tokenizers */
+	struct queue *tokenized; /* tokenizers -> launcher */
+	u64 nr_tokenizers_left;
+};
+
+/* Thread bodies; `arg` is the struct serve. */
+void *generator_thread(void *arg);
+void *tokenizer_thread(void *arg);
+
+/* The launcher's part, in the calling thread: until every request is done. */
+int launcher_run(struct serve *serve);

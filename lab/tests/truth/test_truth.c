@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The truth log itself: what is written is read back, whatever happens to the writer. */
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "truth/check.h"
+#include "truth/summary.h"
+
+struct place {
+	char dir[64];
+	char path[160]; /* of the log this process writes */
+};
+
+static int place_make(void **state)
+{
+	struct place *place = calloc(1, sizeof(*place));
+
+	strcpy(place->dir, "/tmp/truth-test-XXXXXX");
+	if (!mkdtemp(place->dir))
+		return -1;
+	snprintf(place->path, sizeof(place->path), "%s/t.%d.truth", place->dir, getpid());
+	*state = place;
+	return 0;
+}
+
+static int place_remove(void **state)
+{
+	struct place *place = *state;
+	DIR *dir = opendir(place->dir);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir)))
+		if (entry->d_name[0] != '.')
+			unlinkat(dirfd(dir), entry->d_name, 0);
+	if (dir)
+		closedir(dir);
+	rmdir(place->dir);
+	free(place);
+	return 0;
+}
+
+static struct truth *log_open(const struct place *place, u32 capacity)
+{
+	struct truth *truth = NULL;
+
+	assert_int_equal(truth_open(place->dir, "t", capacity, &truth), 0);
+	return truth;
+}
+
+/* How many faults `truth check` finds in the directory. */
+static s64 faults_in(const struct place *place)
+{
+	struct truth_dir dir;
+	s64 faults;
+
+	assert_int_equal(truth_dir_read(place->dir, &dir), 0);
+	faults = truth_check(&dir);
+	truth_dir_done(&dir);
+	return faults;
+}
+
+static void test_round_trip(void **state)
+{
+	const struct place *place = *state;
+	struct truth *truth = log_open(place, 100);
+	struct truth_file file;
+
+	truth_log(truth, TRUTH_BUSY, TRUTH_WORK_COPY, 300, 400, 1, 2, 3);
+	truth_log(truth, TRUTH_STEP, 0, 100, 200, 7, 1, 0);
+	truth_log(NULL, TRUTH_STEP, 0, 1, 2, 3, 4, 5);
+	truth = truth_free(truth);
+	assert_null(truth_free(truth));
+
+	assert_int_equal(truth_read(place->path, &file), 0);
+	assert_int_equal(file.header.pid, getpid());
+	assert_string_equal(file.header.writer, "t");
+	assert_int_equal(file.nr_records, 2);
+	assert_false(file.cut);
+	assert_int_equal(file.records[0].kind, TRUTH_STEP); /* sorted by start */
+	assert_int_equal(file.records[1].kind, TRUTH_BUSY);
+	assert_int_equal(file.records[1].sub, TRUTH_WORK_COPY);
+	assert_int_equal(file.records[1].end_ns, 400);
+	assert_int_equal(file.records[1].a, 1);
+	assert_int_equal(file.records[1].b, 2);
+	assert_int_equal(file.records[1].c, 3);
+	assert_int_equal(file.records[1].tid, gettid());
+	truth_file_done(&file);
+}
+
+static void test_overflow_is_counted(void **state)
+{
+	const struct place *place = *state;
+	struct truth *truth = log_open(place, 10);
+	struct truth_file file;
+
+	for (u64 i = 0; i < 25; i++)
+		truth_log(truth, TRUTH_LOAD, 0, i, i + 1, i, 0, 0);
+	truth_free(truth);
+	assert_int_equal(truth_read(place->path, &file), 0);
+	assert_int_equal(file.nr_records, 10);
+	assert_int_equal(file.header.nr_dropped, 15);
+	truth_file_done(&file);
+	assert_int_equal(faults_in(place), 1);
+}
+
+#define THREADS 4
+#define EACH	200000
+
+struct writers {
+	struct truth *truth;
+	pthread_barrier_t start; /* all at once, or they would hardly meet */
+};
+
+static void *write_many(void *arg)
+{
+	struct writers *writers = arg;
+
+	pthread_barrier_wait(&writers->start);
+	for (u64 i = 0; i < EACH; i++)
+		truth_log(writers->truth, TRUTH_LOAD, 0, i, i + 1, i, ~i, i * 3);
+	return NULL;
+}
+
+static void assert_whole(const struct truth_record *rec)
+{
+	assert_int_equal(rec->kind, TRUTH_LOAD);
+	assert_int_equal(rec->start_ns, rec->a);
+	assert_int_equal(rec->end_ns, rec->a + 1);
+	assert_int_equal(rec->b, ~rec->a);
+	assert_int_equal(rec->c, rec->a * 3);
+}
+
+static void test_threads_share_a_log(void **state)
+{
+	const struct place *place = *state;
+	struct writers writers = { .truth = log_open(place, THREADS * EACH) };
+	pthread_t threads[THREADS];
+	struct truth_file file;
+
+	pthread_barrier_init(&writers.start, NULL, THREADS);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, write_many, &writers), 0);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_barrier_destroy(&writers.start);
+	truth_free(writers.truth);
+	assert_int_equal(truth_read(place->path, &file), 0);
+	assert_int_equal(file.nr_records, THREADS * EACH);
+	assert_int_equal(file.header.nr_dropped, 0);
+	for (u64 i = 0; i < file.nr_records; i++) {
+		assert_whole(&file.records[i]);
+		assert_int_equal(file.records[i].a, i / THREADS);
+	}
+	truth_file_done(&file);
+}
+
+static void test_kill_leaves_whole_records(void **state)
+{
+	struct place *place = *state;
+	struct truth_file file;
+	struct stat st;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct truth *truth;
+
+		if (truth_open(place->dir, "t", 8 << 20, &truth) == 0)
+			for (u64 i = 0;; i++)
+				truth_log(truth, TRUTH_LOAD, 0, i, i + 1, i, ~i, i * 3);
+		_exit(1);
+	}
+	snprintf(place->path, sizeof(place->path), "%s/t.%d.truth", place->dir, pid);
+	/* In full flight, but long before the log is full. */
+	while (stat(place->path, &st) < 0 || st.st_blocks < 256)
+		usleep(500);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(truth_read(place->path, &file), 0);
+	assert_true(file.nr_records > 0);
+	for (u64 i = 0; i < file.nr_records; i++) {
+		assert_whole(&file.records[i]);
+		assert_int_equal(file.records[i].a, i);
+	}
+	truth_file_done(&file);
+}
+
+static void test_unpublished_slot_is_skipped(void **state)
+{
+	const struct place *place = *state;
+	struct truth *truth = log_open(place, 3000);
+	off_t kind_at = sizeof(struct truth_header) + 1500 * sizeof(struct truth_record) +
+			offsetof(struct truth_record, kind);
+	struct truth_file file;
+	const u16 none = TRUTH_NONE;
+	FILE *stream;
+
+	for (u64 i = 0; i < 3000; i++)
+		truth_log(truth, TRUTH_LOAD, 0, i, i + 1, i, 0, 0);
+	truth_free(truth);
+	stream = fopen(place->path, "r+");
+	fseek(stream, kind_at, SEEK_SET);
+	fwrite(&none, sizeof(none), 1, stream);
+	fclose(stream);
+	assert_int_equal(truth_read(place->path, &file), 0);
+	assert_int_equal(file.nr_records, 2999);
+	assert_int_equal(file.records[1500].a, 1501);
+	truth_file_done(&file);
+}
+
+static void test_cut_file_is_read_up_to_the_cut(void **state)
+{
+	const struct place *place = *state;
+	struct truth *truth = log_open(place, 100);
+	struct truth_file file;
+
+	for (u64 i = 0; i < 100; i++)
+		truth_log(truth, TRUTH_LOAD, 0, i, i + 1, i, ~i, i * 3);
+	truth_free(truth);
+	assert_int_equal(faults_in(place), 0);
+	/* In the middle of the 42nd record. */
+	assert_int_equal(truncate(place->path, sizeof(struct truth_header) +
+						       41 * sizeof(struct truth_record) + 17),
+			 0);
+	assert_int_equal(truth_read(place->path, &file), 0);
+	assert_int_equal(file.nr_records, 41);
+	assert_true(file.cut);
+	for (u64 i = 0; i < file.nr_records; i++)
+		assert_whole(&file.records[i]);
+	truth_file_done(&file);
+	assert_int_equal(faults_in(place), 1);
+}
+
+static void test_no_truth_log(void **state)
+{
+	const struct place *place = *state;
+	struct truth_file file = { .nr_records = 77 };
+	FILE *stream;
+
+	assert_int_equal(truth_read(place->path, &file), -ENOENT);
+	stream = fopen(place->path, "w");
+	fputs("this is something else altogether, and longer than a header would have been",
+	      stream);
+	fclose(stream);
+	assert_int_equal(truth_read(place->path, &file), -EBADMSG);
+	assert_int_equal(truncate(place->path, 10), 0);
+	assert_int_equal(truth_read(place->path, &file), -EBADMSG);
+	assert_int_equal(file.nr_records, 77); /* untouched on failure */
+	assert_int_equal(faults_in(place), 2); /* an unreadable log, and no log left */
+}
+
+static void test_forked_child_leaves_the_parents_log_alone(void **state)
+{
+	const struct place *place = *state;
+	struct truth *truth = log_open(place, 10);
+	struct truth_file file;
+	pid_t pid;
+
+	truth_log(truth, TRUTH_LOAD, 0, 1, 2, 3, 0, 0);
+	pid = fork();
+	if (pid == 0) {
+		/* Two: the parent's next record would hide the first. */
+		truth_log(truth, TRUTH_STEP, 0, 4, 5, 6, 0, 0);
+		truth_log(truth, TRUTH_STEP, 0, 5, 6, 7, 0, 0);
+		truth_free(truth);
+		_exit(0);
+	}
+	waitpid(pid, NULL, 0);
+	truth_log(truth, TRUTH_LOAD, 0, 7, 8, 9, 0, 0);
+	truth_free(truth);
+	assert_int_equal(truth_read(place->path, &file), 0);
+	assert_int_equal(file.nr_records, 2);
+	assert_int_equal(file.records[0].kind, TRUTH_LOAD);
+	assert_int_equal(file.records[1].a, 9);
+	truth_file_done(&file);
+}
+
+/* A run that adds up, with one number that may be wrong. */
+struct run {
+	u64 life_end, phase2_start, phase2_end;
+	u64 busy_seq, busy_device, busy_start, step2;
+	s64 faults;
+};
+
+static void test_check_finds_what_is_wrong(void **state)
+{
+	static const struct run runs[] = {
+		{ 300, 200, 300, 5, 0, 110, 1, 0 }, /* right */
+		{ 300, 201, 300, 5, 0, 110, 1, 1 }, /* a gap */
+		{ 300, 199, 300, 5, 0, 110, 1, 1 }, /* an overlap */
+		{ 301, 200, 300, 5, 0, 110, 1, 1 }, /* the end has no phase */
+		{ 300, 200, 150, 5, 0, 110, 1, 2 }, /* backwards, and the end has no phase */
+		{ 300, 200, 300, 6, 0, 110, 1, 2 }, /* neither launch nor work has a partner */
+		{ 300, 200, 300, 5, 1, 110, 1, 2 }, /* the same, by device */
+		{ 300, 200, 300, 5, 0, 90,  1, 1 }, /* busy before the launch */
+		{ 300, 200, 300, 5, 0, 110, 2, 1 }, /* a step is missing */
+	};
+	const struct place *place = *state;
+
+	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+		const struct run *run = &runs[i];
+		struct truth *truth = log_open(place, 100);
+
+		truth_log(truth, TRUTH_PHASE, PHASE_UNKNOWN, 50, 200, 0, 0, 0);
+		truth_log(truth, TRUTH_PHASE, PHASE_GPU_COMPUTE, run->phase2_start, run->phase2_end,
+			  0, 0, 0);
+		truth_log(truth, TRUTH_LAUNCH, 0, 100, 105, 0, 9, 5);
+		truth_log(truth, TRUTH_BUSY, 0, run->busy_start, 120, run->busy_device, 9,
+			  run->busy_seq);
+		truth_log(truth, TRUTH_STEP, 0, 60, 70, 0, 0, 0);
+		truth_log(truth, TRUTH_STEP, 0, 70, 80, run->step2, 0, 0);
+		truth_log(truth, TRUTH_THREAD, TRUTH_ROLE_LAUNCHER, 50, run->life_end, 0, 0, 0);
+		truth_free(truth);
+		assert_int_equal(faults_in(place), run->faults);
+	}
+}
+
+static void test_quantiles(void **state)
+{
+	struct truth_quantiles q;
+	u64 values[100], one = 3 * NSEC_PER_MSEC;
+
+	for (u64 i = 0; i < 100; i++)
+		values[i] = (100 - i) * NSEC_PER_MSEC;
+	q = truth_quantiles_of(values, 100);
+	assert_int_equal(q.nr, 100);
+	assert_true(q.mean_ms == 50.5);
+	assert_true(q.p50_ms == 51);
+	assert_true(q.p99_ms == 100);
+	q = truth_quantiles_of(&one, 1);
+	assert_true(q.p50_ms == 3 && q.p99_ms == 3 && q.mean_ms == 3);
+	q = truth_quantiles_of(NULL, 0);
+	assert_true(q.nr == 0 && q.mean_ms == 0 && q.p99_ms == 0);
+}
+
+static void test_summary(void **state)
+{
+	const struct place *place = *state;
+	struct truth *truth = log_open(place, 100);
+	struct truth_summary summary;
+	struct truth_dir dir;
+
+	truth_log(truth, TRUTH_STEP, 0, 1000, 2000, 0, 0, 0);
+	truth_log(truth, TRUTH_STEP, 0, 2000, 3000, 1, 0, 0);
+	truth_log(truth, TRUTH_BUSY, 0, 500, 1100, 0, 0, 0);  /* 100 in the window */
+	truth_log(truth, TRUTH_BUSY, 0, 1500, 1700, 0, 0, 1); /* 200 */
+	truth_log(truth, TRUTH_BUSY, 0, 1600, 1800, 0, 1, 2); /* 100 more */
+	truth_log(truth, TRUTH_BUSY, 0, 2900, 3500, 0, 0, 3); /* 100 */
+	truth_log(truth, TRUTH_PHASE, PHASE_OPTIMIZER, 900, 1000, 0, 0, 0);
+	truth_log(truth, TRUTH_PHASE, PHASE_OPTIMIZER, 1000, 1030, 0, 0, 0);
+	truth_free(truth);
+	assert_int_equal(truth_dir_read(place->dir, &dir), 0);
+	assert_int_equal(truth_summarise_pid(&dir, (u32)getpid() + 1, &summary), -ENOENT);
+	assert_int_equal(truth_summarise_pid(&dir, (u32)getpid(), &summary), 0);
+	truth_dir_done(&dir);
+	assert_int_equal(summary.steps.nr, 2);
+	assert_int_equal(summary.ttft.nr, 0);
+	assert_int_equal(summary.window_ns, 2000);
+	assert_int_equal(summary.busy_ns, 500);
+	assert_int_equal(summary.phase_ns[PHASE_OPTIMIZER], 130);
+	assert_int_equal(summary.phase_ns[PHASE_UNKNOWN], 0);
+}
+
+#define PLACED(test) cmocka_unit_test_setup_teardown(test, place_make, place_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		PLACED(test_round_trip),
+		PLACED(test_overflow_is_counted),
+		PLACED(test_threads_share_a_log),
+		PLACED(test_kill_leaves_whole_records),
+		PLACED(test_unpublished_slot_is_skipped),
+		PLACED(test_cut_file_is_read_up_to_the_cut),
+		PLACED(test_no_truth_log),
+		PLACED(test_forked_child_leaves_the_parents_log_alone),
+		PLACED(test_check_finds_what_is_wrong),
+		PLACED(test_summary),
+		cmocka_unit_test(test_quantiles),
+	};
+
+	return cmocka_run_group_tests_name("truth", tests, NULL, NULL);
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* HIP is the same engine under other names; here is what has a name of its own. */
+#include "harness.h"
+#include "vgpu/include/vgpu_hip.h"
+
+#define OK(call) assert_int_equal(call, hipSuccess)
+
+static void test_launch_and_sync(void **state)
+{
+	hipModule_t module;
+	hipFunction_t function;
+	hipStream_t stream;
+	u64 ns = 40 * MS, start;
+	void *args[] = { &ns };
+
+	OK(hipInit(0));
+	OK(hipSetDevice(1));
+	OK(hipStreamCreate(&stream));
+	start = truth_now_ns();
+	OK(hipLaunchKernel((const void *)vgpu_busy, (dim3){ 1, 1, 1 }, (dim3){ 1, 1, 1 }, args, 0,
+			   stream));
+	assert_int_equal(hipStreamQuery(stream), hipErrorNotReady);
+	OK(hipModuleLoadData(&module, "image"));
+	OK(hipModuleGetFunction(&function, module, "busy"));
+	OK(hipModuleLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, args, NULL));
+	OK(hipModuleUnload(module));
+	OK(hipDeviceSynchronize());
+	assert_in_range(truth_now_ns() - start, 80 * MS, 400 * MS);
+	OK(hipStreamDestroy(stream));
+	hipGetLastError();
+}
+
+static void test_memory(void **state)
+{
+	void *device, *host;
+	size_t free, total;
+
+	OK(hipMalloc(&device, 600000000));
+	OK(hipHostMalloc(&host, 4096, 0));
+	OK(hipMemGetInfo(&free, &total));
+	assert_int_equal(total - free, 600000000);
+	OK(hipMemcpyHtoD(device, host, 4096));
+	OK(hipMemcpyDtoHAsync(host, device, 4096, NULL));
+	assert_int_equal(hipMalloc(&host, 600000000), hipErrorOutOfMemory);
+	assert_string_equal(hipGetErrorName(hipPeekAtLastError()), "hipErrorMemoryAllocation");
+	OK(hipFree(device));
+	OK(hipHostFree(host));
+	OK(hipMemGetInfo(&free, &total));
+	assert_int_equal(free, total);
+	hipGetLastError();
+}
+
+static void test_identity(void **state)
+{
+	hipDevice_t device;
+	size_t bytes;
+	char name[64];
+	int count;
+
+	OK(hipGetDeviceCount(&count));
+	assert_int_equal(count, 2);
+	OK(hipDeviceGet(&device, 1));
+	OK(hipDeviceGetName(name, sizeof(name), device));
+	OK(hipDeviceTotalMem(&bytes, device));
+	assert_int_equal(bytes, 1000000000);
+	assert_int_equal(hipSetDevice(2), hipErrorInvalidDevice);
+	hipGetLastError();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_launch_and_sync),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_identity),
+	};
+
+	harness_start("2", "1e9");
+	return harness_end(cmocka_run_group_tests_name("vgpu hip", tests, NULL, NULL));
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* What a monitor sees of other processes, dead ones included. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "harness.h"
+#include "vgpu/include/vgpu_cudart.h"
+#include "vgpu/include/vgpu_nvml.h"
+
+#define NVML_OK(call) assert_int_equal(call, NVML_SUCCESS)
+
+static nvmlDevice_t device_at(unsigned int index)
+{
+	nvmlDevice_t device;
+
+	NVML_OK(nvmlDeviceGetHandleByIndex_v2(index, &device));
+	return device;
+}
+
+static u64 used(unsigned int index)
+{
+	nvmlMemory_t memory;
+
+	NVML_OK(nvmlDeviceGetMemoryInfo(device_at(index), &memory));
+	assert_int_equal(memory.total, 1000000000);
+	assert_int_equal(memory.free + memory.used, memory.total);
+	return memory.used;
+}
+
+static void busy(u64 ns)
+{
+	void *args[] = { &ns };
+
+	CHECK(!cudaLaunchKernel((const void *)vgpu_busy, (dim3){ 1, 1, 1 }, (dim3){ 1, 1, 1 }, args,
+				0, NULL));
+}
+
+static void test_identity(void **state)
+{
+	nvmlDevice_t device = device_at(1);
+	nvmlPciInfo_t pci;
+	unsigned int count, node;
+	char name[96], other[96];
+
+	NVML_OK(nvmlDeviceGetCount_v2(&count));
+	assert_int_equal(count, 2);
+	NVML_OK(nvmlDeviceGetName(device, name, sizeof(name)));
+	assert_true(strlen(name) > 0);
+	NVML_OK(nvmlDeviceGetPciInfo_v3(device, &pci));
+	assert_string_equal(pci.busId, "00000000:20:00.0");
+	assert_int_equal(pci.bus, 0x20);
+	NVML_OK(nvmlDeviceGetNumaNodeId(device, &node));
+	assert_int_equal(node, 1);
+	NVML_OK(nvmlDeviceGetNumaNodeId(device_at(0), &node));
+	assert_int_equal(node, 0);
+	NVML_OK(nvmlDeviceGetUUID(device, name, sizeof(name)));
+	NVML_OK(nvmlDeviceGetUUID(device_at(0), other, sizeof(other)));
+	assert_string_not_equal(name, other);
+	NVML_OK(nvmlSystemGetDriverVersion(name, sizeof(name)));
+	assert_int_equal(nvmlSystemGetDriverVersion(name, 2), NVML_ERROR_INSUFFICIENT_SIZE);
+	assert_int_equal(nvmlDeviceGetHandleByIndex_v2(2, &device), NVML_ERROR_INVALID_ARGUMENT);
+	assert_string_equal(nvmlErrorString(NVML_ERROR_UNINITIALIZED), "Uninitialized");
+}
+
+static int ready[2], go[2];
+
+static void say(const int fds[2])
+{
+	CHECK(write(fds[1], "x", 1) == 1);
+}
+
+static void hear(const int fds[2])
+{
+	char c;
+
+	CHECK(read(fds[0], &c, 1) == 1);
+}
+
+/* 10 ms of work every 40 ms, for 1.2 s: queued ahead, so no scheduling noise is in it. */
+static void quarter_load(int index)
+{
+	cudaStream_t stream;
+
+	CHECK(!cudaSetDevice(1));
+	CHECK(!cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+	for (u64 start = truth_now_ns(), i = 0; i < 30; i++) {
+		s64 left = (s64)(start + i * 40 * MS - truth_now_ns());
+
+		if (left > 0)
+			usleep((useconds_t)(left / 1000));
+		busy(10 * MS);
+		if (i == 28)
+			say(ready);
+	}
+	hear(go);
+}
+
+static void test_utilisation(void **state)
+{
+	nvmlUtilization_t rates;
+	nvmlProcessUtilizationSample_t samples[4];
+	unsigned int count = 4;
+	unsigned long long before, after;
+	u64 start = truth_now_ns();
+	pid_t pid;
+
+	NVML_OK(nvmlDeviceGetTotalEnergyConsumption(device_at(1), &before));
+	pid = child_start(quarter_load, 0);
+	hear(ready);
+	NVML_OK(nvmlDeviceGetUtilizationRates(device_at(1), &rates));
+	NVML_OK(nvmlDeviceGetProcessUtilization(device_at(1), samples, &count, 0));
+	print_message("# duty cycle 25 %%: utilisation %u %%\n", rates.gpu);
+	assert_in_range(rates.gpu, 19, 31);
+	assert_int_equal(count, 1);
+	assert_int_equal(samples[0].pid, pid);
+	assert_in_range(samples[0].smUtil, 19, 31);
+	NVML_OK(nvmlDeviceGetUtilizationRates(device_at(0), &rates));
+	assert_int_equal(rates.gpu, 0);
+	say(go);
+	child_join(pid);
+	sleep_ms(50);
+	/* 50 W idle and 250 W more for the 0.3 s of work. */
+	NVML_OK(nvmlDeviceGetTotalEnergyConsumption(device_at(1), &after));
+	assert_in_range(after - before, (truth_now_ns() - start) / MS * 50 + 250 * 300 - 8000,
+			(truth_now_ns() - start) / MS * 50 + 250 * 300 + 8000);
+}
+
+static void hold_memory(int bytes)
+{
+	void *a;
+
+	CHECK(!cudaMalloc(&a, (size_t)bytes));
+	busy(1000 * 1000 * MS); /* what is queued dies with the process, too */
+	say(ready);
+	pause();
+}
+
+static void take_all(int index)
+{
+	void *a;
+
+	CHECK(!cudaMalloc(&a, 1000000000));
+	CHECK(!cudaFree(a));
+}
+
+static void kill_and_wait(pid_t pid)
+{
+	int status;
+
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+}
+
+static void test_killed_process_gives_all_back(void **state)
+{
+	nvmlProcessInfo_t infos[4];
+	nvmlUtilization_t rates;
+	unsigned int count = 4;
+	pid_t a = child_start(hold_memory, 300000000), b = child_start(hold_memory, 500000000);
+
+	hear(ready);
+	hear(ready);
+	assert_int_equal(used(0), 800000000);
+	NVML_OK(nvmlDeviceGetComputeRunningProcesses_v3(device_at(0), &count, infos));
+	assert_int_equal(count, 2);
+	assert_true((infos[0].pid == (unsigned int)a && infos[0].usedGpuMemory == 300000000) ||
+		    (infos[1].pid == (unsigned int)a && infos[1].usedGpuMemory == 300000000));
+	count = 1;
+	assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(device_at(0), &count, infos),
+			 NVML_ERROR_INSUFFICIENT_SIZE);
+	assert_int_equal(count, 2);
+	kill_and_wait(a);
+	assert_int_equal(used(0), 500000000);
+	kill_and_wait(b);
+	child_join(child_start(take_all, 0));
+	assert_int_equal(used(0), 0);
+	count = 4;
+	NVML_OK(nvmlDeviceGetComputeRunningProcesses_v3(device_at(0), &count, infos));
+	assert_int_equal(count, 0);
+	sleep_ms(600);
+	NVML_OK(nvmlDeviceGetUtilizationRates(device_at(0), &rates));
+	assert_int_equal(rates.gpu, 0);
+}
+
+static void kill_loop(int index)
+{
+	for (;;) {
+		void *a;
+
+		CHECK(!cudaMalloc(&a, 100000));
+		busy(1000);
+		CHECK(!cudaFree(a));
+	}
+}
+
+/* Killed anywhere, also with the shared lock in hand, nobody else gets stuck. */
+static void test_kill_anywhere(void **state)
+{
+	for (int i = 0; i < 15; i++) {
+		pid_t pid = child_start(kill_loop, 0);
+
+		usleep((useconds_t)(20000 + i * 777));
+		kill_and_wait(pid);
+		assert_int_equal(used(0), 0);
+	}
+	child_join(child_start(take_all, 0));
+}
+
+static void sees_one_device(int index)
+{
+	int count, device;
+	char id[32];
+
+	setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+	CHECK(!cudaGetDeviceCount(&count) && count == 1);
+	CHECK(cudaSetDevice(1) == cudaErrorInvalidDevice);
+	CHECK(!cudaSetDevice(0));
+	CHECK(!cudaGetDevice(&device) && device == 0);
+	CHECK(!cudaDeviceGetPCIBusId(id, sizeof(id), 0) && !strcmp(id, "0000:20:00.0"));
+	say(ready);
+	hear(go);
+}
+
+static void sees_none(int index)
+{
+	int count;
+
+	setenv("CUDA_VISIBLE_DEVICES", "", 1);
+	CHECK(cudaGetDeviceCount(&count) == cudaErrorNoDevice);
+}
+
+static void test_visible_devices(void **state)
+{
+	nvmlProcessInfo_t info;
+	unsigned int count = 1;
+	pid_t pid = child_start(sees_one_device, 0);
+
+	hear(ready);
+	NVML_OK(nvmlDeviceGetComputeRunningProcesses_v3(device_at(1), &count, &info));
+	assert_int_equal(count, 1);
+	assert_int_equal(info.pid, pid);
+	say(go);
+	child_join(pid);
+	child_join(child_start(sees_none, 0));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_identity),
+		cmocka_unit_test(test_utilisation),
+		cmocka_unit_test(test_killed_process_gives_all_back),
+		cmocka_unit_test(test_kill_anywhere),
+		cmocka_unit_test(test_visible_devices),
+	};
+	nvmlDevice_t device;
+
+	harness_start("2", "1e9");
+	if (pipe(ready) < 0 || pipe(go) < 0 ||
+	    nvmlDeviceGetHandleByIndex_v2(0, &device) != NVML_ERROR_UNINITIALIZED ||
+	    nvmlInit_v2() != NVML_SUCCESS)
+		return 1;
+	return harness_end(cmocka_run_group_tests_name("vgpu nvml", tests, NULL, NULL));
+}

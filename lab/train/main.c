@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * train: a training job on the virtual GPU that logs what really happened. It
+ * calls the vendors' libraries as a framework does, so that probes see it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "train/train.h"
+#include "work/options.h"
+#include "work/process.h"
+
+#define AT(field) offsetof(struct train_config, field)
+
+static const char *const loader_kinds[] = { "process", "thread", NULL };
+static const char *const sync_kinds[] = { "spin", "yield", "block", NULL };
+
+static const struct option_row options[] = {
+	/* clang-format off */
+	{ "ranks", OPTION_U64, AT(ranks), 1, NULL, "processes, one rank each" },
+	{ "steps", OPTION_U64, AT(steps), 1, NULL, "training steps" },
+	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "run for so long instead of --steps" },
+	{ "loaders", OPTION_U64, AT(loaders), 0, NULL, "data loaders of each rank" },
+	{ "loader-kind", OPTION_CHOICE, AT(loader_threads), 0, loader_kinds, "loaders are a" },
+	{ "load-cpu-us", OPTION_U64, AT(load_cpu_us), 0, NULL, "CPU time to make a batch, +-20 %" },
+	{ "load-io-bytes", OPTION_U64, AT(load_io_bytes), 0, NULL, "bytes read for a batch" },
+	{ "load-io-file", OPTION_STRING, AT(load_io_file), 0, NULL, "file they are read from" },
+	{ "prefetch", OPTION_U64, AT(prefetch), 1, NULL, "batches a loader may be ahead" },
+	{ "launches", OPTION_U64, AT(launches), 1, NULL, "kernel launches of a step" },
+	{ "kernel-us", OPTION_U64, AT(kernel_us), 0, NULL, "device time of a launch" },
+	{ "copy-bytes", OPTION_U64, AT(copy_bytes), 0, NULL, "bytes copied to the device a step" },
+	{ "allreduce-bytes", OPTION_U64, AT(allreduce_bytes), 0, NULL, "bytes reduced a step, 0: none" },
+	{ "optimizer-us", OPTION_U64, AT(optimizer_us), 0, NULL, "CPU time after the sync" },
+	{ "launch-gap-us", OPTION_U64, AT(launch_gap_us), 0, NULL, "CPU time between launches" },
+	{ "sync", OPTION_CHOICE, AT(sync), 0, sync_kinds, "how a sync waits" },
+	{ "checkpoint-every", OPTION_U64, AT(checkpoint_every), 0, NULL, "steps, 0: never" },
+	{ "checkpoint-bytes", OPTION_U64, AT(checkpoint_bytes), 0, NULL, "size of a checkpoint" },
+	{ "slow-rank", OPTION_U64, AT(slow_rank), 0, NULL, "rank whose kernels take" },
+	{ "slow-factor", OPTION_DOUBLE, AT(slow_factor), 0, NULL, "... so many times as long" },
+	{ "seed", OPTION_U64, AT(seed), 0, NULL, "of everything random" },
+	{ "truth", OPTION_STRING, AT(truth), 0, NULL, "directory for truth logs" },
+	/* clang-format on */
+};
+
+static const struct train_config defaults = {
+	.ranks = 1,
+	.steps = 100,
+	.loaders = 2,
+	.load_cpu_us = 2000,
+	.prefetch = 2,
+	.launches = 10,
+	.kernel_us = 500,
+	.copy_bytes = 1 << 20,
+	.optimizer_us = 300,
+	.launch_gap_us = 5,
+	.checkpoint_bytes = 16 << 20,
+	.slow_factor = 1,
+	.seed = 1,
+};
+
+static int config_check(const struct train_config *config)
+{
+	const char *wrong = NULL;
+
+	if (config->ranks > TRAIN_MAX_RANKS || config->loaders > TRAIN_MAX_LOADERS)
+		wrong = "too many ranks or loaders";
+	else if (config->load_io_bytes && !config->load_io_file)
+		wrong = "--load-io-bytes needs --load-io-file";
+	else if (config->allreduce_bytes % sizeof(float))
+		wrong = "--allreduce-bytes must be a multiple of 4";
+	if (!wrong)
+		return 0;
+	fprintf(stderr, "train: %s\n", wrong);
+	return -EINVAL;
+}
+
+static struct train_shared *shared_new(const struct train_config *config)
+{
+	struct train_shared *shared = shared_alloc(sizeof(*shared));
+	pthread_barrierattr_t attr;
+
+	if (!shared)
+		return NULL;
+	pthread_barrierattr_init(&attr);
+	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
+	pthread_barrier_init(&shared->barrier, &attr, (unsigned int)config->ranks);
+	pthread_barrierattr_destroy(&attr);
+	shared->stop_at = config->seconds > 0 ? ~0ULL : config->steps;
+	return shared;
+}
+
+/* The others may wait in a barrier or a collective for a rank that is gone. */
+static void ranks_kill(const pid_t *pids, u64 nr)
+{
+	for (u64 i = 0; i < nr; i++)
+		if (pids[i] > 0)
+			kill(pids[i], SIGKILL);
+}
+
+static int ranks_wait(pid_t *pids, u64 nr)
+{
+	int r = 0;
+
+	for (u64 left = nr; left > 0; left--) {
+		int status;
+		pid_t pid = waitpid(-1, &status, 0);
+
+		for (u64 i = 0; i < nr; i++)
+			if (pids[i] == pid)
+				pids[i] = 0;
+		if (status != 0 && r == 0) {
+			r = -ECHILD;
+			ranks_kill(pids, nr);
+		}
+	}
+	return r;
+}
+
+static int ranks_run(const struct train_config *config, struct train_shared *shared,
+		     pid_t *ret_rank0)
+{
+	pid_t pids[TRAIN_MAX_RANKS] = {};
+	u64 nr;
+	int r;
+
+	for (nr = 0; nr < config->ranks; nr++) {
+		pids[nr] = fork_tied();
+		if (pids[nr] == 0)
+			exit(rank_run(config, shared, nr) < 0);
+		if (pids[nr] < 0) {
+			fprintf(stderr, "train: fork: %s\n", strerror(errno));
+			ranks_kill(pids, nr);
+			break;
+		}
+	}
+	*ret_rank0 = pids[0];
+	r = ranks_wait(pids, nr);
+	return nr < config->ranks ? -EAGAIN : r;
+}
+
+static void report(const struct train_config *config, const struct train_shared *shared,
+		   pid_t rank0)
+{
+	const struct truth_quantiles *steps = &shared->steps;
+	struct truth_summary summary = {};
+	struct truth_dir dir;
+
+	if (config->truth && truth_dir_read(config->truth, &dir) == 0) {
+		truth_summarise_pid(&dir, (u32)rank0, &summary);
+		truth_dir_done(&dir);
+	}
+	printf("{\"steps\":%" PRIu64 ",\"seconds\":%.3f,\"step_mean_ms\":%.3f,\"step_p50_ms\":%.3f,"
+	       "\"step_p99_ms\":%.3f,\"gpu_busy\":",
+	       (uint64_t)steps->nr, shared->seconds, steps->mean_ms, steps->p50_ms, steps->p99_ms);
+	truth_print_busy(&summary);
+	printf("}\n");
+}
+
+int main(int argc, char **argv)
+{
+	struct train_config config = defaults;
+	struct train_shared *shared;
+	int operands;
+	pid_t rank0;
+	int r = options_parse("train [OPTION...]", options, ARRAY_SIZE(options), argc, argv,
+			      &config, &operands);
+
+	if (r > 0)
+		return EXIT_SUCCESS;
+	if (r < 0 || operands < argc || config_check(&config) < 0)
+		return 2;
+	if (config.truth)
+		setenv("VGPU_TRUTH", config.truth, 1);
+	config.burn = burn_calibrate();
+	shared = shared_new(&config);
+	if (!shared) {
+		fprintf(stderr, "train: no shared memory\n");
+		return EXIT_FAILURE;
+	}
+	r = ranks_run(&config, shared, &rank0);
+	if (r < 0)
+		return EXIT_FAILURE;
+	report(&config, shared, rank0);
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+#include <pthread.h>
+
+#include "truth/summary.h"
+#include "vgpu/include/vgpu_nccl.h"
+#include "work/burn.h"
+
+#define TRAIN_MAX_RANKS	  64
+#define TRAIN_MAX_LOADERS 256 /* of a rank */
+
+/* The command line; main.c has the table with defaults and help. */
+struct train_config {
+	u64 ranks;
+	u64 steps;
+	double seconds;
+	u64 loaders;
+	u64 loader_threads; /* threads instead of processes */
+	u64 load_cpu_us;
+	u64 load_io_bytes;
+	const char *load_io_file;
+	u64 prefetch;
+	u64 launches;
+	u64 kernel_us;
+	u64 copy_bytes;
+	u64 allreduce_bytes;
+	u64 optimizer_us;
+	u64 launch_gap_us;
+	u64 sync; /* position in spin, yield, block */
+	u64 checkpoint_every;
+	u64 checkpoint_bytes;
+	u64 slow_rank;
+	double slow_factor;
+	u64 seed;
+	const char *truth;
+	struct burn burn;
+};
+
+/* What the ranks share. */
+struct train_shared {
+	pthread_barrier_t barrier;
+	ncclUniqueId id;
+	u64 stop_at; /* the first step that is not taken */
+	struct truth_quantiles steps;
+	double seconds;
+};
+
+/* The life of a rank process; 0 or a negative errno, having said on stderr what failed. */
+int rank_run(const struct train_config *config, struct train_shared *shared, u64 rank);

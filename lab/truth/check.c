@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The truth is what everything else is held against, so it must be whole: no
+ * record lost, every instant of a thread's life in exactly one phase, every
+ * launch with exactly one span of device time, every step after the one before.
+ */
+#include "truth/check.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct check {
+	const struct truth_dir *dir;
+	s64 nr_faults;
+};
+
+__attribute__((format(printf, 3, 4))) static void fault(struct check *check, const char *where,
+							const char *format, ...)
+{
+	va_list args;
+
+	fprintf(stderr, "%s: ", where);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	check->nr_faults++;
+}
+
+static void check_whole(struct check *check, u64 i)
+{
+	const struct truth_file *file = &check->dir->files[i];
+	const char *name = check->dir->names[i];
+
+	if (file->cut)
+		fault(check, name, "cut off");
+	if (file->header.nr_dropped)
+		fault(check, name, "%" PRIu64 " records dropped",
+		      (uint64_t)file->header.nr_dropped);
+	for (u64 j = 0; j < file->nr_records; j++) {
+		const struct truth_record *rec = &file->records[j];
+
+		if (rec->kind >= TRUTH_NR)
+			fault(check, name, "unknown kind %u", rec->kind);
+		if (rec->end_ns < rec->start_ns)
+			fault(check, name, "kind %u of thread %u ends before it starts", rec->kind,
+			      rec->tid);
+	}
+}
+
+/* Threads and phases by thread; a thread's life before its phases, phases in order of time. */
+static int life_cmp(const void *left, const void *right)
+{
+	const struct truth_record *l = left, *r = right;
+
+	if (l->tid != r->tid)
+		return l->tid < r->tid ? -1 : 1;
+	if (l->kind != r->kind)
+		return (int)l->kind - (int)r->kind;
+	if (l->start_ns != r->start_ns)
+		return l->start_ns < r->start_ns ? -1 : 1;
+	return (l->end_ns > r->end_ns) - (l->end_ns < r->end_ns);
+}
+
+/* `recs` is all that is known of one thread, in the order of life_cmp(). */
+static void check_tiles(struct check *check, const char *name, const struct truth_record *recs,
+			u64 nr)
+{
+	const struct truth_record *life = &recs[0];
+	u64 at = life->start_ns;
+
+	if (life->kind != TRUTH_THREAD) {
+		fault(check, name, "thread %u has phases but no life", life->tid);
+		return;
+	}
+	if (nr > 1 && recs[1].kind == TRUTH_THREAD) {
+		fault(check, name, "thread %u lives twice", life->tid);
+		return;
+	}
+	if (nr == 1) {
+		if (life->sub == TRUTH_ROLE_LAUNCHER || life->sub == TRUTH_ROLE_LOADER)
+			fault(check, name, "thread %u has no phases", life->tid);
+		return;
+	}
+	for (u64 i = 1; i < nr; i++) {
+		if (recs[i].start_ns != at)
+			fault(check, name,
+			      "thread %u: %s of %" PRId64 " ns before phase %u at %" PRIu64,
+			      life->tid, recs[i].start_ns > at ? "gap" : "overlap",
+			      (int64_t)(recs[i].start_ns - at), recs[i].sub,
+			      (uint64_t)recs[i].start_ns);
+		at = recs[i].end_ns;
+	}
+	if (at != life->end_ns)
+		fault(check, name, "thread %u: phases end %" PRId64 " ns from the end of its life",
+		      life->tid, (int64_t)(life->end_ns - at));
+}
+
+/* A log without any phase, as the virtual GPU writes, says nothing about phases. */
+static int check_phases(struct check *check, u64 file_nr)
+{
+	const struct truth_file *file = &check->dir->files[file_nr];
+	struct truth_record *recs = malloc((file->nr_records + 1) * sizeof(*recs));
+	u64 nr = 0, nr_phases = 0;
+
+	if (!recs)
+		return -ENOMEM;
+	for (u64 i = 0; i < file->nr_records; i++) {
+		u16 kind = file->records[i].kind;
+
+		if (kind == TRUTH_THREAD || kind == TRUTH_PHASE)
+			recs[nr++] = file->records[i];
+		nr_phases += kind == TRUTH_PHASE;
+	}
+	qsort(recs, nr, sizeof(*recs), life_cmp);
+	for (u64 first = 0, end; nr_phases && first < nr; first = end) {
+		for (end = first + 1; end < nr && recs[end].tid == recs[first].tid;)
+			end++;
+		check_tiles(check, check->dir->names[file_nr], &recs[first], end - first);
+	}
+	free(recs);
+	return 0;
+}
+
+static void check_steps(struct check *check, u64 file_nr)
+{
+	const struct truth_file *file = &check->dir->files[file_nr];
+	const char *name = check->dir->names[file_nr];
+	const struct truth_record *before = NULL;
+
+	for (u64 i = 0; i < file->nr_records; i++) {
+		const struct truth_record *rec = &file->records[i];
+
+		if (rec->kind == TRUTH_REQUEST && rec->b < rec->end_ns)
+			fault(check, name, "request %" PRIu64 " completes before its first token",
+			      (uint64_t)rec->a);
+		if (rec->kind != TRUTH_STEP)
+			continue;
+		if (rec->a != (before ? before->a + 1 : 0))
+			fault(check, name, "step %" PRIu64 " is out of order", (uint64_t)rec->a);
+		if (before && rec->start_ns != before->end_ns)
+			fault(check, name,
+			      "step %" PRIu64 " does not start where the last one ends",
+			      (uint64_t)rec->a);
+		before = rec;
+	}
+}
+
+static int work_cmp(const void *left, const void *right)
+{
+	const struct truth_event *l = left, *r = right;
+
+	if (l->pid != r->pid)
+		return l->pid < r->pid ? -1 : 1;
+	if (l->rec.a != r->rec.a)
+		return l->rec.a < r->rec.a ? -1 : 1;
+	return (l->rec.c > r->rec.c) - (l->rec.c < r->rec.c);
+}
+
+static void fault_work(struct check *check, const struct truth_event *event, const char *what)
+{
+	char where[32];
+
+	snprintf(where, sizeof(where), "pid %u", event->pid);
+	fault(check, where, "device %" PRIu64 ", sequence %" PRIu64 ": %s", (uint64_t)event->rec.a,
+	      (uint64_t)event->rec.c, what);
+}
+
+static void check_pair(struct check *check, const struct truth_event *launch,
+		       const struct truth_event *busy)
+{
+	if (launch->rec.sub != busy->rec.sub || launch->rec.b != busy->rec.b)
+		fault_work(check, busy, "the device did other work than was launched");
+	if (busy->rec.start_ns < launch->rec.start_ns)
+		fault_work(check, busy, "the device was busy before the launch");
+}
+
+static void check_pairs(struct check *check, const struct truth_event *launches, u64 nr_launches,
+			const struct truth_event *busy, u64 nr_busy)
+{
+	u64 l = 0, b = 0;
+
+	while (l < nr_launches || b < nr_busy) {
+		int order = l == nr_launches ? 1
+			    : b == nr_busy   ? -1
+					     : work_cmp(&launches[l], &busy[b]);
+
+		if (order == 0)
+			check_pair(check, &launches[l++], &busy[b++]);
+		else if (order < 0)
+			fault_work(check, &launches[l++],
+				   "launched, but the device was never busy");
+		else
+			fault_work(check, &busy[b++], "the device was busy without a launch");
+	}
+}
+
+static int check_work(struct check *check)
+{
+	struct truth_event *launches = NULL, *busy = NULL;
+	u64 nr_launches, nr_busy;
+	int r = truth_dir_collect(check->dir, TRUTH_LAUNCH, &launches, &nr_launches);
+
+	if (r == 0)
+		r = truth_dir_collect(check->dir, TRUTH_BUSY, &busy, &nr_busy);
+	if (r == 0) {
+		qsort(launches, nr_launches, sizeof(*launches), work_cmp);
+		qsort(busy, nr_busy, sizeof(*busy), work_cmp);
+		check_pairs(check, launches, nr_launches, busy, nr_busy);
+	}
+	free(launches);
+	free(busy);
+	return r;
+}
+
+s64 truth_check(const struct truth_dir *dir)
+{
+	struct check check = { .dir = dir, .nr_faults = (s64)dir->nr_unreadable };
+	int r = 0;
+
+	if (dir->nr_files == 0)
+		fault(&check, "truth", "there is no truth log");
+	for (u64 i = 0; i < dir->nr_files && r == 0; i++) {
+		check_whole(&check, i);
+		check_steps(&check, i);
+		r = check_phases(&check, i);
+	}
+	if (r == 0)
+		r = check_work(&check);
+	return r < 0 ? r : check.nr_faults;
+}

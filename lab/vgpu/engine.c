@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "vgpu/engine.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Sparse: only what is written takes space. */
+#define TRUTH_CAPACITY (4U << 20)
+
+struct engine engine = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.progressed = PTHREAD_COND_INITIALIZER,
+	.state = CUDA_ERROR_NOT_INITIALIZED,
+};
+
+/* As with the real libraries, the list ends at the first entry that is no device. */
+static void visible_read(void)
+{
+	u32 nr = engine.shm->config.nr_devices;
+	const char *text = getenv(engine_variant.visible_env);
+
+	engine.nr_visible = 0;
+	if (!text) {
+		for (u32 i = 0; i < nr; i++)
+			engine.visible[engine.nr_visible++] = i;
+		return;
+	}
+	while (*text && engine.nr_visible < SHM_DEVICES) {
+		char *end;
+		unsigned long index = strtoul(text, &end, 10);
+
+		if (end == text || (*end && *end != ',') || index >= nr)
+			return;
+		engine.visible[engine.nr_visible++] = (u32)index;
+		text = *end ? end + 1 : end;
+	}
+}
+
+/* As with the real driver, a device opened before a fork is not there after it. */
+static void engine_forked(void)
+{
+	engine.state = CUDA_ERROR_NOT_INITIALIZED;
+}
+
+static CUresult engine_start(void)
+{
+	const char *dir = getenv("VGPU_TRUTH"), *ns = getenv("VGPU_KERNEL_NS");
+
+	if (shm_attach(&engine.shm) < 0)
+		return CUDA_ERROR_UNKNOWN;
+	visible_read();
+	if (!engine.nr_visible)
+		return CUDA_ERROR_NO_DEVICE;
+	if (shm_join(engine.shm, &engine.proc) < 0)
+		return CUDA_ERROR_UNKNOWN;
+	if (dir && *dir &&
+	    truth_open(dir, engine_variant.truth_writer, TRUTH_CAPACITY, &engine.truth) < 0)
+		return CUDA_ERROR_UNKNOWN;
+	engine.kernel_ns = ns ? strtoull(ns, NULL, 10) : 10000;
+	pthread_atfork(NULL, NULL, engine_forked);
+	for (u32 i = 0; i < engine.nr_visible; i++) {
+		engine.primary[i].device = engine.visible[i];
+		engine.primary[i].ordinal = (int)i;
+		engine.primary[i].primary = true;
+	}
+	return CUDA_SUCCESS;
+}
+
+static pthread_once_t engine_once = PTHREAD_ONCE_INIT;
+
+static void engine_start_once(void)
+{
+	engine.state = engine_start();
+}
+
+CUresult engine_init(void)
+{
+	pthread_once(&engine_once, engine_start_once);
+	return engine.state;
+}
+
+/* The log and the mapping stay: other threads may still call while the process exits. */
+__attribute__((destructor)) static void engine_leave(void)
+{
+	if (engine.state == CUDA_SUCCESS)
+		shm_leave(engine.shm, engine.proc);
+}
+
+struct object *object_new(struct object **list, size_t size)
+{
+	struct object *object, *next;
+
+	for (object = *list; object; object = object->next)
+		if (!object->live)
+			break;
+	if (!object) {
+		object = calloc(1, size);
+		if (!object)
+			return NULL;
+		object->next = *list;
+		*list = object;
+	}
+	next = object->next;
+	memset(object, 0, size);
+	object->next = next;
+	object->live = true;
+	return object;
+}
+
+CUresult device_check(CUdevice ordinal)
+{
+	if (engine.state != CUDA_SUCCESS)
+		return CUDA_ERROR_NOT_INITIALIZED;
+	if (ordinal < 0 || (u32)ordinal >= engine.nr_visible)
+		return CUDA_ERROR_INVALID_DEVICE;
+	return CUDA_SUCCESS;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * The CUDA runtime (libcudart.so.12), written from its public documentation.
+ * rt_api.inc holds the calls, with RT(Malloc) standing for cudaMalloc.
+ */
+#include <stddef.h>
+
+#include "vgpu/include/vgpu.h"
+
+#define RT(name) cuda##name
+#include "vgpu/include/rt_api.inc"
+#undef RT

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* NVML: what the shared file says about the devices, for monitors. */
+#include <stdio.h>
+#include <string.h>
+
+#include "truth/truth.h"
+#include "vgpu/identity.h"
+#include "vgpu/include/vgpu_nvml.h"
+#include "vgpu/shm.h"
+
+/* The documentation leaves between 1/6 s and 1 s for a sample. */
+#define SAMPLE_NS (NSEC_PER_SEC / 2)
+
+#define IDLE_WATTS 50
+#define BUSY_WATTS 300
+
+struct nvmlDevice_st {
+	u32 index;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct shm *shm;
+static u32 nr_users;
+static struct nvmlDevice_st devices[SHM_DEVICES];
+
+nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
+{
+	nvmlReturn_t r = NVML_SUCCESS;
+
+	pthread_mutex_lock(&lock);
+	if (!shm && shm_attach(&shm) < 0)
+		r = NVML_ERROR_DRIVER_NOT_LOADED;
+	else
+		nr_users++;
+	for (u32 i = 0; i < SHM_DEVICES; i++)
+		devices[i].index = i;
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+nvmlReturn_t nvmlInit_v2(void)
+{
+	return nvmlInitWithFlags(0);
+}
+
+/* The mapping stays: another thread may be reading. */
+nvmlReturn_t nvmlShutdown(void)
+{
+	nvmlReturn_t r = NVML_ERROR_UNINITIALIZED;
+
+	pthread_mutex_lock(&lock);
+	if (nr_users) {
+		nr_users--;
+		r = NVML_SUCCESS;
+	}
+	pthread_mutex_unlock(&lock);
+	return r;
+}
+
+static nvmlReturn_t check(nvmlDevice_t device, const void *out)
+{
+	if (!__atomic_load_n(&nr_users, __ATOMIC_RELAXED))
+		return NVML_ERROR_UNINITIALIZED;
+	if (!out || device < devices || device >= devices + shm->config.nr_devices)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	return NVML_SUCCESS;
+}
+
+static nvmlReturn_t text(char *to, unsigned int length, const char *from)
+{
+	if (length <= strlen(from))
+		return NVML_ERROR_INSUFFICIENT_SIZE;
+	strcpy(to, from);
+	return NVML_SUCCESS;
+}
+
+const char *nvmlErrorString(nvmlReturn_t result)
+{
+	switch (result) {
+	case NVML_SUCCESS: return "Success";
+	case NVML_ERROR_UNINITIALIZED: return "Uninitialized";
+	case NVML_ERROR_INVALID_ARGUMENT: return "Invalid Argument";
+	case NVML_ERROR_NOT_SUPPORTED: return "Not Supported";
+	case NVML_ERROR_NOT_FOUND: return "Not Found";
+	case NVML_ERROR_INSUFFICIENT_SIZE: return "Insufficient Size";
+	case NVML_ERROR_DRIVER_NOT_LOADED: return "Driver Not Loaded";
+	case NVML_ERROR_FUNCTION_NOT_FOUND: return "Function Not Found";
+	case NVML_ERROR_UNKNOWN: break;
+	}
+	return "Unknown Error";
+}
+
+nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
+{
+	return check(devices, version) ?: text(version, length, IDENTITY_DRIVER);
+}
+
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
+{
+	if (!nr_users)
+		return NVML_ERROR_UNINITIALIZED;
+	if (!count)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	*count = shm->config.nr_devices;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
+{
+	nvmlReturn_t r = check(devices + (index < SHM_DEVICES ? index : SHM_DEVICES), device);
+
+	if (r == NVML_SUCCESS)
+		*device = &devices[index];
+	return r;
+}
+
+nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index)
+{
+	nvmlReturn_t r = check(device, index);
+
+	if (r == NVML_SUCCESS)
+		*index = device->index;
+	return r;
+}
+
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length)
+{
+	return check(device, name) ?: text(name, length, IDENTITY_NAME);
+}
+
+nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
+{
+	char buffer[64];
+	nvmlReturn_t r = check(device, uuid);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	snprintf(buffer, sizeof(buffer), "GPU-76677075-0000-0000-0000-%012x", device->index);
+	return text(uuid, length, buffer);
+}
+
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
+{
+	nvmlReturn_t r = check(device, pci);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	*pci = (nvmlPciInfo_t){ .bus = IDENTITY_PCI_BUS(device->index),
+				.device = IDENTITY_PCI_DEVICE };
+	snprintf(pci->busIdLegacy, sizeof(pci->busIdLegacy), "0000:%02X:00.0", pci->bus);
+	snprintf(pci->busId, sizeof(pci->busId), "00000000:%02X:00.0", pci->bus);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned int *node)
+{
+	nvmlReturn_t r = check(device, node);
+
+	if (r == NVML_SUCCESS)
+		*node = shm->devices[device->index].numa_node;
+	return r;
+}
+
+static unsigned int percent(u32 device, u32 proc, u32 kinds, u64 now)
+{
+	u64 busy = shm_busy_ns(shm, device, proc, kinds, now - SAMPLE_NS, now);
+
+	return (unsigned int)((busy * 100 + SAMPLE_NS / 2) / SAMPLE_NS);
+}
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
+{
+	nvmlReturn_t r = check(device, utilization);
+	u64 now = truth_now_ns();
+
+	if (r != NVML_SUCCESS)
+		return r;
+	SHM_LOCKED(shm);
+	shm_reap(shm);
+	utilization->gpu = percent(device->index, SHM_ANY_PROC, SHM_SPAN_COMPUTE, now);
+	utilization->memory =
+		percent(device->index, SHM_ANY_PROC, SHM_SPAN_COMPUTE | SHM_SPAN_COPY, now);
+	return NVML_SUCCESS;
+}
+
+static u64 memory_used(u32 device)
+{
+	SHM_LOCKED(shm);
+
+	shm_reap(shm);
+	return shm_memory_used(shm, device);
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+{
+	nvmlReturn_t r = check(device, memory);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	memory->total = shm->config.memory_bytes;
+	memory->used = memory_used(device->index);
+	memory->free = memory->total - memory->used;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+	nvmlReturn_t r = check(device, memory);
+
+	if (r != NVML_SUCCESS)
+		return r;
+	memory->total = shm->config.memory_bytes;
+	memory->reserved = 0;
+	memory->used = memory_used(device->index);
+	memory->free = memory->total - memory->used;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+						     nvmlProcessInfo_t *infos)
+{
+	nvmlReturn_t r = check(device, count);
+	unsigned int nr = 0;
+
+	if (r != NVML_SUCCESS)
+		return r;
+	SHM_LOCKED(shm);
+	shm_reap(shm);
+	for (u32 i = 0; i < SHM_PROCS; i++) {
+		const struct shm_proc *proc = &shm->procs[i];
+
+		if (!proc->pid || !proc->contexts[device->index])
+			continue;
+		if (nr < *count && infos)
+			infos[nr] = (nvmlProcessInfo_t){
+				.pid = proc->pid,
+				.usedGpuMemory = proc->memory[device->index],
+				.gpuInstanceId = ~0U,
+				.computeInstanceId = ~0U,
+			};
+		nr++;
+	}
+	r = nr > *count ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+	*count = nr;
+	return r;
+}
+
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *mj)
+{
+	nvmlReturn_t r = check(device, mj);
+	u64 now = truth_now_ns(), busy;
+
+	if (r != NVML_SUCCESS)
+		return r;
+	SHM_LOCKED(shm);
+	busy = shm_busy_total_ns(shm, device->index, now);
+	*mj = ((now - shm->created_ns) / 1000 * IDLE_WATTS +
+	       busy / 1000 * (BUSY_WATTS - IDLE_WATTS)) /
+	      1000;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+					     nvmlProcessUtilizationSample_t *samples,
+					     unsigned int *count, unsigned long long last_seen)
+{
+	nvmlReturn_t r = check(device, count);
+	u64 now = truth_now_ns();
+	unsigned int nr = 0;
+
+	if (r != NVML_SUCCESS)
+		return r;
+	SHM_LOCKED(shm);
+	shm_reap(shm);
+	for (u32 i = 0; i < SHM_PROCS; i++) {
+		const struct shm_proc *proc = &shm->procs[i];
+
+		if (!proc->pid || !proc->contexts[device->index])
+			continue;
+		if (nr < *count && samples)
+			samples[nr] = (nvmlProcessUtilizationSample_t){
+				.pid = proc->pid,
+				.timeStamp = now / NSEC_PER_USEC,
+				.smUtil = percent(device->index, i, SHM_SPAN_COMPUTE, now),
+				.memUtil = percent(device->index, i,
+						   SHM_SPAN_COMPUTE | SHM_SPAN_COPY, now),
+			};
+		nr++;
+	}
+	if (!nr)
+		r = NVML_ERROR_NOT_FOUND;
+	else if (nr > *count)
+		r = NVML_ERROR_INSUFFICIENT_SIZE;
+	*count = nr;
+	return r;
+}

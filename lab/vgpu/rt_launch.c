@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* The runtime's launches, graphs and error names; see rt.c. */
+#include <pthread.h>
+
+#include "vgpu/rt.h"
+
+static struct {
+	pthread_once_t once;
+	CUresult state;
+	CUfunction busy, other;
+} kernels = { .once = PTHREAD_ONCE_INIT };
+
+void vgpu_busy(u64 ns)
+{
+}
+
+/* The runtime has the program's device code loaded before its first launch. */
+static void kernels_load(void)
+{
+	CUmodule module;
+
+	kernels.state = CU(ModuleLoadData)(&module, "") ?:
+		CU(ModuleGetFunction)(&kernels.busy, module, "busy") ?:
+		CU(ModuleGetFunction)(&kernels.other, module, "other") ?:
+		CU(ModuleUnload)(module);
+}
+
+static CUresult kernel_find(const void *func, CUfunction *ret)
+{
+	if (!func)
+		return (CUresult)RT(ErrorInvalidDeviceFunction);
+	pthread_once(&kernels.once, kernels_load);
+	*ret = func == (const void *)vgpu_busy ? kernels.busy : kernels.other;
+	return kernels.state;
+}
+
+static CUresult dim_check(dim3 grid, dim3 block)
+{
+	return grid.x && grid.y && grid.z && block.x && block.y && block.z
+		       ? CUDA_SUCCESS
+		       : (CUresult)RT(ErrorInvalidConfiguration);
+}
+
+RT(Error_t)
+RT(LaunchKernel)(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
+		 RT(Stream_t) stream)
+{
+	CUfunction function;
+
+	return rt_result(rt_enter() ?:
+			 kernel_find(func, &function) ?:
+			 dim_check(grid, block) ?:
+			 CU(LaunchKernel)(function, grid.x, grid.y, grid.z, block.x, block.y,
+					  block.z, (unsigned int)shared, stream, args, NULL));
+}
+
+RT(Error_t) RT(LaunchKernelExC)(const RT(LaunchConfig_t) * config, const void *func, void **args)
+{
+	CUfunction function;
+	CUlaunchConfig launch;
+
+	if (!config)
+		return rt_result(CUDA_ERROR_INVALID_VALUE);
+	launch = (CUlaunchConfig){
+		.gridDimX = config->gridDim.x,
+		.gridDimY = config->gridDim.y,
+		.gridDimZ = config->gridDim.z,
+		.blockDimX = config->blockDim.x,
+		.blockDimY = config->blockDim.y,
+		.blockDimZ = config->blockDim.z,
+		.sharedMemBytes = (unsigned int)config->dynamicSmemBytes,
+		.hStream = config->stream,
+		.attrs = config->attrs,
+		.numAttrs = config->numAttrs,
+	};
+	return rt_result(rt_enter() ?:
+			 kernel_find(func, &function) ?:
+			 dim_check(config->gridDim, config->blockDim) ?:
+			 CU(LaunchKernelEx)(&launch, function, args, NULL));
+}
+
+RT(Error_t) RT(StreamBeginCapture)(RT(Stream_t) stream, enum RT(StreamCaptureMode) mode)
+{
+	return rt_result(rt_enter() ?: CU(StreamBeginCapture_v2)(stream, (int)mode));
+}
+
+RT(Error_t) RT(StreamEndCapture)(RT(Stream_t) stream, RT(Graph_t) * graph)
+{
+	return rt_result(rt_enter() ?: CU(StreamEndCapture)(stream, graph));
+}
+
+RT(Error_t)
+RT(GraphInstantiateWithFlags)(RT(GraphExec_t) * exec, RT(Graph_t) graph, unsigned long long flags)
+{
+	return rt_result(rt_enter() ?: CU(GraphInstantiateWithFlags)(exec, graph, flags));
+}
+
+RT(Error_t) RT(GraphLaunch)(RT(GraphExec_t) exec, RT(Stream_t) stream)
+{
+	return rt_result(rt_enter() ?: CU(GraphLaunch)(exec, stream));
+}
+
+RT(Error_t) RT(GraphExecDestroy)(RT(GraphExec_t) exec)
+{
+	return rt_result(CU(GraphExecDestroy)(exec));
+}
+
+RT(Error_t) RT(GraphDestroy)(RT(Graph_t) graph)
+{
+	return rt_result(CU(GraphDestroy)(graph));
+}
+
+/* The texts are the driver's; the names are the runtime's own. */
+#define NAME(name) { RT(name), RT_PREFIX #name }
+static const struct {
+	RT(Error_t) error;
+	const char *name;
+} names[] = {
+	NAME(Success),
+	NAME(ErrorInvalidValue),
+	NAME(ErrorMemoryAllocation),
+	NAME(ErrorInitializationError),
+	NAME(ErrorDeinitialized),
+	NAME(ErrorInvalidConfiguration),
+	NAME(ErrorInvalidMemcpyDirection),
+	NAME(ErrorInvalidDeviceFunction),
+	NAME(ErrorNoDevice),
+	NAME(ErrorInvalidDevice),
+	NAME(ErrorDeviceUninitialized),
+	NAME(ErrorInvalidResourceHandle),
+	NAME(ErrorIllegalState),
+	NAME(ErrorNotReady),
+	NAME(ErrorIllegalAddress),
+	NAME(ErrorNotSupported),
+	NAME(ErrorUnknown),
+};
+#undef NAME
+
+const char *RT(GetErrorName)(RT(Error_t) error)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (names[i].error == error)
+			return names[i].name;
+	return "unrecognized error code";
+}
+
+const char *RT(GetErrorString)(RT(Error_t) error)
+{
+	const char *text;
+
+	switch ((int)error) {
+	case RT(ErrorInvalidConfiguration): return "invalid configuration argument";
+	case RT(ErrorInvalidMemcpyDirection): return "invalid copy direction for memcpy";
+	case RT(ErrorInvalidDeviceFunction): return "invalid device function";
+	}
+	return CU(GetErrorString)((CUresult)error, &text) == CUDA_SUCCESS
+		       ? text
+		       : "unrecognized error code";
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "work/process.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+pid_t fork_tied(void)
+{
+	pid_t parent = getpid();
+	pid_t pid;
+
+	/* What is buffered now would be printed once by each side. */
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		/* The parent may have died before we asked to be told. */
+		if (getppid() != parent)
+			_exit(1);
+	}
+	return pid;
+}
+
+void *shared_alloc(size_t bytes)
+{
+	void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	return map == MAP_FAILED ? NULL : map;
+}
+
+void futex_wait(u32 *word, u32 expected, u64 timeout_ns)
+{
+	struct timespec ts = {
+		.tv_sec = (time_t)(timeout_ns / NSEC_PER_SEC),
+		.tv_nsec = (long)(timeout_ns % NSEC_PER_SEC),
+	};
+
+	syscall(SYS_futex, word, FUTEX_WAIT, expected, timeout_ns ? &ts : NULL, NULL, 0);
+}
+
+void futex_wake_all(u32 *word)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+}
