@@ -8,6 +8,7 @@
  */
 #include <stdbool.h>
 #include <linux/bpf.h>
+#include <linux/ptrace.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
@@ -28,8 +29,21 @@ struct sched_ext_entity {
 	u64 dsq_vtime;
 };
 
+struct signal_struct {
+	struct {
+		int counter;
+	} live;
+};
+
 struct task_struct {
 	u32 flags;
+	int pid;
+	int tgid;
+	u64 start_boottime;
+	char comm[COMM_LEN];
+	struct signal_struct *signal;
+	struct task_struct *group_leader;
+	struct task_struct *real_parent;
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
 	struct sched_ext_entity scx;
@@ -38,16 +52,10 @@ struct task_struct {
 /* Values differ between kernels: read them with bpf_core_enum_value() only. */
 enum scx_dsq_id_flags {
 	SCX_DSQ_LOCAL = 1ULL << 63 | 2,
-	SCX_DSQ_LOCAL_ON = 3ULL << 62,
 };
 
 enum scx_kick_flags {
 	SCX_KICK_IDLE = 1,
-};
-
-enum scx_exit_code {
-	SCX_ECODE_RSN_HOTPLUG = 1ULL << 32,
-	SCX_ECODE_ACT_RESTART = 1ULL << 48,
 };
 
 enum scx_exit_kind {
@@ -75,8 +83,6 @@ struct sched_ext_ops {
 	void (*stopping)(struct task_struct *p, bool runnable);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*enable)(struct task_struct *p);
-	void (*cpu_online)(s32 cpu);
-	void (*cpu_offline)(s32 cpu);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	u64 flags;
@@ -100,8 +106,6 @@ extern s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_
 extern s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;
 extern void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym __weak;
 extern s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym __weak;
-extern void scx_bpf_exit_bstr(s64 exit_code, char *fmt, unsigned long long *data,
-			      u32 data__sz) __ksym __weak;
 extern int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags) __ksym __weak;
 extern struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym __weak;
 extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym __weak;

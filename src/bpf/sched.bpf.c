@@ -19,6 +19,12 @@
  * through now and then, and whoever has waited too long moves to a second queue
  * of that cache, first come first served, which gets every other turn.
  *
+ * There is no cpu_online and no cpu_offline on purpose: without them the kernel
+ * takes us down before a CPU comes or goes and asks for a fresh start, which the
+ * loader gives it with the new topology. With them, whoever is bound to a CPU
+ * that goes away would be ours to find, in every queue, and the kernel asks us
+ * for nothing on behalf of such a CPU any more.
+ *
  * Races that are accepted: a cache's clock is advanced without a lock, so it
  * may lag by one slice; a task counted against the old clock while it moves
  * between caches is off by the same.
@@ -38,9 +44,8 @@ struct sched_exit sched_exit;
 
 /* One line of memory each, so that caches do not fight over their clocks. */
 static struct llc {
-	u64 clock; /* virtual time of the task that runs furthest ahead */
+	u64 clock; /* virtual time that those who run have reached */
 	u64 next_sweep_ns;
-	u64 nr_turns;
 } __attribute__((aligned(64))) llcs[MAX_LLCS];
 
 struct sched_task {
@@ -56,6 +61,17 @@ struct {
 	__type(key, int);
 	__type(value, struct sched_task);
 } sched_tasks SEC(".maps");
+
+struct sched_cpu {
+	u64 nr_turns;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sched_cpu);
+} sched_cpus SEC(".maps");
 
 static struct sched_task *sched_task_of(struct task_struct *p)
 {
@@ -84,15 +100,9 @@ static struct llc *llc_at(u32 i)
 }
 
 /* The mask says to the verifier what the comparison says to the reader. */
-static u32 llc_of_cpu(u32 cpu)
-{
-	return cpu < MAX_CPUS ? cpu_llc[cpu & (MAX_CPUS - 1)] : LLC_UNKNOWN;
-}
-
-/* A queue to use for a CPU; any will do for one that is not on the map. */
 static u32 queue_of_cpu(u32 cpu)
 {
-	u32 llc = llc_of_cpu(cpu);
+	u32 llc = cpu < MAX_CPUS ? cpu_llc[cpu & (MAX_CPUS - 1)] : LLC_UNKNOWN;
 
 	return llc < nr_llcs ? llc : 0;
 }
@@ -107,10 +117,16 @@ static u32 llc_of_task(struct task_struct *p)
 	return queue_of_cpu(cpu);
 }
 
-/* What running for so long costs a task: the heavier it is, the less. */
+/*
+ * What running for so long costs a task: the heavier it is, the less. A kernel
+ * thread counts as ordinary at least, however nice it is: preempted while all of
+ * RCU waits for it, as the nicest of them are, it would hold up the machine.
+ */
 static u64 vtime_charge(const struct task_struct *p, u64 ran_ns)
 {
-	return ran_ns * 100 / (p->scx.weight ?: 1);
+	u32 weight = p->scx.weight, least = p->flags & PF_KTHREAD ? 100 : 1;
+
+	return ran_ns * 100 / (weight > least ? weight : least);
 }
 
 /*
@@ -177,7 +193,7 @@ static void sweep(u32 queue)
 	if (before(now, next) ||
 	    !__sync_bool_compare_and_swap(&llc->next_sweep_ns, next, now + sweep_interval_ns))
 		return;
-	bpf_for_each (scx_dsq, p, queue, 0) {
+	bpf_for_each(scx_dsq, p, queue, 0) {
 		struct sched_task *task = sched_task_of(p);
 
 		if (task && before(task->queued_since_ns + patience_ns, now))
@@ -185,11 +201,22 @@ static void sweep(u32 queue)
 	}
 }
 
-/* Takes one task for this CPU out of what waits at a cache. */
-static bool serve(u32 llc)
+/*
+ * Whether this CPU looks at the overdue first. Each CPU counts its own turns: of
+ * one count for all, a CPU could see the even numbers only, and whoever is bound
+ * to it would starve.
+ */
+static bool overdue_have_the_turn(void)
 {
-	bool overdue_first = llc_at(llc)->nr_turns++ & 1;
+	u32 zero = 0;
+	struct sched_cpu *cpu = bpf_map_lookup_elem(&sched_cpus, &zero);
 
+	return cpu && (cpu->nr_turns++ & 1);
+}
+
+/* Takes one task for this CPU out of what waits at a cache. */
+static bool serve(u32 llc, bool overdue_first)
+{
 	if (overdue_first && compat_dsq_move_to_local(overdue_dsq(llc)))
 		return true;
 	return compat_dsq_move_to_local(llc) ||
@@ -199,11 +226,12 @@ static bool serve(u32 llc)
 SEC("struct_ops/zernel_dispatch")
 void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 {
+	bool overdue_first = overdue_have_the_turn();
 	u32 own = queue_of_cpu(cpu), i;
 
 	sweep(own);
-	bpf_for (i, 0, nr_llcs) {
-		if (serve((own + i) % nr_llcs))
+	bpf_for(i, 0, nr_llcs) {
+		if (serve((own + i) % nr_llcs, overdue_first))
 			return;
 	}
 }
@@ -216,8 +244,15 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 
 	if (!task)
 		return;
+	/*
+	 * By one slice at most: a task far ahead that got an overdue turn must not
+	 * take the clock along, or all who wake up from then on queue up behind
+	 * those who already wait.
+	 */
 	llc = llc_at(task->llc);
-	if (before(llc->clock, p->scx.dsq_vtime))
+	if (before(llc->clock + slice_ns, p->scx.dsq_vtime))
+		llc->clock += slice_ns;
+	else if (before(llc->clock, p->scx.dsq_vtime))
 		llc->clock = p->scx.dsq_vtime;
 	task->running_since_ns = compat_now();
 }
@@ -252,57 +287,13 @@ void BPF_PROG(zernel_enable, struct task_struct *p)
 	compat_set_dsq_vtime(p, llc_at(task->llc)->clock);
 }
 
-/*
- * A CPU that comes back is where it was. One that was never seen online has no
- * cache on our map: ask the loader to start again with a fresh one.
- */
-SEC("struct_ops/zernel_cpu_online")
-void BPF_PROG(zernel_cpu_online, s32 cpu)
-{
-	static char fmt[] = "CPU %d came online and its topology is not known yet";
-	unsigned long long args[] = { cpu };
-
-	if (llc_of_cpu(cpu) != LLC_UNKNOWN)
-		return;
-	scx_bpf_exit_bstr(bpf_core_enum_value(enum scx_exit_code, SCX_ECODE_ACT_RESTART) |
-				  bpf_core_enum_value(enum scx_exit_code, SCX_ECODE_RSN_HOTPLUG),
-			  fmt, args, sizeof(args));
-}
-
-/*
- * The kernel asks no more work of a CPU that goes away, so whoever waits on its
- * account for a turn there, pinned tasks above all, would wait for ever. Handed
- * to the CPU itself, the kernel moves them on as it takes the CPU down.
- */
-static void drain(u64 queue, s32 cpu)
-{
-	u64 local_on = bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL_ON);
-	struct task_struct *p;
-
-	bpf_for_each (scx_dsq, p, queue, 0) {
-		if (scx_bpf_task_cpu(p) == cpu)
-			compat_dsq_move(&___it, p, local_on | cpu, 0);
-	}
-}
-
-SEC("struct_ops/zernel_cpu_offline")
-void BPF_PROG(zernel_cpu_offline, s32 cpu)
-{
-	u32 i;
-
-	bpf_for (i, 0, nr_llcs) {
-		drain(i, cpu);
-		drain(overdue_dsq(i), cpu);
-	}
-}
-
 SEC("struct_ops.s/zernel_init")
 s32 BPF_PROG(zernel_init)
 {
 	u32 i;
 	s32 err;
 
-	bpf_for (i, 0, nr_llcs) {
+	bpf_for(i, 0, nr_llcs) {
 		err = scx_bpf_create_dsq(i, -1) ?: scx_bpf_create_dsq(overdue_dsq(i), -1);
 		if (err)
 			return err;
@@ -330,8 +321,6 @@ struct sched_ext_ops zernel = {
 	.stopping = (void *)zernel_stopping,
 	.init_task = (void *)zernel_init_task,
 	.enable = (void *)zernel_enable,
-	.cpu_online = (void *)zernel_cpu_online,
-	.cpu_offline = (void *)zernel_cpu_offline,
 	.init = (void *)zernel_init,
 	.exit = (void *)zernel_exit,
 	.timeout_ms = 5000,

@@ -7,6 +7,9 @@
  */
 #include <stdbool.h>
 #include "abi/sched.h"
+#include "abi/signals.h"
+#include "collect/library.h"
+#include "core/process.h"
 
 struct kernel;
 
@@ -33,3 +36,24 @@ const struct sched_exit *kernel_scheduler_exit(const struct kernel *kernel);
 bool sched_exit_wants_restart(const struct sched_exit *sched_exit);
 /* True when it was taken down in good order and not by an error. */
 bool sched_exit_is_clean(const struct sched_exit *sched_exit);
+
+/* Signals: the threads of ML processes, and the libraries they call. */
+int kernel_attach_threads(struct kernel *kernel);
+int kernel_attach_library(struct kernel *kernel, const struct library *library);
+void kernel_detach_library(struct kernel *kernel, const struct library *library);
+
+/* Rare events, in order of their time on each CPU. */
+typedef void (*kernel_event_fn)(void *ctx, const struct event *event);
+int kernel_open_events(struct kernel *kernel, kernel_event_fn on_event, void *ctx);
+int kernel_read_events(struct kernel *kernel, int timeout_ms);
+
+struct kernel_drops {
+	u64 nr_events;
+	u64 nr_processes;
+	u64 nr_frames;
+};
+struct kernel_drops kernel_drops(const struct kernel *kernel);
+
+typedef void (*kernel_process_fn)(void *ctx, const struct process_key *key,
+				  const struct process_state *state);
+int kernel_for_each_process(struct kernel *kernel, kernel_process_fn on_process, void *ctx);

@@ -17,8 +17,10 @@
 /* How often a running scheduler is looked at: a detach is noticed within this time. */
 #define LOOK_INTERVAL_NS (100 * NSEC_PER_MSEC)
 
-/* A machine whose CPUs keep coming and going should not keep us in a loop. */
-#define MAX_RESTARTS 16
+/* Restarts in a row, none of which lasted: CPUs that keep coming and going must not keep us busy.
+ */
+#define MAX_RESTARTS	16
+#define LASTING_SECONDS 10
 
 DEFINE_CLEANUP(struct kernel, kernel_free);
 
@@ -140,7 +142,12 @@ int main(int argc, char **argv)
 	sigaddset(&stop_signals, SIGTERM);
 	sigprocmask(SIG_BLOCK, &stop_signals, NULL);
 
-	for (int tries = 0; outcome == OUTCOME_RESTART && tries <= MAX_RESTARTS; tries++)
+	for (int tries = 0; outcome == OUTCOME_RESTART && tries <= MAX_RESTARTS; tries++) {
+		time_t started = time(NULL);
+
 		outcome = run_scheduler(&stop_signals);
+		if (time(NULL) - started >= LASTING_SECONDS)
+			tries = 0;
+	}
 	return outcome == OUTCOME_STOPPED ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -24,6 +24,7 @@ struct parity_batch batch;
 
 PART(phase)
 PART(task)
+PART(boundary)
 PART(hist)
 PART(tier)
 
@@ -32,11 +33,12 @@ int parity_run(void *ctx)
 {
 	int i;
 
-	bpf_for (i, 0, PARITY_BATCH) {
+	bpf_for(i, 0, PARITY_BATCH) {
 		if ((u32)i >= batch.nr_cases)
 			break;
 		run_phase(i);
 		run_task(i);
+		run_boundary(i);
 		run_hist(i);
 		run_tier(i);
 		hist_record(&batch.hist, batch.cases[i].value);

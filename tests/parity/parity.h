@@ -6,6 +6,7 @@
  * function that src/core shares with the kernel. Everything happens in memory
  * the test can see, and is compared byte for byte.
  */
+#include "core/boundary.h"
 #include "core/hist.h"
 #include "core/phase.h"
 #include "core/task.h"
@@ -34,6 +35,7 @@ struct parity_case {
 struct parity_result {
 	struct task_state transitioned;
 	struct task_state detected;
+	struct task_state crossed;
 	struct phase_candidate candidate;
 	u64 middle;
 	u64 average;
@@ -48,6 +50,8 @@ struct parity_result {
 	u32 tier_permille;
 	u32 reaches;
 	u32 confident;
+	u32 has_crossed;
+	u32 pad;
 };
 
 struct parity_batch {
@@ -75,6 +79,12 @@ static inline void parity_task(const struct parity_case *in, struct parity_resul
 	task_transition(&out->transitioned, in->next_phase, in->now);
 	out->detected = in->task;
 	task_detect(&in->config, &out->detected, in->now);
+}
+
+static inline void parity_boundary(const struct parity_case *in, struct parity_result *out)
+{
+	out->crossed = in->task;
+	out->has_crossed = boundary_cross(&in->config, &out->crossed, in->next_phase, in->now);
 }
 
 static inline void parity_hist(const struct parity_case *in, struct parity_result *out)

@@ -176,6 +176,7 @@ static void run_in_user_space(struct parity_batch *b)
 	for (u32 i = 0; i < b->nr_cases; i++) {
 		parity_phase(&b->cases[i], &b->results[i]);
 		parity_task(&b->cases[i], &b->results[i]);
+		parity_boundary(&b->cases[i], &b->results[i]);
 		parity_hist(&b->cases[i], &b->results[i]);
 		parity_tier(&b->cases[i], &b->results[i]);
 		hist_record(&b->hist, b->cases[i].value);

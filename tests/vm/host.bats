@@ -30,7 +30,7 @@ teardown() {
 }
 
 @test "a guest that does not finish is ended in time" {
-	run tools/vm --timeout 30 -- sleep 300
+	run tools/vm --timeout 15 -- sleep 300
 	[ "$status" = 124 ]
 }
 

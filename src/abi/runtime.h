@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* What the rows of runtimes.def become: ids, kinds and the table that BPF decodes calls by. */
+#include "abi/types.h"
+
+enum runtime {
+#define RUNTIME(id, ...) RUNTIME_##id,
+#include "abi/runtimes.def"
+	RUNTIME_NR,
+};
+
+enum call {
+#define CALL(runtime, symbol, ...) CALL_##runtime##_##symbol,
+#include "abi/runtimes.def"
+	CALL_NR,
+};
+
+/* Driver and runtime of one vendor call each other: their books are kept apart. */
+enum call_level {
+	LEVEL_RUNTIME,
+	LEVEL_DRIVER,
+	LEVEL_NR,
+};
+
+enum call_kind {
+	CALL_KIND_LAUNCH,
+	CALL_KIND_SYNC,
+	CALL_KIND_COPY,
+	CALL_KIND_ALLOC,
+	CALL_KIND_FREE,
+	CALL_KIND_COLLECTIVE,
+	CALL_KIND_COMM_INIT,
+	CALL_KIND_DEVICE_SET,
+	CALL_KIND_CTX_NEW,
+	CALL_KIND_CTX_SET,
+	CALL_KIND_CTX_FREE,
+	CALL_KIND_NR,
+};
+
+/* The detail of a copy, an allocation or a collective. */
+enum call_detail {
+	DETAIL_NONE,
+	DETAIL_TO_DEVICE,
+	DETAIL_TO_HOST,
+	DETAIL_ON_DEVICE,
+	DETAIL_BY_ARGUMENT,
+	DETAIL_DEVICE,
+	DETAIL_MANAGED,
+	DETAIL_HOST,
+	DETAIL_PHYSICAL,
+	DETAIL_ALL_REDUCE,
+	DETAIL_BROADCAST,
+	DETAIL_REDUCE,
+	DETAIL_ALL_GATHER,
+	DETAIL_REDUCE_SCATTER,
+	DETAIL_SEND,
+	DETAIL_RECV,
+	DETAIL_BARRIER,
+	DETAIL_NR,
+};
+
+/* Where an argument is: its position, or none, or the function's result. */
+enum {
+	ARG_RETURNED = -2,
+	ARG_NONE = -1,
+	ARG_0,
+	ARG_1,
+	ARG_2,
+	ARG_3,
+	ARG_4,
+	ARG_5,
+};
+
+/*
+ * ncclUniqueId is 128 bytes and passed by value: on the stack on x86-64, where
+ * it takes no register, by reference on arm64, where it takes one.
+ */
+#if defined(__aarch64__) || defined(__TARGET_ARCH_arm64)
+#define ARG_AFTER_UNIQUE_ID 3
+#else
+#define ARG_AFTER_UNIQUE_ID 2
+#endif
+
+struct call_row {
+	u8 runtime;
+	u8 level;
+	u8 kind;
+	u8 detail;
+	s8 arg[3];
+	u8 pad;
+};
+
+_Static_assert(sizeof(struct call_row) == 8, "shared with BPF");
+
+enum {
+#define RUNTIME(id, label, level, ...) RUNTIME_LEVEL_##id = LEVEL_##level,
+#include "abi/runtimes.def"
+};
+
+/* Compiled into the kernel side and into user space from the same rows. */
+static const struct call_row call_rows[CALL_NR] = {
+#define CALL(id, symbol, call_kind, call_detail, a, b, c)                                          \
+	[CALL_##id##_##symbol] = {                                                                 \
+		.runtime = RUNTIME_##id,                                                           \
+		.level = RUNTIME_LEVEL_##id,                                                       \
+		.kind = CALL_KIND_##call_kind,                                                     \
+		.detail = DETAIL_##call_detail,                                                    \
+		.arg = { ARG_##a, ARG_##b, ARG_##c },                                              \
+	},
+#include "abi/runtimes.def"
+};
+
+/* Launches and copies are only counted at their entry: a return probe costs twice as much. */
+static inline bool call_wants_return(const struct call_row *row)
+{
+	switch (row->kind) {
+	case CALL_KIND_SYNC:
+	case CALL_KIND_ALLOC:
+	case CALL_KIND_FREE:
+	case CALL_KIND_COLLECTIVE:
+	case CALL_KIND_COMM_INIT:
+	case CALL_KIND_CTX_NEW: return true;
+	default: return false;
+	}
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* What the kernel side knows of ML processes and their threads. */
+#include "abi/runtime.h"
+
+#define MAX_PROCESSES  1024
+#define MAX_CALL_DEPTH 4
+
+/* What a thread is there for. */
+enum role {
+	ROLE_OTHER = 0,
+	ROLE_LAUNCHER,		/* feeds the device */
+	ROLE_SYNC_WAITER,	/* only waits for it */
+	ROLE_LOADER,		/* wakes a launcher with data */
+	ROLE_COLLECTIVE_HELPER, /* made by a collective runtime */
+	ROLE_NR,
+};
+
+/* A pid alone may be anybody's by the time it is read. */
+struct process_key {
+	u32 tgid;
+	u32 pad;
+	u64 start_ns; /* boot time */
+};
+
+/* Why a record came through the ring buffer. */
+enum event_kind {
+	EVENT_PHASE, /* value: the phase entered at time_ns */
+	EVENT_ROLE,  /* value: the role the thread has from time_ns on */
+	EVENT_EXIT,  /* the process is gone */
+};
+
+struct event {
+	u64 time_ns; /* CLOCK_MONOTONIC */
+	u32 kind;
+	u32 tgid;
+	u32 tid;
+	u32 value;
+};
+
+_Static_assert(sizeof(struct process_key) == 16, "shared with BPF");
+_Static_assert(sizeof(struct event) == 24, "shared with BPF");

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/*
+ * DRM drivers tell in /proc/PID/fdinfo what each open of a device did. So this
+ * source sees the processes it is asked about and no others: a device's
+ * utilisation is theirs together, and a device none of them ever used is unknown.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include "base/cleanup.h"
+#include "collect/gpu_fdinfo_clients.h"
+
+/* A process may hold a million descriptors; devices are opened early. */
+#define MAX_DESCRIPTORS 4096
+
+struct source {
+	char *procfs;
+	char *sysfs;
+	struct drm_clients *clients;
+};
+
+static void source_close(void *opened)
+{
+	struct source *source = opened;
+
+	if (!source)
+		return;
+	drm_clients_free(source->clients);
+	free(source->procfs);
+	free(source->sysfs);
+	free(source);
+}
+
+static void source_cleanup(struct source **source)
+{
+	source_close(*source);
+}
+
+static int source_open(const struct gpu_config *config, void **ret)
+{
+	CLEANUP(source_cleanup) struct source *source = calloc(1, sizeof(*source));
+	int err;
+
+	if (!source)
+		return -ENOMEM;
+	source->procfs = strdup(config->procfs);
+	source->sysfs = strdup(config->sysfs);
+	if (!source->procfs || !source->sysfs)
+		return -ENOMEM;
+	err = drm_clients_new(source->sysfs, &source->clients);
+	if (err < 0)
+		return err;
+	*ret = TAKE_PTR(source);
+	return 0;
+}
+
+/* Files here have no size; what is longer than the buffer is cut. */
+static ssize_t read_text(int dir_fd, const char *name, char *buffer, size_t size)
+{
+	/* Nothing but a regular file belongs here; anything else must not hang the open. */
+	CLEANUP_FD int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	size_t done = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (done < size) {
+		ssize_t n = read(fd, buffer + done, size - done);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		done += (size_t)n;
+	}
+	return (ssize_t)done;
+}
+
+static void dir_cleanup(DIR **dir)
+{
+	if (*dir)
+		closedir(*dir);
+}
+
+/* A process may end at any point of this, which is like having no descriptors left. */
+static void scan(struct source *source, pid_t pid, struct gpu_samples *samples)
+{
+	CLEANUP(dir_cleanup) DIR *dir = NULL;
+	const struct dirent *entry;
+	char path[PATH_MAX];
+	u32 nr = 0;
+
+	snprintf(path, sizeof(path), "%s/%d/fdinfo", source->procfs, pid);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		char text[FDINFO_MAX_BYTES];
+		struct fdinfo info;
+		ssize_t size;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		if (++nr > MAX_DESCRIPTORS) {
+			samples->nr_dropped++;
+			return;
+		}
+		size = read_text(dirfd(dir), entry->d_name, text, sizeof(text));
+		if (size > 0 && fdinfo_parse(text, (size_t)size, &info) == 0)
+			drm_clients_add(source->clients, (u32)pid, &info);
+	}
+}
+
+static int source_sample(void *opened, const pid_t *pids, size_t nr_pids, u64 now_ns,
+			 struct gpu_samples *samples)
+{
+	struct source *source = opened;
+
+	drm_clients_begin(source->clients, now_ns);
+	for (size_t i = 0; i < nr_pids; i++)
+		scan(source, pids[i], samples);
+	drm_clients_end(source->clients, samples);
+	return 0;
+}
+
+const struct gpu_source_ops gpu_fdinfo_ops = {
+	.name = "fdinfo",
+	.open = source_open,
+	.sample = source_sample,
+	.close = source_close,
+};

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * From single DRM descriptors to devices and processes. A client is one open of
+ * a device, known by (device, client id) however many descriptors and processes
+ * share it. Between begin and end, every descriptor found is added once.
+ */
+#include "collect/fdinfo.h"
+#include "collect/gpu.h"
+
+struct drm_clients;
+
+int drm_clients_new(const char *sysfs, struct drm_clients **ret);
+struct drm_clients *drm_clients_free(struct drm_clients *clients);
+
+void drm_clients_begin(struct drm_clients *clients, u64 now_ns);
+void drm_clients_add(struct drm_clients *clients, u32 pid, const struct fdinfo *info);
+void drm_clients_end(struct drm_clients *clients, struct gpu_samples *samples);

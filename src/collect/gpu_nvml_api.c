@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "collect/gpu_nvml_api.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include "base/cleanup.h"
+
+#define NVML_SUCCESS		0
+#define NVML_INSUFFICIENT_SIZE	7
+#define NVML_NOT_AVAILABLE	(~0ULL)
+#define NVML_MEMORY_V2		((unsigned int)sizeof(struct nvml_memory_v2) | 2U << 24)
+#define MAX_UTILISATION_SAMPLES 1024
+
+typedef void *nvml_device;
+
+struct nvml_pci {
+	char bus_id_legacy[16];
+	unsigned int domain;
+	unsigned int bus;
+	unsigned int device;
+	unsigned int pci_device_id;
+	unsigned int pci_subsystem_id;
+	char bus_id[32];
+};
+
+struct nvml_utilization {
+	unsigned int gpu;
+	unsigned int memory;
+};
+
+struct nvml_memory {
+	unsigned long long total;
+	unsigned long long free;
+	unsigned long long used;
+};
+
+struct nvml_memory_v2 {
+	unsigned int version;
+	unsigned long long total;
+	unsigned long long reserved;
+	unsigned long long free;
+	unsigned long long used;
+};
+
+struct nvml_process {
+	unsigned int pid;
+	unsigned long long used;
+	unsigned int gpu_instance;
+	unsigned int compute_instance;
+};
+
+struct nvml_process_utilization {
+	unsigned int pid;
+	unsigned long long time_us;
+	unsigned int sm;
+	unsigned int memory;
+	unsigned int encoder;
+	unsigned int decoder;
+};
+
+_Static_assert(sizeof(struct nvml_pci) == 68, "as documented");
+_Static_assert(sizeof(struct nvml_memory_v2) == 40, "as documented");
+_Static_assert(sizeof(struct nvml_process) == 24, "as documented");
+_Static_assert(sizeof(struct nvml_process_utilization) == 32, "as documented");
+
+struct nvml_calls {
+	int (*init)(void);
+	int (*shutdown)(void);
+	int (*count)(unsigned int *count);
+	int (*handle)(unsigned int index, nvml_device *device);
+	int (*name)(nvml_device device, char *name, unsigned int length);
+	int (*uuid)(nvml_device device, char *uuid, unsigned int length);
+	int (*pci)(nvml_device device, struct nvml_pci *pci);
+	int (*numa_node)(nvml_device device, unsigned int *node);
+	int (*utilization)(nvml_device device, struct nvml_utilization *utilization);
+	int (*memory)(nvml_device device, struct nvml_memory *memory);
+	int (*memory_v2)(nvml_device device, struct nvml_memory_v2 *memory);
+	int (*energy)(nvml_device device, unsigned long long *mj);
+	int (*processes)(nvml_device device, unsigned int *count, struct nvml_process *processes);
+	int (*process_utilization)(nvml_device device, struct nvml_process_utilization *samples,
+				   unsigned int *count, unsigned long long since_us);
+};
+
+struct symbol {
+	const char *name;
+	size_t offset;
+	bool required;
+};
+
+#define CALL(member) offsetof(struct nvml_calls, member)
+
+/* A later row fills what an earlier one did not: version 2 of a call has the layout of 3. */
+static const struct symbol symbols[] = {
+	{ "nvmlInit_v2",			     CALL(init),		     true  },
+	{ "nvmlShutdown",			    CALL(shutdown),		  true  },
+	{ "nvmlDeviceGetCount_v2",		   CALL(count),		true  },
+	{ "nvmlDeviceGetHandleByIndex_v2",	   CALL(handle),		 true  },
+	{ "nvmlDeviceGetName",		       CALL(name),		   false },
+	{ "nvmlDeviceGetUUID",		       CALL(uuid),		   false },
+	{ "nvmlDeviceGetPciInfo_v3",		     CALL(pci),			false },
+	{ "nvmlDeviceGetNumaNodeId",		     CALL(numa_node),	      false },
+	{ "nvmlDeviceGetUtilizationRates",	   CALL(utilization),	      false },
+	{ "nvmlDeviceGetMemoryInfo",		     CALL(memory),		   false },
+	{ "nvmlDeviceGetMemoryInfo_v2",		CALL(memory_v2),		 false },
+	{ "nvmlDeviceGetTotalEnergyConsumption",	 CALL(energy),	       false },
+	{ "nvmlDeviceGetComputeRunningProcesses_v3", CALL(processes),	      false },
+	{ "nvmlDeviceGetComputeRunningProcesses_v2", CALL(processes),	      false },
+	{ "nvmlDeviceGetProcessUtilization",	     CALL(process_utilization), false },
+};
+
+struct nvml_api {
+	void *library;
+	bool initialised;
+	struct nvml_calls call;
+	u32 nr_handles; /* those of device i of the samples */
+	nvml_device handles[GPU_MAX_DEVICES];
+	unsigned long long seen_us[GPU_MAX_DEVICES]; /* newest process utilisation */
+	struct nvml_process processes[GPU_MAX_PROCESSES];
+	struct nvml_process_utilization utilizations[MAX_UTILISATION_SAMPLES];
+};
+
+DEFINE_CLEANUP(struct nvml_api, nvml_api_close);
+
+/*
+ * The sanitizer for calls through pointers compares the names of types, and a
+ * library built from its own header has other names for the same layouts.
+ */
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((no_sanitize("function"))), apply_to = function)
+#endif
+
+static int resolve(struct nvml_api *api)
+{
+	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+		void **slot = (void **)((char *)&api->call + symbols[i].offset);
+
+		if (!*slot)
+			*slot = dlsym(api->library, symbols[i].name);
+		if (!*slot && symbols[i].required)
+			return -ENODEV;
+	}
+	return 0;
+}
+
+int nvml_api_open(const char *library, struct nvml_api **ret)
+{
+	CLEANUP(nvml_api_close_cleanup) struct nvml_api *api = calloc(1, sizeof(*api));
+	int err;
+
+	if (!api)
+		return -ENOMEM;
+	api->library = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+	if (!api->library)
+		return -ENODEV;
+	err = resolve(api);
+	if (err < 0)
+		return err;
+	if (api->call.init() != NVML_SUCCESS)
+		return -ENODEV;
+	api->initialised = true;
+	*ret = TAKE_PTR(api);
+	return 0;
+}
+
+struct nvml_api *nvml_api_close(struct nvml_api *api)
+{
+	if (!api)
+		return NULL;
+	if (api->initialised)
+		api->call.shutdown();
+	if (api->library)
+		dlclose(api->library);
+	free(api);
+	return NULL;
+}
+
+/* The function is left out of NVML's numbers; a GPU is always function 0. */
+static void identify_address(const struct nvml_calls *call, nvml_device device, const char *sysfs,
+			     struct gpu_sample *sample)
+{
+	char address[GPU_ADDRESS_LEN];
+	struct nvml_pci pci = {};
+
+	if (!call->pci || call->pci(device, &pci) != NVML_SUCCESS)
+		return;
+	snprintf(address, sizeof(address), "%04x:%02x:%02x.0", pci.domain, pci.bus, pci.device);
+	gpu_sample_set_address(sample, sysfs, address);
+}
+
+static void identify_device(const struct nvml_calls *call, nvml_device device, const char *sysfs,
+			    struct gpu_sample *sample)
+{
+	unsigned int node;
+
+	if (call->name && call->name(device, sample->name, GPU_TEXT_LEN) == NVML_SUCCESS)
+		sample->valid |= GPU_HAS_NAME;
+	if (call->uuid && call->uuid(device, sample->uuid, GPU_TEXT_LEN) == NVML_SUCCESS)
+		sample->valid |= GPU_HAS_UUID;
+	identify_address(call, device, sysfs, sample);
+	/*
+	 * sysfs first: where NVML knows a node, it is often that of the device's own
+	 * memory, which has no CPUs; we want the CPUs next to the device.
+	 */
+	if (!(sample->valid & GPU_HAS_NUMA_NODE) && call->numa_node &&
+	    call->numa_node(device, &node) == NVML_SUCCESS && node <= INT_MAX) {
+		sample->numa_node = (s32)node;
+		sample->valid |= GPU_HAS_NUMA_NODE;
+	}
+}
+
+void nvml_api_identify(struct nvml_api *api, const char *sysfs, struct gpu_samples *ret)
+{
+	const struct nvml_calls *call = &api->call;
+	unsigned int count = 0;
+
+	if (call->count(&count) != NVML_SUCCESS)
+		return;
+	for (unsigned int i = 0; i < count; i++) {
+		struct gpu_sample *sample;
+		nvml_device device;
+
+		/* A device that fell off the bus keeps its place, with nothing known. */
+		if (call->handle(i, &device) != NVML_SUCCESS)
+			device = NULL;
+		sample = gpu_samples_add_device(ret);
+		if (!sample)
+			continue;
+		api->handles[api->nr_handles++] = device;
+		if (device)
+			identify_device(call, device, sysfs, sample);
+	}
+}
+
+static void set_memory(struct gpu_sample *sample, u64 used, u64 total)
+{
+	sample->memory_used_bytes = used;
+	sample->memory_total_bytes = total;
+	sample->valid |= GPU_HAS_MEMORY_USED | GPU_HAS_MEMORY_TOTAL;
+}
+
+static void measure_device(const struct nvml_calls *call, nvml_device device,
+			   struct gpu_sample *sample)
+{
+	struct nvml_memory_v2 memory_v2 = { .version = NVML_MEMORY_V2 };
+	struct nvml_utilization utilization;
+	struct nvml_memory memory;
+	unsigned long long mj;
+
+	if (call->utilization && call->utilization(device, &utilization) == NVML_SUCCESS &&
+	    utilization.gpu <= 100) {
+		sample->utilisation = utilization.gpu;
+		sample->valid |= GPU_HAS_UTILISATION;
+	}
+	/* The older call counts what the driver reserved for itself as used. */
+	if (call->memory_v2 && call->memory_v2(device, &memory_v2) == NVML_SUCCESS)
+		set_memory(sample, memory_v2.used, memory_v2.total);
+	else if (call->memory && call->memory(device, &memory) == NVML_SUCCESS)
+		set_memory(sample, memory.used, memory.total);
+	if (call->energy && call->energy(device, &mj) == NVML_SUCCESS) {
+		sample->energy_mj = mj;
+		sample->valid |= GPU_HAS_ENERGY;
+	}
+}
+
+/* The newest of each process's samples since the last look; none is not zero. */
+static void measure_process_utilization(struct nvml_api *api, u32 gpu, u32 first,
+					struct gpu_samples *samples)
+{
+	unsigned long long newest[GPU_MAX_PROCESSES] = {}, since = api->seen_us[gpu];
+	unsigned int count = MAX_UTILISATION_SAMPLES;
+	int r;
+
+	if (!api->call.process_utilization)
+		return;
+	r = api->call.process_utilization(api->handles[gpu], api->utilizations, &count, since);
+	if (r == NVML_INSUFFICIENT_SIZE)
+		samples->nr_dropped++;
+	if (r != NVML_SUCCESS)
+		return;
+	for (u32 i = 0; i < count && i < MAX_UTILISATION_SAMPLES; i++) {
+		const struct nvml_process_utilization *sample = &api->utilizations[i];
+
+		if (sample->time_us > api->seen_us[gpu])
+			api->seen_us[gpu] = sample->time_us;
+		for (u32 p = first; p < samples->nr_processes; p++) {
+			struct gpu_process_sample *process = &samples->processes[p];
+
+			if (process->pid != sample->pid || sample->time_us <= newest[p] ||
+			    sample->sm > 100)
+				continue;
+			newest[p] = sample->time_us;
+			process->utilisation = sample->sm;
+			process->valid |= GPU_HAS_UTILISATION;
+		}
+	}
+}
+
+static void measure_processes(struct nvml_api *api, u32 gpu, struct gpu_samples *samples)
+{
+	u32 first = samples->nr_processes;
+	unsigned int count = GPU_MAX_PROCESSES;
+	int r;
+
+	if (!api->call.processes)
+		return;
+	r = api->call.processes(api->handles[gpu], &count, api->processes);
+	if (r == NVML_INSUFFICIENT_SIZE)
+		samples->nr_dropped += count;
+	if (r != NVML_SUCCESS)
+		return;
+	for (u32 i = 0; i < count && i < GPU_MAX_PROCESSES; i++) {
+		struct gpu_process_sample *process = gpu_samples_add_process(samples);
+
+		if (!process)
+			continue;
+		process->pid = api->processes[i].pid;
+		process->gpu = gpu;
+		if (api->processes[i].used == NVML_NOT_AVAILABLE)
+			continue;
+		process->memory_used_bytes = api->processes[i].used;
+		process->valid |= GPU_HAS_MEMORY_USED;
+	}
+	measure_process_utilization(api, gpu, first, samples);
+}
+
+void nvml_api_measure(struct nvml_api *api, struct gpu_samples *samples)
+{
+	for (u32 i = 0; i < api->nr_handles; i++) {
+		if (!api->handles[i])
+			continue;
+		measure_device(&api->call, api->handles[i], &samples->devices[i]);
+		measure_processes(api, i, samples);
+	}
+}
+
+#ifdef __clang__
+#pragma clang attribute pop
+#endif

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "collect/library.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include "base/cleanup.h"
+
+#define BARREN_SLOTS 1024
+#define USE_WORDS    (LIBRARY_MAX / 64)
+
+_Static_assert(LIBRARY_MAX % 64 == 0, "whole words of uses");
+
+/* The libraries a process uses, a bit for each slot. */
+struct uses {
+	u64 word[USE_WORDS];
+};
+
+struct process {
+	pid_t pid;
+	struct uses uses;
+};
+
+/* A file that was looked through in vain. A new content gives it a new time of change. */
+struct barren {
+	struct library_id id;
+	struct timespec changed;
+	off_t size;
+};
+
+struct library_set {
+	char *proc;
+	const struct library_ops *ops;
+	void *ctx;
+	struct library *library[LIBRARY_MAX];
+	u32 nr_users[LIBRARY_MAX];
+	struct process *processes; /* LIBRARY_PROCESS_MAX, sorted by pid */
+	u32 nr_processes;
+	struct library_counts counts;
+	struct barren barren[BARREN_SLOTS]; /* by hash, the latest wins */
+};
+
+struct scan {
+	struct library_set *set;
+	pid_t pid;
+	bool has_room; /* for the process itself */
+	bool is_excess;
+	bool is_partial; /* some file could not be read */
+	struct uses uses;
+};
+
+static bool uses_has(const struct uses *uses, u32 slot)
+{
+	return uses->word[slot / 64] >> slot % 64 & 1;
+}
+
+static void uses_add(struct uses *uses, u32 slot)
+{
+	uses->word[slot / 64] |= 1ULL << slot % 64;
+}
+
+static void uses_merge(struct uses *uses, const struct uses *more)
+{
+	for (u32 i = 0; i < USE_WORDS; i++)
+		uses->word[i] |= more->word[i];
+}
+
+static bool uses_none(const struct uses *uses)
+{
+	static const struct uses none;
+
+	return !memcmp(uses, &none, sizeof(none));
+}
+
+static bool id_equal(const struct library_id *a, const struct library_id *b)
+{
+	return a->device == b->device && a->inode == b->inode && a->changed_ns == b->changed_ns;
+}
+
+static struct barren *barren_slot(struct library_set *set, const struct library_id *id)
+{
+	return &set->barren[(id->inode * 31 + id->device) % BARREN_SLOTS];
+}
+
+static bool barren_equal(const struct barren *a, const struct barren *b)
+{
+	return id_equal(&a->id, &b->id) && a->size == b->size &&
+	       a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+}
+
+static int find_slot(const struct library_set *set, const struct library_id *id)
+{
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+		if (set->library[slot] && id_equal(&set->library[slot]->id, id))
+			return (int)slot;
+	return -ENOENT;
+}
+
+static int find_free_slot(const struct library_set *set)
+{
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+		if (!set->library[slot])
+			return (int)slot;
+	return -ENOSPC;
+}
+
+/* Where a process is in the sorted array, or where it belongs. */
+static u32 process_position(const struct library_set *set, pid_t pid)
+{
+	u32 low = 0, high = set->nr_processes;
+
+	while (low < high) {
+		u32 middle = low + (high - low) / 2;
+
+		if (set->processes[middle].pid < pid)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static struct process *process_find(const struct library_set *set, pid_t pid)
+{
+	u32 position = process_position(set, pid);
+
+	return position < set->nr_processes && set->processes[position].pid == pid
+		       ? &set->processes[position]
+		       : NULL;
+}
+
+static struct process *process_add(struct library_set *set, pid_t pid)
+{
+	u32 position = process_position(set, pid);
+	struct process *process = &set->processes[position];
+
+	if (set->nr_processes == LIBRARY_PROCESS_MAX)
+		return NULL;
+	memmove(process + 1, process, (set->nr_processes - position) * sizeof(*process));
+	set->nr_processes++;
+	*process = (struct process){ .pid = pid };
+	return process;
+}
+
+static void process_remove(struct library_set *set, struct process *process)
+{
+	u32 position = (u32)(process - set->processes);
+
+	set->nr_processes--;
+	memmove(process, process + 1, (set->nr_processes - position) * sizeof(*process));
+}
+
+static void drop_unused(struct library_set *set)
+{
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
+		CLEANUP_FREE struct library *library = NULL;
+
+		if (!set->library[slot] || set->nr_users[slot])
+			continue;
+		library = TAKE_PTR(set->library[slot]);
+		set->ops->detach(set->ctx, library);
+	}
+}
+
+/* New users are counted before old ones go, so what stays in use is never detached. */
+static void process_update(struct library_set *set, pid_t pid, const struct uses *uses)
+{
+	struct process *process = process_find(set, pid);
+
+	if (!process && !uses_none(uses))
+		process = process_add(set, pid);
+	if (process) {
+		for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+			set->nr_users[slot] +=
+				(u32)uses_has(uses, slot) - (u32)uses_has(&process->uses, slot);
+		process->uses = *uses;
+		if (uses_none(uses))
+			process_remove(set, process);
+	}
+	drop_unused(set);
+}
+
+/* Attaches a file that was not known; returns its slot, -ENOENT when that failed and was counted.
+ */
+static int library_add(struct library_set *set, int fd, const struct library *found)
+{
+	CLEANUP_FREE struct library *library = NULL;
+	int slot = find_free_slot(set);
+
+	if (slot < 0) {
+		set->counts.nr_libraries_excess++;
+		return -ENOENT;
+	}
+	library = malloc(sizeof(*library));
+	if (!library)
+		return -ENOMEM;
+	*library = *found;
+	library->slot = (u32)slot;
+	snprintf(library->path, sizeof(library->path), "/proc/self/fd/%d", fd);
+	if (set->ops->attach(set->ctx, library) < 0) {
+		set->counts.nr_attach_failed++;
+		return -ENOENT;
+	}
+	library->path[0] = '\0';
+	set->counts.nr_symbols_dropped += library->probes.nr_dropped;
+	set->library[slot] = TAKE_PTR(library);
+	return slot;
+}
+
+/* Looks for calls in a file, unless it was found barren before: -ENOENT when it has none. */
+static int library_examine(struct library_set *set, int fd, struct library *found)
+{
+	struct barren *known = barren_slot(set, &found->id), now = { .id = found->id };
+	struct stat st;
+	int err;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	now.changed = st.st_ctim;
+	now.size = st.st_size;
+	if (barren_equal(known, &now))
+		return -ENOENT;
+	set->counts.nr_examined++;
+	err = library_resolve(fd, found->runtime, found->is_executable, &found->probes);
+	if (err == -ENOEXEC || (!err && !found->probes.nr)) {
+		*known = now;
+		return -ENOENT;
+	}
+	return err;
+}
+
+/* Takes a file into the scan's uses; `path` is NULL for the executable. */
+static int scan_file(struct scan *scan, int fd, enum runtime runtime, const char *path)
+{
+	struct library found = { .runtime = runtime, .is_executable = !path };
+	int slot, err;
+
+	err = library_identify(fd, &found.id);
+	if (err < 0)
+		return err;
+	slot = find_slot(scan->set, &found.id);
+	if (slot < 0) {
+		err = library_examine(scan->set, fd, &found);
+		if (err < 0)
+			return err;
+	}
+	/* Without a place for the process nobody would be there to detach it again. */
+	if (!scan->has_room) {
+		scan->is_excess = true;
+		return 0;
+	}
+	if (slot < 0) {
+		snprintf(found.name, sizeof(found.name), "%s",
+			 path ? strrchr(path, '/') + 1 : "executable");
+		slot = library_add(scan->set, fd, &found);
+	}
+	if (slot < 0)
+		return slot;
+	uses_add(&scan->uses, (u32)slot);
+	return 0;
+}
+
+/* A failure concerns one file, so the scan goes on. */
+static void note_result(struct scan *scan, int err)
+{
+	if (err == 0 || err == -ENOENT)
+		return;
+	scan->set->counts.nr_unreadable++;
+	scan->is_partial = true;
+}
+
+static int on_mapping(void *ctx, const struct mapping *mapping)
+{
+	struct scan *scan = ctx;
+	int runtime = library_runtime_of(mapping->path);
+	CLEANUP_FD int fd = -EBADF;
+
+	if (runtime < 0)
+		return 0;
+	fd = library_open_mapped(scan->set->proc, scan->pid, mapping);
+	note_result(scan, fd < 0 ? fd : scan_file(scan, fd, (enum runtime)runtime, mapping->path));
+	return 0;
+}
+
+/* Kernel threads have no executable, and a process that just ended has none any more. */
+static void scan_executable(struct scan *scan)
+{
+	CLEANUP_FD int fd = library_open_executable(scan->set->proc, scan->pid);
+
+	if (fd >= 0)
+		note_result(scan, scan_file(scan, fd, RUNTIME_CUDA, NULL));
+}
+
+int library_set_scan_process(struct library_set *set, pid_t pid)
+{
+	const struct process *known = process_find(set, pid);
+	struct scan scan = {
+		.set = set,
+		.pid = pid,
+		.has_room = known || set->nr_processes < LIBRARY_PROCESS_MAX,
+	};
+	int err;
+
+	scan_executable(&scan);
+	err = maps_read(set->proc, pid, on_mapping, &scan);
+	/* What could not be read today is taken to be as it was. */
+	if (!err && scan.is_partial && known)
+		uses_merge(&scan.uses, &known->uses);
+	if (err < 0)
+		scan.uses = (struct uses){};
+	set->counts.nr_processes_excess += scan.is_excess;
+	process_update(set, pid, &scan.uses);
+	return err;
+}
+
+int library_set_scan_all(struct library_set *set)
+{
+	DIR *directory;
+	struct dirent *entry;
+
+	/* Backwards: a scan removes at most the process it is about. */
+	for (u32 i = set->nr_processes; i-- > 0;)
+		(void)library_set_scan_process(set, set->processes[i].pid);
+	directory = opendir(set->proc);
+	if (!directory)
+		return -errno;
+	while ((entry = readdir(directory))) {
+		pid_t pid = atoi(entry->d_name);
+
+		if (pid > 0 && !process_find(set, pid))
+			(void)library_set_scan_process(set, pid);
+	}
+	closedir(directory);
+	return 0;
+}
+
+int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child)
+{
+	const struct process *process = process_find(set, parent);
+	struct uses uses;
+
+	if (!process)
+		return 0;
+	if (set->nr_processes == LIBRARY_PROCESS_MAX && !process_find(set, child)) {
+		set->counts.nr_processes_excess++;
+		return -ENOSPC;
+	}
+	uses = process->uses;
+	process_update(set, child, &uses);
+	return 0;
+}
+
+void library_set_forget_process(struct library_set *set, pid_t pid)
+{
+	if (process_find(set, pid))
+		process_update(set, pid, &(struct uses){});
+}
+
+struct library_counts library_set_count(const struct library_set *set)
+{
+	struct library_counts counts = set->counts;
+
+	counts.nr_processes = set->nr_processes;
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+		counts.nr_libraries += set->library[slot] != NULL;
+	return counts;
+}
+
+const struct library *library_set_at(const struct library_set *set, u32 slot)
+{
+	return slot < LIBRARY_MAX ? set->library[slot] : NULL;
+}
+
+int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
+		    struct library_set **ret)
+{
+	struct library_set *set = calloc(1, sizeof(*set));
+
+	if (!set)
+		return -ENOMEM;
+	set->ops = ops;
+	set->ctx = ctx;
+	set->proc = strdup(proc);
+	set->processes = calloc(LIBRARY_PROCESS_MAX, sizeof(*set->processes));
+	if (!set->proc || !set->processes) {
+		library_set_free(set);
+		return -ENOMEM;
+	}
+	*ret = set;
+	return 0;
+}
+
+struct library_set *library_set_free(struct library_set *set)
+{
+	if (!set)
+		return NULL;
+	memset(set->nr_users, 0, sizeof(set->nr_users));
+	drop_unused(set);
+	free(set->processes);
+	free(set->proc);
+	free(set);
+	return NULL;
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/*
+ * An NVML with two devices that misbehaves on demand. FAKE_SYMBOLS says how much
+ * of it there is: 0 lacks a required call, 1 has those alone, 2 has the rest.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "collect/fake_nvml.h"
+#include "vgpu/include/vgpu_nvml.h"
+
+extern struct fake_nvml fake_nvml;
+struct fake_nvml fake_nvml;
+
+struct nvmlDevice_st {
+	unsigned int index;
+};
+
+static void hang_while(atomic_int *flag)
+{
+	while (*flag)
+		usleep(1000);
+}
+
+nvmlReturn_t nvmlInit_v2(void)
+{
+	fake_nvml.nr_init++;
+	hang_while(&fake_nvml.hang_init);
+	return (nvmlReturn_t)fake_nvml.init_result;
+}
+
+nvmlReturn_t nvmlShutdown(void)
+{
+	fake_nvml.nr_shutdown++;
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
+{
+	*count = 2;
+	return NVML_SUCCESS;
+}
+
+#if FAKE_SYMBOLS >= 1
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
+{
+	static struct nvmlDevice_st devices[2] = { { 0 }, { 1 } };
+
+	*device = &devices[index];
+	return NVML_SUCCESS;
+}
+#endif
+
+#if FAKE_SYMBOLS >= 2
+nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
+{
+	*pci = (nvmlPciInfo_t){ .bus = 0x3b + device->index };
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
+{
+	fake_nvml.nr_utilization++;
+	hang_while(&fake_nvml.hang_utilization);
+	*utilization = (nvmlUtilization_t){ .gpu = 40 + device->index };
+	return (nvmlReturn_t)fake_nvml.fail;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+{
+	*memory = (nvmlMemory_t){ .total = 1000, .used = 300, .free = 700 };
+	return (nvmlReturn_t)fake_nvml.fail;
+}
+
+/* As on hardware that lacks what the newer call reports. */
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
+{
+	return NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count,
+						     nvmlProcessInfo_t *infos);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count,
+						     nvmlProcessInfo_t *infos)
+{
+	infos[0] = (nvmlProcessInfo_t){ .pid = 7, .usedGpuMemory = 123 };
+	infos[1] = (nvmlProcessInfo_t){ .pid = 8, .usedGpuMemory = ~0ULL };
+	*count = 2;
+	return (nvmlReturn_t)fake_nvml.fail;
+}
+
+/* Two samples of one process, the newer one first; then nothing new. */
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+					     nvmlProcessUtilizationSample_t *samples,
+					     unsigned int *count, unsigned long long last_seen)
+{
+	if (last_seen >= 200)
+		return NVML_ERROR_NOT_FOUND;
+	samples[0] = (nvmlProcessUtilizationSample_t){ .pid = 7, .timeStamp = 200, .smUtil = 66 };
+	samples[1] = (nvmlProcessUtilizationSample_t){ .pid = 7, .timeStamp = 100, .smUtil = 11 };
+	samples[2] = (nvmlProcessUtilizationSample_t){ .pid = 9, .timeStamp = 150, .smUtil = 22 };
+	*count = 3;
+	return (nvmlReturn_t)fake_nvml.fail;
+}
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* NVML that is not there, not whole, or hangs. */
+#include "collect/tree.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "collect/fake_nvml.h"
+
+#define MS NSEC_PER_MSEC
+
+static const char *fakes; /* the directory they are in */
+static struct gpu_samples samples;
+
+static u64 now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
+}
+
+/* The library, freshly loaded, so that its state is; the caller closes it. */
+static void *fake_load(const char *name, struct fake_nvml **ret)
+{
+	static char path[512];
+	void *library;
+
+	snprintf(path, sizeof(path), "%s/%s", fakes, name);
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!library)
+		fail_msg("%s", dlerror());
+	*ret = dlsym(library, "fake_nvml");
+	assert_non_null(*ret);
+	tree_config.nvml_library = path;
+	return library;
+}
+
+static struct gpu *open_gpu(void)
+{
+	struct gpu *gpu = NULL;
+
+	assert_int_equal(gpu_new(&tree_config, &gpu), 0);
+	return gpu;
+}
+
+static void read_gpu(struct gpu *gpu)
+{
+	assert_int_equal(gpu_read(gpu, NULL, 0, now_ns(), &samples), 0);
+}
+
+static int nr_threads(void)
+{
+	DIR *dir = opendir("/proc/self/task");
+	int nr = -2; /* . and .. */
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		nr++;
+	closedir(dir);
+	return nr;
+}
+
+/* A thread that was joined may be listed a moment longer. */
+static void await_threads(int nr)
+{
+	for (int i = 0; i < 500 && nr_threads() > nr; i++)
+		usleep(10000);
+	assert_int_equal(nr_threads(), nr);
+}
+
+static void test_absent_library(void **state)
+{
+	struct gpu *gpu = open_gpu();
+
+	read_gpu(gpu);
+	assert_int_equal(samples.nr_devices, 0);
+	assert_int_equal(samples.nr_processes, 0);
+	assert_int_equal(samples.nr_stalled, 0);
+	assert_null(gpu_free(gpu));
+	assert_null(gpu_free(NULL));
+}
+
+static void test_driver_not_loaded(void **state)
+{
+	struct fake_nvml *fake;
+	void *library = fake_load("libfake-nvml.so", &fake);
+	struct gpu *gpu;
+
+	fake->init_result = 9;
+	gpu = open_gpu();
+	read_gpu(gpu);
+	assert_int_equal(samples.nr_devices, 0);
+	assert_int_equal(samples.nr_stalled, 0);
+	gpu_free(gpu);
+	assert_int_equal(fake->nr_init, 1);
+	assert_int_equal(fake->nr_shutdown, 0);
+	dlclose(library);
+}
+
+static void test_required_symbol_missing(void **state)
+{
+	struct fake_nvml *fake;
+	void *library = fake_load("libfake-nvml-broken.so", &fake);
+	struct gpu *gpu = open_gpu();
+
+	read_gpu(gpu);
+	assert_int_equal(samples.nr_devices, 0);
+	assert_int_equal(fake->nr_init, 0);
+	gpu_free(gpu);
+	dlclose(library);
+}
+
+static void test_optional_symbols_missing(void **state)
+{
+	struct fake_nvml *fake;
+	void *library = fake_load("libfake-nvml-minimal.so", &fake);
+	struct gpu *gpu = open_gpu();
+
+	read_gpu(gpu);
+	assert_int_equal(samples.nr_devices, 2);
+	for (u32 i = 0; i < 2; i++) {
+		assert_int_equal(samples.devices[i].valid, 0);
+		assert_int_equal(samples.devices[i].index, i);
+		assert_int_equal(samples.devices[i].numa_node, -1);
+	}
+	assert_int_equal(samples.nr_processes, 0);
+	gpu_free(gpu);
+	assert_int_equal(fake->nr_shutdown, 1);
+	dlclose(library);
+}
+
+static void test_fallbacks(void **state)
+{
+	struct fake_nvml *fake;
+	void *library = fake_load("libfake-nvml.so", &fake);
+	struct gpu *gpu;
+
+	tree_write(tree_path("sys/bus/pci/devices/0000:3c:00.0/numa_node"), "3\n");
+	gpu = open_gpu();
+	read_gpu(gpu);
+	assert_int_equal(samples.nr_devices, 2);
+	assert_int_equal(samples.devices[0].valid, GPU_HAS_PCI_ADDRESS | GPU_HAS_UTILISATION |
+							   GPU_HAS_MEMORY_USED |
+							   GPU_HAS_MEMORY_TOTAL);
+	assert_int_equal(samples.devices[0].utilisation, 40);
+	assert_int_equal(samples.devices[0].memory_used_bytes, 300);
+	assert_int_equal(samples.devices[0].memory_total_bytes, 1000);
+	assert_true(samples.devices[1].valid & GPU_HAS_NUMA_NODE);
+	assert_int_equal(samples.devices[1].numa_node, 3);
+	assert_int_equal(samples.nr_processes, 4);
+	assert_int_equal(samples.processes[2].gpu, 1);
+	assert_int_equal(samples.processes[0].pid, 7);
+	assert_int_equal(samples.processes[0].valid, GPU_HAS_MEMORY_USED | GPU_HAS_UTILISATION);
+	assert_int_equal(samples.processes[0].memory_used_bytes, 123);
+	assert_int_equal(samples.processes[0].utilisation, 66);
+	assert_int_equal(samples.processes[1].pid, 8);
+	assert_int_equal(samples.processes[1].valid, 0);
+	/* Nothing new about the process is not the same as before, nor zero. */
+	read_gpu(gpu);
+	assert_int_equal(samples.processes[0].valid, GPU_HAS_MEMORY_USED);
+	/* A device that is lost answers nothing, and keeps its place. */
+	fake->fail = 15;
+	read_gpu(gpu);
+	assert_int_equal(samples.nr_devices, 2);
+	assert_int_equal(samples.devices[0].valid, GPU_HAS_PCI_ADDRESS);
+	assert_int_equal(samples.nr_processes, 0);
+	gpu_free(gpu);
+	dlclose(library);
+}
+
+/* The second source to see a device adds nothing; a device only it sees comes behind. */
+static void test_two_sources_one_device(void **state)
+{
+	static const char format[] = "drm-driver: d\ndrm-client-id: 1\ndrm-pdev: %s\n"
+				     "drm-resident-vram: 5 KiB\n";
+	const pid_t pids[] = { 10 };
+	struct fake_nvml *fake;
+	void *library = fake_load("libfake-nvml.so", &fake);
+	struct gpu *gpu = open_gpu();
+	char text[256];
+
+	snprintf(text, sizeof(text), format, "0000:3b:00.0");
+	tree_write(tree_path("proc/10/fdinfo/3"), text);
+	snprintf(text, sizeof(text), format, "0000:00:02.0");
+	tree_write(tree_path("proc/10/fdinfo/4"), text);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(gpu_read(gpu, pids, 1, now_ns(), &samples), 0);
+		assert_int_equal(samples.nr_devices, 3);
+		assert_int_equal(samples.devices[2].index, 2);
+		assert_string_equal(samples.devices[2].pci_address, "0000:00:02.0");
+		assert_int_equal(samples.nr_processes, 5);
+		assert_int_equal(samples.processes[4].pid, 10);
+		assert_int_equal(samples.processes[4].gpu, 2);
+	}
+	gpu_free(gpu);
+	dlclose(library);
+}
+
+static void check_stalled(struct gpu *gpu)
+{
+	read_gpu(gpu);
+	assert_int_equal(samples.nr_stalled, 1);
+	assert_int_equal(samples.nr_devices, 2);
+	assert_int_equal(samples.nr_processes, 0);
+	for (u32 i = 0; i < 2; i++)
+		assert_int_equal(samples.devices[i].valid & ~(u32)GPU_IDENTITY, 0);
+}
+
+static void test_hanging_call(void **state)
+{
+	struct fake_nvml *fake;
+	void *library = fake_load("libfake-nvml.so", &fake);
+	int before = nr_threads(), calls;
+	struct gpu *gpu;
+	u64 start, end;
+
+	tree_config.deadline_ns = 300 * MS;
+	gpu = open_gpu();
+	read_gpu(gpu);
+	assert_int_equal(samples.nr_stalled, 0);
+	calls = fake->nr_utilization;
+	fake->hang_utilization = 1;
+	start = now_ns();
+	check_stalled(gpu);
+	end = now_ns();
+	assert_in_range(end - start, 290 * MS, 5000 * MS);
+	/* Only the first sample waits, and nothing piles up behind the stuck call. */
+	start = now_ns();
+	for (int i = 0; i < 100; i++)
+		check_stalled(gpu);
+	assert_in_range(now_ns() - start, 0, 10 * 300 * MS);
+	assert_int_equal(fake->nr_utilization, calls + 1);
+	assert_int_equal(nr_threads(), before + 1);
+	/* Back: the old answer is not served as a new one, but a new one is asked for. */
+	fake->hang_utilization = 0;
+	for (int i = 0; i < 500 && samples.nr_stalled; i++) {
+		usleep(10000);
+		read_gpu(gpu);
+	}
+	assert_int_equal(samples.nr_stalled, 0);
+	assert_true(samples.devices[1].valid & GPU_HAS_UTILISATION);
+	assert_int_equal(samples.devices[1].utilisation, 41);
+	assert_true(fake->nr_utilization >= calls + 4);
+	gpu_free(gpu);
+	await_threads(before);
+	dlclose(library);
+}
+
+/* Freed while stuck: at once and without harm, also when the thread comes back later. */
+static void test_free_while_stuck(void **state)
+{
+	struct fake_nvml *fake;
+	void *library = fake_load("libfake-nvml.so", &fake);
+	int before = nr_threads();
+	struct gpu *gpu;
+	u64 start;
+
+	tree_config.deadline_ns = 1000 * MS;
+	gpu = open_gpu();
+	fake->hang_utilization = 1;
+	check_stalled(gpu);
+	start = now_ns();
+	gpu_free(gpu);
+	assert_in_range(now_ns() - start, 0, 700 * MS);
+	assert_int_equal(nr_threads(), before + 1);
+	assert_int_equal(fake->nr_shutdown, 0);
+	fake->hang_utilization = 0;
+	await_threads(before);
+	assert_int_equal(fake->nr_shutdown, 1);
+	dlclose(library);
+}
+
+static void test_hanging_init(void **state)
+{
+	struct fake_nvml *fake;
+	void *library = fake_load("libfake-nvml.so", &fake);
+	struct gpu *gpu;
+
+	tree_config.deadline_ns = 50 * MS;
+	fake->hang_init = 1;
+	gpu = open_gpu();
+	read_gpu(gpu);
+	assert_int_equal(samples.nr_devices, 0);
+	assert_int_equal(samples.nr_stalled, 1);
+	tree_config.deadline_ns = 5 * NSEC_PER_SEC;
+	fake->hang_init = 0;
+	for (int i = 0; i < 500 && samples.nr_stalled; i++) {
+		usleep(10000);
+		read_gpu(gpu);
+	}
+	assert_int_equal(samples.nr_devices, 2);
+	assert_true(samples.devices[0].valid & GPU_HAS_UTILISATION);
+	gpu_free(gpu);
+
+	/* Late, and then it says no: nothing there, and no longer stalled. */
+	tree_config.deadline_ns = 50 * MS;
+	fake->hang_init = 1;
+	fake->init_result = 9;
+	gpu = open_gpu();
+	fake->hang_init = 0;
+	do {
+		usleep(10000);
+		read_gpu(gpu);
+	} while (samples.nr_stalled);
+	assert_int_equal(samples.nr_devices, 0);
+	gpu_free(gpu);
+	dlclose(library);
+}
+
+#define TREE_TEST(name) cmocka_unit_test_setup_teardown(name, tree_setup, tree_teardown)
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		TREE_TEST(test_absent_library),
+		TREE_TEST(test_driver_not_loaded),
+		TREE_TEST(test_required_symbol_missing),
+		TREE_TEST(test_optional_symbols_missing),
+		TREE_TEST(test_fallbacks),
+		TREE_TEST(test_two_sources_one_device),
+		TREE_TEST(test_hanging_call),
+		TREE_TEST(test_free_while_stuck),
+		TREE_TEST(test_hanging_init),
+	};
+
+	if (argc != 2)
+		return 2;
+	fakes = argv[1];
+	alarm(100);
+	return cmocka_run_group_tests_name("gpu nvml", tests, NULL, NULL);
+}

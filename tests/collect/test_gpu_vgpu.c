@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/*
+ * Against the virtual GPU: children with a known load, and what NVML makes of it.
+ * On a busy machine they launch late, so they note when they did launch.
+ */
+#include "collect/tree.h"
+
+#include <stdatomic.h>
+#include <sys/mman.h>
+
+#include "harness.h"
+#include "vgpu/include/vgpu_cudart.h"
+
+#define NR_DEVICES   4
+#define MEMORY_BYTES 1000000000
+#define PERIOD_MS    40
+#define NR_LAUNCHES  1024
+#define WINDOW_NS    (500 * MS) /* what the virtual GPU takes utilisation over */
+#define TOLERANCE    5
+
+/* Milliseconds of work in each period, by device; and bytes that are no round number. */
+static const u64 duty_ms[NR_DEVICES] = { 10, 20, 30, 0 };
+static const u64 held_bytes[NR_DEVICES] = { 1000003, 123456789, 7, 500000001 };
+
+struct launches {
+	atomic_uint nr;
+	u64 at_ns[NR_LAUNCHES];
+};
+
+/* Between us and the children. */
+static struct shared {
+	atomic_int stop;
+	struct launches device[NR_DEVICES];
+} *shared;
+
+static struct gpu_samples samples;
+
+static void busy(u64 ns)
+{
+	void *args[] = { &ns };
+
+	CHECK(!cudaLaunchKernel((const void *)vgpu_busy, (dim3){ 1, 1, 1 }, (dim3){ 1, 1, 1 }, args,
+				0, NULL));
+}
+
+static void load(int index)
+{
+	struct launches *launches = &shared->device[index];
+	u64 start;
+	void *a;
+
+	CHECK(!cudaSetDevice(index));
+	CHECK(!cudaMalloc(&a, held_bytes[index]));
+	start = truth_now_ns();
+	for (u64 i = 0; i < NR_LAUNCHES && !shared->stop; i++) {
+		s64 left = (s64)(start + i * PERIOD_MS * MS - truth_now_ns());
+
+		if (left > 0)
+			usleep((useconds_t)(left / 1000));
+		launches->at_ns[i] = truth_now_ns();
+		if (duty_ms[index])
+			busy(duty_ms[index] * MS);
+		launches->nr++;
+	}
+}
+
+static void await_load(void)
+{
+	for (u32 i = 0; i < NR_DEVICES; i++)
+		while (shared->device[i].nr < 2 * WINDOW_NS / (PERIOD_MS * MS))
+			sleep_ms(5);
+}
+
+/* What was launched begins at once or when what was launched before it is done. */
+static u32 true_percent(u32 i, u64 now)
+{
+	const struct launches *launches = &shared->device[i];
+	u64 from = now - WINDOW_NS, end = 0, sum = 0;
+
+	for (u32 l = 0; l < launches->nr; l++) {
+		u64 start = launches->at_ns[l] > end ? launches->at_ns[l] : end;
+
+		end = start + duty_ms[i] * MS;
+		start = start < from ? from : start;
+		if (start < now && end > start)
+			sum += (end < now ? end : now) - start;
+	}
+	return (u32)(sum * 100 / WINDOW_NS);
+}
+
+static void check_near(u32 got, u32 want)
+{
+	assert_in_range(got, want > TOLERANCE ? want - TOLERANCE : 0, want + TOLERANCE);
+}
+
+static void check_identity(u32 i)
+{
+	/* From NVML; sysfs says -1 of the third and something else of the fourth. */
+	static const s32 nodes[NR_DEVICES] = { 0, 1, 1, 2 };
+	const struct gpu_sample *device = &samples.devices[i];
+	char address[32], uuid[64];
+
+	snprintf(address, sizeof(address), "0000:%02x:00.0", 0x10 + 0x10 * i);
+	snprintf(uuid, sizeof(uuid), "GPU-76677075-0000-0000-0000-%012x", i);
+	assert_int_equal(device->index, i);
+	assert_int_equal(device->valid & GPU_IDENTITY, GPU_IDENTITY);
+	assert_string_equal(device->pci_address, address);
+	assert_string_equal(device->uuid, uuid);
+	assert_string_equal(device->name, "NVIDIA vGPU Lab");
+	assert_int_equal(device->numa_node, nodes[i]);
+}
+
+static void check_load(u32 i, pid_t pid, u64 now)
+{
+	const struct gpu_sample *device = &samples.devices[i];
+	const struct gpu_process_sample *process = &samples.processes[i];
+	u32 percent = true_percent(i, now);
+
+	print_message("# device %u: load %u %%, utilisation %u %%, of the process %u %%\n", i,
+		      percent, device->utilisation, process->utilisation);
+	assert_int_equal(device->valid, GPU_IDENTITY | GPU_HAS_UTILISATION | GPU_HAS_MEMORY_USED |
+						GPU_HAS_MEMORY_TOTAL | GPU_HAS_ENERGY);
+	check_near(device->utilisation, percent);
+	assert_int_equal(device->memory_used_bytes, held_bytes[i]);
+	assert_int_equal(device->memory_total_bytes, MEMORY_BYTES);
+	assert_int_equal(process->pid, pid);
+	assert_int_equal(process->gpu, i);
+	assert_int_equal(process->valid, GPU_HAS_UTILISATION | GPU_HAS_MEMORY_USED);
+	assert_int_equal(process->memory_used_bytes, held_bytes[i]);
+	check_near(process->utilisation, percent);
+}
+
+static void test_four_devices(void **state)
+{
+	struct gpu *gpu = NULL;
+	pid_t pids[NR_DEVICES];
+	u64 mj, before, after;
+
+	tree_write(tree_path("sys/bus/pci/devices/0000:30:00.0/numa_node"), "-1\n");
+	tree_write(tree_path("sys/bus/pci/devices/0000:40:00.0/numa_node"), "2\n");
+	tree_config.nvml_library = gpu_config_system.nvml_library;
+	for (int i = 0; i < NR_DEVICES; i++)
+		pids[i] = child_start(load, i);
+	assert_int_equal(gpu_new(&tree_config, &gpu), 0);
+	await_load();
+	before = truth_now_ns();
+	assert_int_equal(gpu_read(gpu, NULL, 0, before, &samples), 0);
+	assert_int_equal(samples.nr_devices, NR_DEVICES);
+	assert_int_equal(samples.nr_processes, NR_DEVICES);
+	assert_int_equal(samples.nr_dropped + samples.nr_stalled, 0);
+	for (u32 i = 0; i < NR_DEVICES; i++) {
+		check_identity(i);
+		check_load(i, pids[i], before);
+	}
+	shared->stop = 1;
+	for (int i = 0; i < NR_DEVICES; i++)
+		child_join(pids[i]);
+
+	/* All is given back, and the device that never worked drew its 50 W. */
+	mj = samples.devices[3].energy_mj;
+	sleep_ms(600);
+	assert_int_equal(gpu_read(gpu, NULL, 0, truth_now_ns(), &samples), 0);
+	after = truth_now_ns();
+	mj = samples.devices[3].energy_mj - mj;
+	assert_in_range(mj, (after - before) / MS * 40, (after - before) / MS * 60);
+	assert_int_equal(samples.nr_processes, 0);
+	for (u32 i = 0; i < NR_DEVICES; i++) {
+		assert_true(samples.devices[i].valid & GPU_HAS_UTILISATION);
+		assert_int_equal(samples.devices[i].utilisation, 0);
+		assert_int_equal(samples.devices[i].memory_used_bytes, 0);
+	}
+	gpu_free(gpu);
+}
+
+/* Children stop also when a check failed. */
+static int stop(void **state)
+{
+	shared->stop = 1;
+	return tree_teardown(state);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_four_devices, tree_setup, stop),
+	};
+
+	harness_start("4", "1e9");
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (shared == MAP_FAILED)
+		return harness_end(1);
+	return harness_end(cmocka_run_group_tests_name("gpu vgpu", tests, NULL, NULL));
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* What the tests of discovery share: files, children that map libraries, and a record of
+ * attachments. */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "collect/library.h"
+
+#define FILE_BYTES_MAX (64UL << 20)
+
+DEFINE_CLEANUP(struct library_set, library_set_free);
+#define CLEANUP_SET CLEANUP(library_set_free_cleanup)
+
+/* What the attachment was told. */
+struct recorder {
+	int nr_attached, nr_detached;
+	int fail_with;	      /* what the next attach returns, if not 0 */
+	struct stat attached; /* the file that came last */
+	struct library last;
+};
+
+static inline int record_attach(void *ctx, const struct library *library)
+{
+	struct recorder *recorder = ctx;
+
+	if (recorder->fail_with)
+		return recorder->fail_with;
+	/* The path must lead to the file while attach() runs. */
+	assert_int_equal(stat(library->path, &recorder->attached), 0);
+	recorder->last = *library;
+	recorder->nr_attached++;
+	return 0;
+}
+
+static inline void record_detach(void *ctx, const struct library *library)
+{
+	struct recorder *recorder = ctx;
+
+	recorder->nr_detached++;
+}
+
+static const struct library_ops recorder_ops = { record_attach, record_detach };
+
+/* New content for a file, which keeps its inode if it is there. */
+static inline void copy_file(const char *from, const char *to)
+{
+	CLEANUP_FD int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
+	CLEANUP_FREE void *data = NULL;
+	size_t size = 0;
+
+	assert_true(fd >= 0);
+	assert_int_equal(file_read(from, FILE_BYTES_MAX, &data, &size), 0);
+	assert_int_equal(write(fd, data, size), size);
+}
+
+static inline int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	return remove(path);
+}
+
+static inline void remove_tree(const char *path)
+{
+	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* A running fixture, and both ends of the talk with it. */
+struct child {
+	pid_t pid;
+	FILE *to, *from;
+};
+
+static inline struct child child_start(const char *program)
+{
+	int in[2], out[2];
+	struct child child;
+
+	assert_int_equal(pipe2(in, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(out, O_CLOEXEC), 0);
+	child.pid = fork();
+	if (child.pid == 0) {
+		dup2(in[0], STDIN_FILENO);
+		dup2(out[1], STDOUT_FILENO);
+		execl(program, program, NULL);
+		_exit(127);
+	}
+	assert_true(child.pid > 0);
+	close(in[0]);
+	close(out[1]);
+	child.to = fdopen(in[1], "w");
+	child.from = fdopen(out[0], "r");
+	return child;
+}
+
+/* Sends a command; returns when it was begun and copies the answer. */
+static inline long long child_ask(struct child *child, char *answer, size_t size,
+				  const char *format, ...)
+{
+	char line[2048];
+	long long time_ns = 0;
+	va_list arguments;
+	int used = 0;
+
+	va_start(arguments, format);
+	vfprintf(child->to, format, arguments);
+	va_end(arguments);
+	fputc('\n', child->to);
+	fflush(child->to);
+	assert_non_null(fgets(line, sizeof(line), child->from));
+	line[strcspn(line, "\n")] = '\0';
+	assert_int_equal(sscanf(line, "%lld %n", &time_ns, &used), 1);
+	snprintf(answer, size, "%s", line + used);
+	return time_ns;
+}
+
+#define child_do(child, ...)                                                                       \
+	do {                                                                                       \
+		char child_answer[256];                                                            \
+		child_ask(child, child_answer, sizeof(child_answer), __VA_ARGS__);                 \
+		assert_string_equal(child_answer, "ok");                                           \
+	} while (0)
+
+static inline void child_end(struct child *child)
+{
+	fclose(child->to);
+	fclose(child->from);
+	assert_int_equal(waitpid(child->pid, NULL, 0), child->pid);
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/*
+ * Offsets that the parser finds, against the dynamic linker's own answer, and
+ * what it makes of files that were built oddly, cut short or damaged.
+ */
+#include "discovery/support.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+
+#include "discovery/source.h"
+#include "property/random.h"
+
+static const char *lib_dir, *symbols_table, *fixture_dir;
+
+static struct image load(const char *directory, const char *name)
+{
+	struct image image = {};
+	char path[4096];
+	void *data = NULL;
+
+	snprintf(path, sizeof(path), "%s/%s", directory, name);
+	if (file_read(path, FILE_BYTES_MAX, &data, &image.size))
+		fail_msg("cannot read %s", path);
+	image.data = data;
+	return image;
+}
+
+static void unload(struct image *image)
+{
+	free((void *)image->data);
+}
+
+#define CLEANUP_IMAGE CLEANUP(unload)
+
+static int find(struct image *image, enum runtime runtime, bool with_symtab,
+		struct elf_symbols *ret)
+{
+	const char *names[CALL_NR];
+	struct elf_source source = { .read = image_read, .ctx = image };
+	struct elf_query query = { .names = names,
+				   .nr_names = names_of(runtime, names),
+				   .with_symtab = with_symtab };
+
+	return elf_find_symbols(&source, &query, ret);
+}
+
+/* The file offset of an address in a loaded library, by the program headers in memory. */
+static u64 offset_in_memory(void *handle, void *address)
+{
+	struct link_map *map = NULL;
+	const Elf64_Ehdr *header;
+	const Elf64_Phdr *row;
+	Dl_info info;
+
+	assert_int_equal(dlinfo(handle, RTLD_DI_LINKMAP, &map), 0);
+	assert_true(dladdr(address, &info) != 0);
+	header = info.dli_fbase;
+	row = (const void *)((const char *)header + header->e_phoff);
+	for (int i = 0; i < header->e_phnum; i++) {
+		u64 at = (u64)address - map->l_addr;
+
+		if (row[i].p_type == PT_LOAD && at >= row[i].p_vaddr &&
+		    at < row[i].p_vaddr + row[i].p_memsz)
+			return at - row[i].p_vaddr + row[i].p_offset;
+	}
+	fail_msg("address in no segment");
+	return 0;
+}
+
+/* Is the symbol one that symbols.txt promises for the library? */
+static bool is_promised(const char *library, const char *symbol)
+{
+	CLEANUP_FREE void *text = NULL;
+	char row[256];
+	size_t size = 0;
+
+	snprintf(row, sizeof(row), "\n%s %s\n", library, symbol);
+	assert_int_equal(file_read(symbols_table, 1 << 20, &text, &size), 0);
+	return memmem(text, size, row, strlen(row));
+}
+
+static void test_offsets_of_vgpu(void **state)
+{
+	const char *library = *state, *names[CALL_NR];
+	CLEANUP_IMAGE struct image image = load(lib_dir, library);
+	enum runtime runtime = (enum runtime)library_runtime_of(library);
+	u32 nr_names = names_of(runtime, names), nr_promised = 0;
+	struct elf_symbols found;
+	char path[4096];
+	void *handle;
+
+	snprintf(path, sizeof(path), "%s/%s", lib_dir, library);
+	handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (!handle)
+		fail_msg("%s", dlerror());
+	assert_int_equal(find(&image, runtime, false, &found), 0);
+	assert_int_equal(found.nr_dropped, 0);
+	for (u32 i = 0; i < found.nr; i++)
+		assert_int_equal(
+			found.symbol[i].offset,
+			offset_in_memory(handle, dlsym(handle, names[found.symbol[i].name])));
+	for (u32 i = 0; i < nr_names; i++)
+		nr_promised += is_promised(library, names[i]);
+	print_message("# %s: %u of %u calls\n", library, found.nr, nr_names);
+	assert_true(nr_promised > 5);
+	assert_int_equal(found.nr, nr_promised);
+	dlclose(handle);
+}
+
+/* The three calls of fixtures/calls.c, wherever they are. */
+static void check_three(struct image *image, bool with_symtab)
+{
+	struct elf_symbols found;
+
+	assert_int_equal(find(image, RUNTIME_CUDA, with_symtab, &found), 0);
+	assert_int_equal(found.nr, 3);
+	for (u32 i = 0; i < found.nr; i++)
+		assert_true(found.symbol[i].size > 0 && found.symbol[i].offset < image->size);
+}
+
+static void test_hash_styles(void **state)
+{
+	static const char *const names[] = { "libcalls-sysv.so", "libcalls-gnu.so" };
+
+	for (size_t i = 0; i < 2; i++) {
+		CLEANUP_IMAGE struct image image = load(fixture_dir, names[i]);
+
+		check_three(&image, false);
+		check_three(&image, true);
+		/* Without section headers the exported ones are still there. */
+		memset((u8 *)image.data + offsetof(Elf64_Ehdr, e_shoff), 0, sizeof(Elf64_Off));
+		memset((u8 *)image.data + offsetof(Elf64_Ehdr, e_shnum), 0, sizeof(Elf64_Half));
+		check_three(&image, true);
+	}
+}
+
+static void hide_dynamic(struct image *image)
+{
+	Elf64_Ehdr *header = (void *)image->data;
+	Elf64_Phdr *row = (void *)(image->data + header->e_phoff);
+
+	for (int i = 0; i < header->e_phnum; i++)
+		if (row[i].p_type == PT_DYNAMIC)
+			row[i].p_type = PT_NULL;
+}
+
+static void test_versions(void **state)
+{
+	CLEANUP_IMAGE struct image image = load(fixture_dir, "libversions.so");
+	struct elf_symbols found;
+
+	assert_int_equal(find(&image, RUNTIME_CUDA, false, &found), 0);
+	assert_int_equal(found.nr, 2);
+	assert_int_equal(found.symbol[0].name, found.symbol[1].name);
+	assert_int_not_equal(found.symbol[0].offset, found.symbol[1].offset);
+	assert_int_equal(find(&image, RUNTIME_CUDA, true, &found), 0);
+	assert_int_equal(found.nr, 2);
+	/* The symbol table alone has the same two, with the version in the name. */
+	hide_dynamic(&image);
+	assert_int_equal(find(&image, RUNTIME_CUDA, false, &found), 0);
+	assert_int_equal(found.nr, 0);
+	assert_int_equal(find(&image, RUNTIME_CUDA, true, &found), 0);
+	assert_int_equal(found.nr, 2);
+}
+
+/* What an executable imports may have an address there and is still not its own. */
+static void test_imports(void **state)
+{
+	CLEANUP_IMAGE struct image image = load(fixture_dir, "libcalls-gnu.so");
+	Elf64_Ehdr *header = (void *)image.data;
+	Elf64_Shdr *row = (void *)(image.data + header->e_shoff);
+	struct elf_symbols found;
+
+	while (row->sh_type != SHT_DYNSYM)
+		row++;
+	for (u64 i = 0; i < row->sh_size / sizeof(Elf64_Sym); i++)
+		((Elf64_Sym *)(image.data + row->sh_offset))[i].st_shndx = SHN_UNDEF;
+	assert_int_equal(find(&image, RUNTIME_CUDA, false, &found), 0);
+	assert_int_equal(found.nr, 0);
+}
+
+static void test_static_runtime(void **state)
+{
+	CLEANUP_IMAGE struct image image = load(fixture_dir, "static-cudart");
+	struct elf_symbols found;
+
+	assert_int_equal(find(&image, RUNTIME_CUDA, false, &found), 0);
+	assert_int_equal(found.nr, 0);
+	check_three(&image, true);
+}
+
+static void test_strangers(void **state)
+{
+	static const struct {
+		size_t at;
+		u8 value;
+	} changes[] = {
+		{ 0, 'F' }, /* no ELF */
+		{ EI_CLASS, ELFCLASS32 },
+		{ EI_DATA, ELFDATA2MSB },
+		{ offsetof(Elf64_Ehdr, e_machine), EM_386 },
+		{ offsetof(Elf64_Ehdr, e_type), ET_REL },
+	};
+	struct elf_symbols found;
+
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		CLEANUP_IMAGE struct image image = load(fixture_dir, "libcalls-gnu.so");
+
+		((u8 *)image.data)[changes[i].at] = changes[i].value;
+		assert_int_equal(find(&image, RUNTIME_CUDA, true, &found), -ENOEXEC);
+	}
+}
+
+static ssize_t read_nothing(void *ctx, void *buffer, size_t size, u64 offset)
+{
+	struct image *image = ctx;
+
+	return offset >= 4096 ? -EIO : image_read(image, buffer, size, offset);
+}
+
+/* A file that cannot be read is not a file without calls. */
+static void test_unreadable(void **state)
+{
+	CLEANUP_IMAGE struct image image = load(fixture_dir, "libcalls-gnu.so");
+	struct elf_source source = { .read = read_nothing, .ctx = &image };
+	struct elf_query query = { .with_symtab = true };
+	struct elf_symbols found = { .nr = 77 };
+
+	assert_int_equal(elf_find_symbols(&source, &query, &found), -EIO);
+	assert_int_equal(found.nr, 77);
+}
+
+static void test_truncated(void **state)
+{
+	CLEANUP_IMAGE struct image image = load(fixture_dir, "libcalls-gnu.so");
+	struct elf_symbols found;
+
+	for (size_t size = 0; size < image.size; size++) {
+		/* Just as large as it says, so that reading past it is found. */
+		CLEANUP_FREE u8 *data = malloc(size + !size);
+		struct image cut = { data, size };
+		int err;
+
+		memcpy(data, image.data, size);
+		err = find(&cut, RUNTIME_CUDA, true, &found);
+		assert_int_equal(err, size < sizeof(Elf64_Ehdr) ? -ENOEXEC : 0);
+	}
+}
+
+/* Damage where the structure is: headers, dynamic section, tables, and anywhere. */
+static void test_damaged(void **state)
+{
+	CLEANUP_IMAGE struct image image = load(lib_dir, "libcudart.so.12");
+	const u32 spans[] = { 640, 8192, (u32)image.size };
+	static const u8 extreme[] = { 0x00, 0x01, 0x7f, 0x80, 0xff };
+	CLEANUP_FREE u8 *data = malloc(image.size);
+	struct image damaged = { data, image.size };
+	struct elf_symbols found;
+	u32 nr_fewer = 0, nr_same = 0;
+	struct random r = random_start();
+
+	for (int round = 0; round < 4000; round++) {
+		u32 span = spans[round % 3];
+
+		memcpy(data, image.data, image.size);
+		for (u32 n = 1 + random_below(&r, 16); n--;) {
+			u32 at = random_below(&r, span);
+			u32 length = 1 + random_below(&r, 8);
+			u8 value = extreme[random_below(&r, 5)];
+
+			memset(data + at, value, at + length < image.size ? length : 1);
+		}
+		if (find(&damaged, RUNTIME_CUDA, true, &found) == 0) {
+			assert_true(found.nr <= ELF_SYMBOLS_MAX);
+			nr_same += found.nr == 18;
+			nr_fewer += found.nr < 18;
+		}
+	}
+	print_message("# 4000 damaged files: %u with fewer calls, %u with all\n", nr_fewer,
+		      nr_same);
+	assert_true(nr_fewer > 100 && nr_same > 100);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_prestate(test_offsets_of_vgpu, "libcuda.so.1"),
+		cmocka_unit_test_prestate(test_offsets_of_vgpu, "libcudart.so.12"),
+		cmocka_unit_test_prestate(test_offsets_of_vgpu, "libnccl.so.2"),
+		cmocka_unit_test_prestate(test_offsets_of_vgpu, "libamdhip64.so.6"),
+		cmocka_unit_test_prestate(test_offsets_of_vgpu, "librccl.so.1"),
+		cmocka_unit_test(test_hash_styles),
+		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_imports),
+		cmocka_unit_test(test_static_runtime),
+		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_truncated),
+		cmocka_unit_test(test_damaged),
+	};
+
+	if (argc != 4)
+		return 2;
+	lib_dir = argv[1];
+	symbols_table = argv[2];
+	fixture_dir = argv[3];
+	return cmocka_run_group_tests_name("elf", tests, NULL, NULL);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* Runs the fuzz target over every file of the corpus named on the command line. */
+#include "discovery/support.h"
+
+#include <dirent.h>
+
+#include "discovery/fuzz_elf.h"
+
+static const char *corpus;
+
+static void test_corpus_replays(void **state)
+{
+	CLEANUP_FREE struct dirent **entries = NULL;
+	int nr = scandir(corpus, &entries, NULL, alphasort), nr_run = 0;
+
+	assert_true(nr > 0);
+	for (int i = 0; i < nr; i++) {
+		CLEANUP_FREE struct dirent *entry = entries[i];
+		CLEANUP_FREE void *data = NULL;
+		CLEANUP_FREE char *path = NULL;
+		size_t size = 0;
+
+		if (entry->d_name[0] == '.')
+			continue;
+		assert_true(asprintf(&path, "%s/%s", corpus, entry->d_name) > 0);
+		assert_int_equal(file_read(path, FILE_BYTES_MAX, &data, &size), 0);
+		assert_int_equal(LLVMFuzzerTestOneInput(data, size), 0);
+		nr_run++;
+	}
+	assert_true(nr_run >= 4);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_corpus_replays) };
+
+	if (argc != 2)
+		return 2;
+	corpus = argv[1];
+	return cmocka_run_group_tests_name("elf corpus", tests, NULL, NULL);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* Where a probe goes: past endbr64, and never past the end of the function. */
+#include "discovery/support.h"
+
+#include "collect/insn.h"
+
+#ifdef __x86_64__
+#define PAST_LANDING_PAD 4
+#else
+#define PAST_LANDING_PAD 0
+#endif
+
+static void test_skip(void **state)
+{
+	static const struct {
+		u8 code[8];
+		size_t size;
+		u64 skip;
+	} cases[] = {
+		{ { 0xf3, 0x0f, 0x1e, 0xfa, 0x55 }, 5, PAST_LANDING_PAD }, /* endbr64; push */
+		{ { 0xf3, 0x0f, 0x1e, 0xfa },	      4, 0		   }, /* and nothing behind it */
+		{ { 0xf3, 0x0f, 0x1e, 0xfb, 0x55 }, 5, 0		 }, /* endbr32 */
+		{ { 0x55, 0xf3, 0x0f, 0x1e, 0xfa }, 5, 0		 },
+		{ { 0xf3, 0x0f, 0x1e },		3, 0		     },
+		{ { 0 },			    0, 0		      },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_int_equal(insn_skip_entry(cases[i].code, cases[i].size), cases[i].skip);
+}
+
+/* Is each probe of a file just behind a landing pad, or on a first instruction that is none? */
+static void check_placement(const char *path, u64 skip)
+{
+	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct library_probes probes;
+
+	assert_true(fd >= 0);
+	assert_int_equal(library_resolve(fd, RUNTIME_CUDA, false, &probes), 0);
+	assert_int_equal(probes.nr, 3);
+	for (u32 i = 0; i < probes.nr; i++) {
+		off_t begin = (off_t)(probes.probe[i].offset - skip);
+		u8 code[4];
+
+		assert_int_equal(pread(fd, code, sizeof(code), begin), sizeof(code));
+		assert_int_equal(!memcmp(code, "\xf3\x0f\x1e\xfa", 4), skip > 0);
+	}
+}
+
+static const char *with_protection, *without;
+
+static void test_placement(void **state)
+{
+	check_placement(with_protection, PAST_LANDING_PAD);
+	check_placement(without, 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_skip),
+		cmocka_unit_test(test_placement),
+	};
+
+	if (argc != 3)
+		return 2;
+	with_protection = argv[1];
+	without = argv[2];
+	return cmocka_run_group_tests_name("insn", tests, NULL, NULL);
+}

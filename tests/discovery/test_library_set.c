@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* The set's book-keeping, in a tree of files shaped like /proc. */
+#include "discovery/support.h"
+
+#include <sys/sysmacros.h>
+
+static const char *fixture;
+static char proc[] = "/tmp/discovery-proc.XXXXXX";
+
+/* A path below the tree; its folder is made. */
+static const char *in_proc(const char *format, ...)
+{
+	static char path[4096];
+	int used = snprintf(path, sizeof(path), "%s/", proc);
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(path + used, sizeof(path) - (size_t)used, format, arguments);
+	va_end(arguments);
+	for (char *slash = path + used; (slash = strchr(slash, '/')); slash++) {
+		*slash = '\0';
+		mkdir(path, 0755);
+		*slash = '/';
+	}
+	return path;
+}
+
+/* A process that has one file mapped under a name; map_files may be out of reach. */
+static void add_process(int pid, const char *name, const char *file, bool with_map_files)
+{
+	struct stat st;
+	FILE *maps;
+
+	assert_int_equal(stat(file, &st), 0);
+	maps = fopen(in_proc("%d/maps", pid), "we");
+	assert_non_null(maps);
+	fprintf(maps, "1000-2000 r--p 00000000 00:01 %lu %s\n", (unsigned long)st.st_ino, name);
+	fprintf(maps, "2000-3000 r-xp 00001000 00:01 %lu %s\n", (unsigned long)st.st_ino, name);
+	fclose(maps);
+	if (with_map_files)
+		assert_int_equal(symlink(file, in_proc("%d/map_files/2000-3000", pid)), 0);
+}
+
+static void remove_process(int pid)
+{
+	remove_tree(in_proc("%d", pid));
+}
+
+/* A file of the process's own, with the content of another. */
+static char *own_copy(int pid, const char *from)
+{
+	CLEANUP_FREE char *source = strdup(from);
+	char *path = strdup(in_proc("%d/file", pid));
+
+	copy_file(source, path);
+	return path;
+}
+
+static struct library_set *set_make(struct recorder *recorder)
+{
+	struct library_set *set = NULL;
+
+	assert_int_equal(library_set_new(proc, &recorder_ops, recorder, &set), 0);
+	return set;
+}
+
+static void test_names(void **state)
+{
+	static const struct {
+		const char *name;
+		int runtime;
+	} cases[] = {
+		{ "/usr/lib/libcuda.so.1",	   RUNTIME_CUDA_DRIVER },
+		{ "libcuda.so",			RUNTIME_CUDA_DRIVER },
+		{ "/x/libcudart.so.12.4.127",      RUNTIME_CUDA	   },
+		{ "/x/libcudart-d0da41ae.so.11.0", RUNTIME_CUDA	},
+		{ "/x/libcudart-abc123.so.12",     RUNTIME_CUDA	    },
+		{ "/x/libnccl.so.2",		     RUNTIME_NCCL	  },
+		{ "/x/libnccl-net.so",	       -ENOENT	       },
+		{ "/x/libnccl-net.so.2",		 -ENOENT		 },
+		{ "/x/libcudart-.so",	      -ENOENT	      },
+		{ "/x/libcudart.software",	   -ENOENT		   },
+		{ "/x/libcudart",		  -ENOENT		  },
+		{ "/x/libcudart.so/other",	   -ENOENT		   },
+		{ "/x/libmpi.so.40",		     RUNTIME_MPI	 },
+		{ "/x/libmpi_mpifh.so.40",	   -ENOENT		   },
+		{ "/x/mylibcuda.so",		     -ENOENT	     },
+		{ "",			      -ENOENT	      },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		if (library_runtime_of(cases[i].name) != cases[i].runtime)
+			fail_msg("%s", cases[i].name);
+}
+
+static void test_deleted_but_mapped(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	add_process(7, "/gone/libcudart.so.12 (deleted)", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_attached, 1);
+	assert_string_equal(recorder.last.name, "libcudart.so.12");
+	remove_process(7);
+}
+
+/* Without map_files a file by that name, but not that inode, must not be taken for it. */
+static void test_stale_name(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	add_process(7, "/libcudart.so.12", fixture, false);
+	copy_file(fixture, in_proc("7/root/libcudart.so.12"));
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_attached, 0);
+	assert_int_equal(library_set_count(set).nr_unreadable, 1);
+	remove_process(7);
+}
+
+/* A link in the process's root leads to its own files, never to ours. */
+static void test_link_stays_in_root(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	CLEANUP_FREE char *link = strdup(in_proc("7/root/libcudart.so.12"));
+	struct mapping mapping = { .path = "/libcudart.so.12" };
+	struct stat st;
+	int fd;
+
+	assert_int_equal(symlink(fixture, link), 0);
+	assert_int_equal(stat(link, &st), 0);
+	mapping.inode = st.st_ino;
+	mapping.major = major(st.st_dev);
+	mapping.minor = minor(st.st_dev);
+	assert_int_equal(library_open_mapped(proc, 7, &mapping), -ESTALE);
+	/* And the same file in its place is found. */
+	assert_int_equal(unlink(link), 0);
+	copy_file(fixture, link);
+	assert_int_equal(stat(link, &st), 0);
+	mapping.inode = st.st_ino;
+	mapping.major = major(st.st_dev);
+	mapping.minor = minor(st.st_dev);
+	fd = library_open_mapped(proc, 7, &mapping);
+	assert_true(fd >= 0);
+	close(fd);
+	remove_process(7);
+}
+
+/* What cannot be read at one scan was not unmapped by that. */
+static void test_unreadable_keeps_its_use(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	add_process(7, "/libcudart.so.12", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_attached, 1);
+	assert_int_equal(unlink(in_proc("7/map_files/2000-3000")), 0);
+	mkdir(in_proc("7/root"), 0755);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_detached, 0);
+	assert_int_equal(library_set_count(set).nr_processes, 1);
+	remove_process(7);
+}
+
+/* A failed attachment is tried again; a file without calls is not even read again. */
+static void test_retry_and_barren(void **state)
+{
+	struct recorder recorder = { .fail_with = -EPERM };
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	CLEANUP_FREE char *barren = NULL;
+
+	add_process(7, "/libcudart.so.12", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(library_set_count(set).nr_attach_failed, 1);
+	assert_int_equal(library_set_count(set).nr_libraries, 0);
+	recorder.fail_with = 0;
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_attached, 1);
+
+	/* Not an ELF file at first, whatever its name says. */
+	barren = own_copy(8, in_proc("7/maps"));
+	add_process(8, "/libcudart.so.12", barren, true);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(library_set_scan_process(set, 8), 0);
+	assert_int_equal(library_set_count(set).nr_examined, 3);
+	assert_int_equal(library_set_count(set).nr_processes, 1);
+	copy_file(fixture, barren);
+	assert_int_equal(library_set_scan_process(set, 8), 0);
+	assert_int_equal(recorder.nr_attached, 2);
+	assert_int_equal(library_set_count(set).nr_unreadable, 0);
+	remove_process(7);
+	remove_process(8);
+}
+
+static void test_scan_all(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	for (int pid = 1; pid <= 9; pid++)
+		add_process(pid, "/libcudart.so.12", fixture, true);
+	fclose(fopen(in_proc("cpuinfo"), "we"));
+	assert_int_equal(library_set_scan_all(set), 0);
+	assert_int_equal(recorder.nr_attached, 1);
+	assert_int_equal(library_set_count(set).nr_processes, 9);
+	for (int pid = 1; pid <= 8; pid++)
+		remove_process(pid);
+	assert_int_equal(library_set_scan_all(set), 0);
+	assert_int_equal(library_set_count(set).nr_processes, 1);
+	assert_int_equal(recorder.nr_detached, 0);
+	remove_process(9);
+	assert_int_equal(library_set_scan_all(set), 0);
+	assert_int_equal(recorder.nr_detached, 1);
+}
+
+static void test_excess_processes(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	CLEANUP_FREE char *copy = own_copy(9999, fixture);
+
+	add_process(1, "/libcudart.so.12", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 1), 0);
+	for (int pid = 2; pid <= LIBRARY_PROCESS_MAX; pid++)
+		assert_int_equal(library_set_fork_process(set, 1, pid), 0);
+	assert_int_equal(library_set_fork_process(set, 1, LIBRARY_PROCESS_MAX + 1), -ENOSPC);
+	assert_int_equal(library_set_count(set).nr_processes, LIBRARY_PROCESS_MAX);
+	assert_int_equal(library_set_count(set).nr_processes_excess, 1);
+	/* One that does not fit attaches nothing that nobody would detach. */
+	add_process(9999, "/libcudart.so.12", copy, true);
+	assert_int_equal(library_set_scan_process(set, 9999), 0);
+	assert_int_equal(recorder.nr_attached, 1);
+	assert_int_equal(library_set_count(set).nr_processes_excess, 2);
+	for (int pid = LIBRARY_PROCESS_MAX; pid >= 1; pid--) {
+		assert_int_equal(recorder.nr_detached, 0);
+		library_set_forget_process(set, pid);
+	}
+	assert_int_equal(recorder.nr_detached, 1);
+	remove_process(1);
+	remove_process(9999);
+}
+
+static void test_excess_libraries(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	for (int pid = 1; pid <= LIBRARY_MAX + 3; pid++) {
+		CLEANUP_FREE char *copy = own_copy(pid, fixture);
+
+		add_process(pid, "/libcudart.so.12", copy, true);
+		assert_int_equal(library_set_scan_process(set, pid), 0);
+	}
+	assert_int_equal(recorder.nr_attached, LIBRARY_MAX);
+	assert_int_equal(library_set_count(set).nr_libraries_excess, 3);
+	/* A place that becomes free is taken. */
+	library_set_forget_process(set, 5);
+	assert_null(library_set_at(set, 4));
+	assert_int_equal(library_set_scan_process(set, LIBRARY_MAX + 1), 0);
+	assert_non_null(library_set_at(set, 4));
+	assert_int_equal(recorder.nr_attached, LIBRARY_MAX + 1);
+	for (int pid = 1; pid <= LIBRARY_MAX + 3; pid++)
+		remove_process(pid);
+}
+
+static int make_proc(void **state)
+{
+	return mkdtemp(proc) ? 0 : -1;
+}
+
+static int remove_proc(void **state)
+{
+	remove_tree(proc);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_deleted_but_mapped),
+		cmocka_unit_test(test_stale_name),
+		cmocka_unit_test(test_link_stays_in_root),
+		cmocka_unit_test(test_unreadable_keeps_its_use),
+		cmocka_unit_test(test_retry_and_barren),
+		cmocka_unit_test(test_scan_all),
+		cmocka_unit_test(test_excess_processes),
+		cmocka_unit_test(test_excess_libraries),
+	};
+
+	if (argc != 2)
+		return 2;
+	fixture = argv[1];
+	return cmocka_run_group_tests_name("library set", tests, make_proc, remove_proc);
+}
