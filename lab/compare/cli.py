@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Outside the guest: makes the plan, boots once, reports."""
+import argparse
+import json
+import pathlib
+import random
+import shlex
+import subprocess
+import sys
+import tempfile
+
+from . import report, rows, run, scenarios, schedulers
+
+OUT = pathlib.Path("out/lab")
+RUN_SECONDS_AT_MOST = 60  # of a run that went wrong; what a guest is given up after
+BOOT_SECONDS = 120
+
+
+def names_from(table):
+    def parse(text):
+        names = text.split(",")
+        for name in names:
+            if name not in table:
+                raise argparse.ArgumentTypeError(f"no '{name}'; there are: {', '.join(table)}")
+        return list(dict.fromkeys(names))
+    return parse
+
+
+def parser():
+    top = argparse.ArgumentParser(prog="./dev lab", description="Jobs on a virtual GPU under several schedulers.")
+    commands = top.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="scenarios and schedulers")
+    compare = commands.add_parser("compare", help="run them in one boot of a guest")
+    compare.add_argument("--scenario", type=names_from(scenarios.BY_NAME), default=list(scenarios.BY_NAME),
+                         metavar="S[,S]", help="default: all")
+    compare.add_argument("--sched", type=names_from(schedulers.BY_NAME), default=list(schedulers.BY_NAME),
+                         metavar="S[,S]", help="default: all; eevdf, which all are held against, is always run")
+    compare.add_argument("--rounds", type=int, default=3, metavar="N")
+    compare.add_argument("--seconds", type=float, default=3.5, metavar="S", help="of a run (default 3.5)")
+    compare.add_argument("--seed", type=int, metavar="N", help="of the order; a printed one by default")
+    compare.add_argument("--kernel", default="6.18", metavar="V")
+    compare.add_argument("--json", type=pathlib.Path, metavar="F", help="rows")
+    compare.add_argument("--svg", type=pathlib.Path, default=OUT / "lab.svg", metavar="F")
+    compare.add_argument("--build", type=pathlib.Path, default=pathlib.Path("out/gcc"), help=argparse.SUPPRESS)
+    return top
+
+
+def show_tables():
+    print("scenarios:")
+    for scenario in scenarios.SCENARIOS:
+        print(f"  {scenario.name:12} {scenario.help}")
+    print("schedulers:")
+    for scheduler in schedulers.SCHEDULERS:
+        print(f"  {scheduler.name:12} {scheduler.help}")
+    return 0
+
+
+def make_order(names, scheds, rounds, seed):
+    """Every round has every cell once, in an order of its own; quiet twins run under eevdf."""
+    cells = [(name, sched) for name in names for sched in dict.fromkeys(["eevdf", *scheds])]
+    cells += [(scenarios.twin_of(scenarios.BY_NAME[name]).name, "eevdf") for name in names]
+    cells = list(dict.fromkeys(cells))
+    rng, order = random.Random(seed), []
+    for number in range(rounds):
+        rng.shuffle(cells)
+        order += [{"round": number, "scenario": name, "sched": sched} for name, sched in cells]
+    return order
+
+
+def make_plan(args):
+    places = {"build": str(args.build), "examples": ""}
+    if any(schedulers.needs_examples(schedulers.BY_NAME[sched]) for sched in args.sched):
+        places["examples"] = subprocess.run(["tools/scx-examples", args.kernel], check=True, text=True,
+                                            stdout=subprocess.PIPE).stdout.strip()
+    return {"build": places["build"], "places": places, "seconds": args.seconds,
+            "runs": make_order(args.scenario, args.sched, args.rounds, args.seed)}
+
+
+def run_guest(args, plan):
+    """The runs that were finished, whatever became of the guest, and its exit status."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    timeout = BOOT_SECONDS + int(len(plan["runs"]) * (args.seconds + RUN_SECONDS_AT_MOST))
+    with tempfile.TemporaryDirectory(dir=OUT) as name:
+        plan_path, result_path = pathlib.Path(name, "plan.json"), pathlib.Path(name, "runs.json")
+        plan_path.write_text(json.dumps(plan))
+        result_path.write_text("")
+        status = subprocess.run(
+            ["tools/vm", "--kernel", args.kernel, "--cpus", str(scenarios.CPUS), "--timeout", str(timeout), "--",
+             "env", "PYTHONPATH=lab", "PYTHONDONTWRITEBYTECODE=1", "python3", "-m", "compare", "guest",
+             str(plan_path), str(result_path)], check=False).returncode
+        return [json.loads(line) for line in result_path.read_text().splitlines()], status
+
+
+def compare(args, argv):
+    if args.seed is None:
+        args.seed = random.SystemRandom().randrange(1 << 32)
+    if "eevdf" not in args.sched:
+        args.sched.insert(0, "eevdf")
+    release = subprocess.run(["tools/kernel", "release", args.kernel], check=True, text=True,
+                             stdout=subprocess.PIPE).stdout.strip()
+    plan = make_plan(args)
+    command = f"./dev lab {shlex.join(argv)}"
+    head = f"kernel {release}, {scenarios.CPUS} vCPUs, seed {args.seed}, {args.rounds} rounds of {args.seconds:g} s"
+    print(f"{command}\n{head}: {len(plan['runs'])} runs", flush=True)
+    runs, status = run_guest(args, plan)
+    made, references = rows.make_rows(runs, args.scenario, args.sched, args.seed)
+    shown = made + [row for row in references if row["scenario"] not in scenarios.BY_NAME]
+    print(f"\n{report.table(shown)}\n")
+    for line in report.spreads(references):
+        print(line)
+    args.svg.write_text(report.svg(made, head))
+    if args.json:
+        args.json.write_text(json.dumps({"command": command, "kernel": release, "cpus": scenarios.CPUS,
+                                         "seed": args.seed, "rounds": args.rounds, "seconds": args.seconds,
+                                         "complete": len(runs) == len(plan["runs"]), "rows": made,
+                                         "references": references}, indent=1) + "\n")
+    if len(runs) < len(plan["runs"]):
+        print(f"only {len(runs)} of {len(plan['runs'])} runs were made: the guest ended with {status}",
+              file=sys.stderr)
+        return 1
+    return int(any(run["trouble"] and not run["trouble"].startswith("ejected") for run in runs))
+
+
+def main(argv):
+    if argv[:1] == ["guest"]:
+        return run.main(*argv[1:])
+    args = parser().parse_args(argv)
+    return show_tables() if args.command == "list" else compare(args, argv)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How the figures look: a Markdown table and a picture. Pure: rows in, text out."""
+from html import escape
+
+COLUMNS = ("scenario", "scheduler", "mean ms [95 %]", "p50", "p99", "GPU busy", "noise got", "of eevdf's",
+           "recovered [95 %]", "runs")
+
+
+def number(value, form="{:.1f}"):
+    return "-" if value is None else form.format(value)
+
+
+def with_interval(value, low, high, form):
+    return "-" if value is None else f"{form} [{form}, {form}]".format(value, low, high)
+
+
+def verdict(row):
+    """How many runs count, and what became of the others."""
+    text = f"{row['runs_good']}/{row['runs']}"
+    if row["ejected"]:
+        text += f", ejected {row['ejected']} x"
+    elif row["trouble"]:
+        text += f", {row['trouble'][0]}"
+    return text if row["truth_ok"] else text + ", truth does not add up"
+
+
+def cells_of(row, figures, name):
+    recovered = [figures[key] for key in ("recovered", "recovered_low", "recovered_high")]
+    return (name, row["sched"],
+            with_interval(figures["step_mean_ms"], figures["step_mean_low"], figures["step_mean_high"], "{:.1f}"),
+            number(figures["step_p50_ms"]), number(figures["step_p99_ms"]), number(figures["gpu_busy"], "{:.0%}"),
+            number(row["noise_share"], "{:.0%}"), number(row["noise_vs_eevdf"], "{:.0%}"),
+            with_interval(*recovered, "{:.2f}"), verdict(row))
+
+
+def lines_of(row):
+    """One line a job."""
+    jobs = row.get("jobs") or [row]
+    for figures in jobs:
+        name = row["scenario"] if len(jobs) == 1 else f"{row['scenario']}: {figures['job']}"
+        yield cells_of(row, figures, name)
+
+
+def table(rows):
+    lines = [COLUMNS, *(line for row in rows for line in lines_of(row))]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
+    text = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in lines]
+    text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
+    return "\n".join(text)
+
+
+def spreads(rows):
+    """How far the rounds of each quiet row are apart: what differences mean nothing."""
+    for row in rows:
+        rounds = row["step_mean_ms_rounds"]
+        if len(rounds) > 1:
+            spread = (max(rounds) - min(rounds)) / min(rounds)
+            yield (f"{row['scenario']} under {row['sched']}, by round: "
+                   f"{', '.join(f'{value:.2f}' for value in rounds)} ms, {spread:.1%} apart")
+
+
+BAR, GAP, LABEL, WIDTH, CAP = 14, 10, 190, 560, 5.0
+COLOURS = ("#888888", "#4c78a8", "#72b7b2", "#eeca3b", "#f58518", "#d62728", "#54a24b", "#b279a2")
+
+
+def bar(row, top, colour):
+    """Bar, whisker and figure; longer than CAP is cut off and says so by its figure."""
+    middle = top + BAR - 4
+    out = [f'<text x="{LABEL - 6}" y="{middle}" text-anchor="end">{escape(row["sched"])}</text>']
+    slow = row["slowdown"]
+    if slow is None:
+        out.append(f'<text x="{LABEL + 6}" y="{middle}">{escape(verdict(row))}</text>')
+        return out
+    scale = WIDTH / CAP
+
+    def x_of(value):
+        return LABEL + min(value, CAP) * scale
+
+    out.append(f'<rect x="{LABEL}" y="{top}" width="{x_of(slow) - LABEL:.1f}" height="{BAR - 3}" fill="{colour}"/>')
+    low, high = (slow * row[key] / row["step_mean_ms"] for key in ("step_mean_low", "step_mean_high"))
+    line = top + (BAR - 3) / 2
+    out.append(f'<line x1="{x_of(low):.1f}" x2="{x_of(high):.1f}" y1="{line}" y2="{line}" stroke="black"/>')
+    ejected = ", ejected" if row["ejected"] else ""
+    out.append(f'<text x="{x_of(max(slow, high)) + 5:.1f}" y="{middle}">{slow:.2f} x, '
+               f'{row["step_mean_ms"]:.1f} ms{ejected}</text>')
+    return out
+
+
+def svg(rows, title):
+    """Mean step (or time to first token) over that of the quiet twin."""
+    scheds = list(dict.fromkeys(row["sched"] for row in rows))
+    body, top, scenario = [], 44, None
+    for row in rows:
+        if row["scenario"] != scenario:
+            scenario, top = row["scenario"], top + (GAP if scenario else 0)
+            body.append(f'<text x="4" y="{top + BAR - 4}" font-weight="bold">{escape(scenario)}</text>')
+        body += bar(row, top, COLOURS[scheds.index(row["sched"]) % len(COLOURS)])
+        top += BAR
+    quiet = LABEL + WIDTH / CAP
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{LABEL + WIDTH + 170}" height="{top + 16}" '
+        'font-family="sans-serif" font-size="11">',
+        f'<rect width="100%" height="100%" fill="white"/><text x="4" y="16" font-size="13">{escape(title)}</text>',
+        '<text x="4" y="32">mean step, for serving the mean time to first token, over the same job without noise; '
+        'dashed: as fast as quiet; lines: 95 %</text>',
+        *body,
+        f'<line x1="{quiet}" x2="{quiet}" y1="40" y2="{top}" stroke="black" stroke-dasharray="4 3"/>',
+        "</svg>", ""])

@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Inside the guest: carries out a plan and writes a line of JSON for every run."""
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import stat
+import struct
+import subprocess
+import sys
+import time
+
+from . import scenarios, schedulers
+
+WORK = pathlib.Path("/tmp/lab")
+CGROUP = pathlib.Path("/sys/fs/cgroup/lab")
+SHM = "/dev/shm/lab-vgpu"
+SETTLE_SECONDS = 0.3  # for the noise to be all there
+GRACE_SECONDS = 40  # beyond its time, until a job counts as stuck
+
+# lab/truth/truth.h
+HEADER_BYTES = 64
+RECORD = struct.Struct("=QQQQQIHH")  # start, end, a, b, c, tid, sub, kind
+KIND_STEP, KIND_REQUEST = 3, 5
+CHUNK_RECORDS = 4096
+
+
+class RunError(Exception):
+    """A run that gave no figures, and why."""
+
+
+def cgroup(name):
+    """A group without controllers: it counts CPU time and changes nothing."""
+    path = CGROUP / name.replace(" ", "-")
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def cpu_seconds(group):
+    for line in (group / "cpu.stat").read_text().splitlines():
+        key, value = line.split()
+        if key == "usage_usec":
+            return int(value) / 1e6
+    return 0.0
+
+
+def start(command, group, nice, env=None):
+    def prepare():
+        (group / "cgroup.procs").write_text("0")
+        os.setpriority(os.PRIO_PROCESS, 0, nice)
+
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                            preexec_fn=prepare, env={**os.environ, **(env or {})})
+
+
+@contextlib.contextmanager
+def noise(plan, scenario, nice):
+    """Yields the noise's cgroup; None where there is no noise."""
+    if not scenario.noise:
+        yield None
+        return
+    group = cgroup("noise")
+    process = start([f"{plan['build']}/lab/noise/noise", *scenario.noise.split()], group, nice)
+    time.sleep(SETTLE_SECONDS)
+    try:
+        yield group
+    finally:
+        process.terminate()
+        try:
+            process.communicate(timeout=GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+def children(pid):
+    try:
+        return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def raise_launchers(job, process):
+    if job.launchers == 0:
+        schedulers.put_launcher_into_fifo(process.pid)
+        return
+    schedulers.wait_for(lambda: len(children(process.pid)) >= job.launchers, GRACE_SECONDS)
+    for pid in children(process.pid):
+        schedulers.put_launcher_into_fifo(pid)
+
+
+def records(path):
+    """The records of a truth log up to the part that was never written."""
+    with open(path, "rb") as stream:
+        stream.seek(HEADER_BYTES)
+        while chunk := stream.read(CHUNK_RECORDS * RECORD.size):
+            if not any(chunk):
+                return
+            yield from RECORD.iter_unpack(chunk[:len(chunk) // RECORD.size * RECORD.size])
+
+
+def durations_ms(job, truth_dir):
+    """Steps of rank 0, or times to first token, in the order they began."""
+    found = []
+    for path in truth_dir.glob(f"{job.program}.*.truth"):
+        for begin, end, _, b, _, _, _, kind in records(path):
+            if kind == KIND_REQUEST or (kind == KIND_STEP and b == 0):
+                found.append((begin, round((end - begin) / 1e6, 4)))
+    return [duration for _, duration in sorted(found)]
+
+
+def finish(job, process, seconds):
+    try:
+        out, err = process.communicate(timeout=seconds + GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        raise RunError(f"{job.name} is stuck") from None
+    if process.returncode != 0:
+        raise RunError(f"{job.name} failed: {' / '.join(err.splitlines()[:2])}")
+    return json.loads(out)
+
+
+def judge(plan, job, truth_dir, summary):
+    values = durations_ms(job, truth_dir)
+    if not values:
+        raise RunError(f"{job.name} made no step")
+    check = subprocess.run([f"{plan['build']}/lab/truth/truth", "check", truth_dir],
+                           capture_output=True, text=True, check=False)
+    return {"name": job.name, "values_ms": values, "gpu_busy": summary["gpu_busy"],
+            "truth_ok": check.returncode == 0, "truth_says": (check.stdout + check.stderr)[-300:]}
+
+
+def run_jobs(plan, scenario, scheduler, noise_group):
+    """Runs all jobs at once: (job, truth directory, summary) of each, and what the noise got meanwhile."""
+    seconds = plan["seconds"]
+    pathlib.Path(SHM).unlink(missing_ok=True)
+    shutil.rmtree(WORK / "truth", ignore_errors=True)
+    (WORK / "truth").mkdir()
+    begin, noise_begin = time.monotonic(), cpu_seconds(noise_group) if noise_group else 0
+    started = []
+    for job in scenario.jobs:
+        truth_dir = WORK / "truth" / job.name.replace(" ", "-")
+        command = [f"{plan['build']}/lab/{job.program}/{job.program}", *job.args.split(),
+                   "--seconds", str(seconds), "--truth", str(truth_dir)]
+        process = start(command, cgroup(job.name), scheduler.job_nice, {**dict(job.env), "VGPU_SHM": SHM})
+        started.append((job, process, truth_dir))
+    try:
+        if scheduler.fifo_launcher:
+            for job, process, _ in started:
+                raise_launchers(job, process)
+        summaries = [finish(job, process, seconds) for job, process, _ in started]
+    finally:
+        for _, process, _ in started:
+            process.kill()
+    lasted = time.monotonic() - begin
+    share = (cpu_seconds(noise_group) - noise_begin) / lasted / scenarios.CPUS if noise_group else None
+    return [(job, truth_dir, summary) for (job, _, truth_dir), summary in zip(started, summaries)], share
+
+
+def run_one(plan, scenario, scheduler):
+    result = {"jobs": [], "noise_share": None, "trouble": None}
+    try:
+        with schedulers.running(scheduler, plan["places"], WORK / "scheduler.log") as attached:
+            with noise(plan, scenario, scheduler.noise_nice) as noise_group:
+                try:
+                    finished, result["noise_share"] = run_jobs(plan, scenario, scheduler, noise_group)
+                finally:
+                    result["trouble"] = attached.trouble()
+        # Only now, when nothing disturbs it any more.
+        result["jobs"] = [judge(plan, *job) for job in finished]
+    except (RunError, schedulers.SchedulerError, OSError) as error:
+        result["trouble"] = result["trouble"] or str(error)
+    return result
+
+
+def make_io_device():
+    subprocess.run(["modprobe", "null_blk", "nr_devices=1", "gb=1", "memory_backed=1", "irqmode=2",
+                    f"completion_nsec={scenarios.IO_LATENCY_NS}"], check=True)
+    # A node of our own: the guest's /dev may be the machine's, shared.
+    major, minor = map(int, pathlib.Path("/sys/block/nullb0/dev").read_text().split(":"))
+    os.mknod(scenarios.IO_DEVICE, stat.S_IFBLK | 0o600, os.makedev(major, minor))
+
+
+def describe(result):
+    parts = [f"{job['name']} {sum(job['values_ms']) / len(job['values_ms']):.1f} ms x {len(job['values_ms'])}"
+             for job in result["jobs"]]
+    if result["noise_share"] is not None:
+        parts.append(f"noise {result['noise_share']:.2f}")
+    return ", ".join(parts + ([result["trouble"]] if result["trouble"] else []))
+
+
+def main(plan_path, result_path):
+    plan = json.loads(pathlib.Path(plan_path).read_text())
+    if os.cpu_count() != scenarios.CPUS:
+        sys.exit(f"the guest has {os.cpu_count()} CPUs, the scenarios are made for {scenarios.CPUS}")
+    WORK.mkdir(exist_ok=True)
+    if any(scenarios.find(run["scenario"]).needs_io_device for run in plan["runs"]):
+        make_io_device()
+    begin, nr = time.monotonic(), len(plan["runs"])
+    with open(result_path, "w", encoding="utf-8") as out:
+        for done, run in enumerate(plan["runs"], 1):
+            result = run_one(plan, scenarios.find(run["scenario"]), schedulers.BY_NAME[run["sched"]])
+            out.write(json.dumps({**run, **result}) + "\n")
+            out.flush()
+            left = (time.monotonic() - begin) / done * (nr - done)
+            print(f"[{done}/{nr}] {run['scenario']} | {run['sched']}: {describe(result)}"
+                  f"  ({left // 60:.0f}:{left % 60:02.0f} left)", flush=True)
+    return 0

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is run: a scenario is jobs, and noise beside them.
+
+Every scenario has a quiet twin, the same jobs without noise: what a scheduler
+can at best get back to. A device step takes about 20 ms, so that a run of a few
+seconds has a hundred steps and more in an emulated guest.
+"""
+from dataclasses import dataclass, replace
+
+CPUS = 2  # of the guest: more than the machine has would distort every time
+IO_DEVICE = "/tmp/lab-disk"  # a null_blk device whose reads take:
+IO_LATENCY_NS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Job:
+    name: str
+    program: str  # train or serve
+    args: str
+    launchers: int = 1  # processes that launch, below the job's own; 0: the job itself
+    env: tuple = ()
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    help: str
+    jobs: tuple  # the first one's steps are the scenario's
+    noise: str = ""  # arguments of lab/noise
+    quiet_jobs: tuple = ()  # the twin's, where less noise is not what makes it quiet
+    needs_io_device: bool = False
+
+
+STEP = "--launches 20 --kernel-us 1000 --optimizer-us 1000"
+TRAIN = Job("train", "train", f"{STEP} --sync block --loaders 2 --load-cpu-us 14000")
+SPIN = Job("spin", "train", f"{STEP} --sync spin --loaders 2 --load-cpu-us 14000")
+SELF = Job("self", "train", f"{STEP} --sync block --loaders {4 * CPUS} --load-cpu-us 34000")
+IO = Job("io", "train", f"{STEP} --sync block --loaders 2 --load-cpu-us 4000 --prefetch 1 "
+         f"--load-io-bytes 65536 --load-io-file {IO_DEVICE}")
+RANK = f"{STEP} --sync block --loaders 1 --load-cpu-us 4000 --allreduce-bytes 4194304"
+ONE_GPU = Job("1 GPU", "train", f"{RANK} --ranks 1",
+              env=(("VGPU_DEVICES", "4"), ("CUDA_VISIBLE_DEVICES", "0")))
+THREE_GPUS = Job("3 GPUs", "train", f"{RANK} --ranks 3", launchers=3,
+                 env=(("VGPU_DEVICES", "4"), ("CUDA_VISIBLE_DEVICES", "1,2,3")))
+STRAGGLER = Job("straggler", "train", f"{RANK} --ranks 2 --slow-rank 1 --slow-factor 1.5",
+                launchers=2, env=(("VGPU_DEVICES", "2"),))
+SERVE = Job("serve", "serve", "--rate 15 --tokenizers 2 --tokenize-us 3000 --prefill-us 8000 "
+            "--decode-us 3000 --launches 10 --tokens 4 --sync block", launchers=0)
+
+SCENARIOS = (
+    Scenario("quiet", "a training job alone", (TRAIN,)),
+    Scenario("noisy", "the same beside 4 CPU hogs a CPU", (TRAIN,), f"hogs {4 * CPUS}"),
+    Scenario("forkstorm", "beside short compiler-like processes", (TRAIN,), f"forkstorm {40 * CPUS}"),
+    Scenario("self", "its own loaders, 4 times the CPUs, are the noise", (SELF,),
+             quiet_jobs=(replace(SELF, args=SELF.args.replace("34000", "4000")),)),
+    Scenario("spin", "syncs spin instead of sleeping, 4 hogs a CPU", (SPIN,), f"hogs {4 * CPUS}"),
+    Scenario("io", "loaders wait for a slow block device, 4 hogs a CPU", (IO,), f"hogs {4 * CPUS}",
+             needs_io_device=True),
+    Scenario("two-jobs", "a job on 3 GPUs and one on 1, 2 hogs a CPU", (THREE_GPUS, ONE_GPU),
+             f"hogs {2 * CPUS}"),
+    Scenario("straggler", "2 ranks, one with a device 1.5 times slower, 4 hogs a CPU", (STRAGGLER,),
+             f"hogs {4 * CPUS}"),
+    Scenario("serve-noisy", "serving, time to first token, 4 hogs a CPU", (SERVE,), f"hogs {4 * CPUS}"),
+)
+BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+
+
+def twin_of(scenario):
+    """The quiet reference; scenarios with the same jobs share one."""
+    jobs = scenario.quiet_jobs or scenario.jobs
+    for other in SCENARIOS:
+        if not other.noise and not other.quiet_jobs and other.jobs == jobs:
+            return other
+    return replace(scenario, name=f"{scenario.name}, quiet", help=f"quiet twin of {scenario.name}",
+                   jobs=jobs, noise="", quiet_jobs=())
+
+
+def find(name):
+    """A scenario or a twin by its name; None when there is none."""
+    if name in BY_NAME:
+        return BY_NAME[name]
+    twins = {twin_of(scenario).name: twin_of(scenario) for scenario in SCENARIOS}
+    return twins.get(name)

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Runs unittest cases and prints TAP, so that a run counts every single test."""
+import sys
+import unittest
+
+
+class TapResult(unittest.TestResult):
+    def __init__(self):
+        super().__init__()
+        self.number = 0
+
+    def line(self, test, outcome, text=""):
+        self.number += 1
+        print(f"{outcome} {self.number} - {test.id().removeprefix('__main__.')}")
+        for part in text.splitlines():
+            print(f"# {part}")
+
+    def addSuccess(self, test):
+        self.line(test, "ok")
+
+    def addFailure(self, test, err):
+        super().addFailure(test, err)
+        self.line(test, "not ok", self.failures[-1][1])
+
+    def addError(self, test, err):
+        super().addError(test, err)
+        self.line(test, "not ok", self.errors[-1][1])
+
+
+def main():
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules["__main__"])
+    print(f"1..{suite.countTestCases()}", flush=True)
+    result = TapResult()
+    suite.run(result)
+    sys.exit(not result.wasSuccessful())

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Statistics, rows and report of the comparer, on figures whose answer is known."""
+import json
+import pathlib
+import random
+import struct
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+import tap
+from compare import cli, report, rows, run, scenarios, schedulers, stats
+
+REQUIRED = {"scenario", "sched", "step_mean_ms", "step_p50_ms", "step_p99_ms", "gpu_busy", "noise_share",
+            "recovered", "recovered_low", "recovered_high"}
+
+
+def steps(mean, count=100, seed=1):
+    rng = random.Random(seed)
+    return [mean + rng.uniform(-1, 1) for _ in range(count)]
+
+
+def made_run(scenario, sched, mean, noise=None, trouble=None, truth_ok=True, seed=1):
+    jobs = [{"name": job.name, "values_ms": steps(mean, seed=seed), "gpu_busy": 0.5, "truth_ok": truth_ok}
+            for job in scenarios.find(scenario).jobs]
+    return {"scenario": scenario, "sched": sched, "jobs": jobs, "noise_share": noise, "trouble": trouble}
+
+
+class Stats(unittest.TestCase):
+    def test_quantiles_follow_the_specification(self):
+        summary = stats.summarise([[4.0, 1.0], [3.0, 2.0]])
+        self.assertEqual(summary, {"mean": 2.5, "p50": 3.0, "p99": 4.0})
+        hundred = stats.summarise([[float(value) for value in range(200)]])
+        self.assertEqual((hundred["p50"], hundred["p99"]), (100.0, 198.0))
+
+    def test_blocks_lose_no_step(self):
+        blocks = stats.blocks_of([1.0] * 25)
+        self.assertEqual(blocks, [(10.0, 10), (10.0, 10), (5.0, 5)])
+
+    def test_interval_holds_95_per_cent(self):
+        self.assertEqual(stats.interval(range(1000)), (25, 975))
+
+    def test_bootstrap_covers_the_mean(self):
+        """About 95 of 100 intervals should hold the true mean; blocks make it a little less."""
+        rng, held = random.Random(7), 0
+        for _ in range(100):
+            runs = [[rng.gauss(20, 3) for _ in range(100)] for _ in range(5)]
+            low, high = stats.interval(stats.resampled_means(runs, rng, 300))
+            held += low <= 20 <= high
+        self.assertGreaterEqual(held, 85)
+        self.assertLessEqual(held, 100)
+
+    def test_bootstrap_sees_that_rounds_differ(self):
+        alike = stats.interval(stats.resampled_means([steps(20, seed=s) for s in range(3)], random.Random(1)))
+        apart = stats.interval(stats.resampled_means([steps(m) for m in (10, 20, 30)], random.Random(1)))
+        self.assertLess(alike[1] - alike[0], 1)
+        self.assertGreater(apart[1] - apart[0], 10)
+
+    def test_recovered_is_0_at_eevdf_and_1_at_quiet(self):
+        self.assertEqual(stats.recovered(30, 30, 20), 0)
+        self.assertEqual(stats.recovered(30, 20, 20), 1)
+        self.assertEqual(stats.recovered(30, 25, 20), 0.5)
+        self.assertLess(stats.recovered(30, 40, 20), 0)
+
+
+class Rows(unittest.TestCase):
+    def make(self, runs, names=("noisy",), scheds=("eevdf", "nice")):
+        return rows.make_rows(runs, names, scheds, seed=3)
+
+    def test_known_figures_give_a_known_recovery(self):
+        made, references = self.make([made_run("quiet", "eevdf", 20), made_run("noisy", "eevdf", 40, 0.8),
+                                      made_run("noisy", "nice", 25, 0.4)])
+        eevdf, nice = made
+        self.assertEqual(eevdf["recovered"], 0)
+        self.assertAlmostEqual(nice["recovered"], 0.75, places=2)
+        self.assertLess(nice["recovered_low"], nice["recovered"])
+        self.assertGreater(nice["recovered_high"], nice["recovered"])
+        self.assertAlmostEqual(nice["noise_vs_eevdf"], 0.5)
+        self.assertAlmostEqual(nice["slowdown"], 1.25, places=2)
+        self.assertEqual([row["scenario"] for row in references], ["quiet"])
+        for row in made + references:
+            self.assertLessEqual(REQUIRED, row.keys())
+        json.dumps(made)
+
+    def test_what_is_not_slower_than_quiet_recovers_nothing(self):
+        made, _ = self.make([made_run("quiet", "eevdf", 20), made_run("noisy", "eevdf", 20, 0.8, seed=1),
+                             made_run("noisy", "nice", 18, 0.4)])
+        self.assertEqual([row["recovered"] for row in made], [None, None])
+
+    def test_an_ejection_is_shown_and_its_figures_do_not_count(self):
+        made, _ = self.make([made_run("quiet", "eevdf", 20), made_run("noisy", "eevdf", 40, 0.8),
+                             made_run("noisy", "nice", 25, 0.4),
+                             made_run("noisy", "nice", 1000, 0.4, trouble="ejected: stall")])
+        self.assertEqual((made[1]["ejected"], made[1]["runs"], made[1]["runs_good"]), (1, 2, 1))
+        self.assertLess(made[1]["step_mean_ms"], 30)
+        self.assertIn("ejected 1 x", report.table(made))
+
+    def test_truth_that_does_not_add_up_is_shown(self):
+        made, _ = self.make([made_run("noisy", "eevdf", 40, 0.8, truth_ok=False)])
+        self.assertFalse(made[0]["truth_ok"])
+        self.assertIn("truth does not add up", report.table(made))
+
+    def test_a_cell_without_runs_has_every_key(self):
+        made, _ = self.make([])
+        self.assertLessEqual(REQUIRED, made[0].keys())
+        self.assertIsNone(made[0]["step_mean_ms"])
+        report.table(made)
+        report.svg(made, "nothing")
+
+    def test_each_job_of_two_has_its_line(self):
+        twin = scenarios.twin_of(scenarios.BY_NAME["two-jobs"]).name
+        made, _ = self.make([made_run(twin, "eevdf", 20), made_run("two-jobs", "eevdf", 40, 0.5)],
+                            ("two-jobs",), ("eevdf",))
+        self.assertEqual([job["job"] for job in made[0]["jobs"]], ["3 GPUs", "1 GPU"])
+        text = report.table(made)
+        self.assertIn("two-jobs: 3 GPUs", text)
+        self.assertIn("two-jobs: 1 GPU", text)
+
+
+class Report(unittest.TestCase):
+    def test_a_table_has_a_line_a_row_and_one_width(self):
+        made, _ = rows.make_rows([made_run("quiet", "eevdf", 20)], ["quiet"], ["eevdf"], 1)
+        lines = report.table(made).splitlines()
+        self.assertEqual(len(lines), 3)
+        self.assertEqual(len({len(line) for line in lines}), 1)
+
+    def test_a_picture_is_well_formed_and_has_a_bar_a_row(self):
+        runs = [made_run("quiet", "eevdf", 20), made_run("noisy", "eevdf", 400, 0.8),
+                made_run("noisy", "nice", 25, 0.4)]
+        made, _ = rows.make_rows(runs, ["quiet", "noisy"], ["eevdf", "nice"], 1)
+        picture = xml.etree.ElementTree.fromstring(report.svg(made, "a < b & c"))
+        bars = [e for e in picture if e.tag.endswith("rect") and e.get("fill") in report.COLOURS]
+        self.assertEqual(len(bars), 3)  # quiet under nice has no run
+        self.assertTrue(all(float(e.get("width")) <= report.WIDTH for e in bars))
+
+    def test_a_spread_is_over_the_smallest(self):
+        runs = [made_run("quiet", "eevdf", 20), made_run("quiet", "eevdf", 21)]
+        _, references = rows.make_rows(runs, ["quiet"], ["eevdf"], 1)
+        self.assertRegex(list(report.spreads(references))[0], r"5\.\d% apart")
+
+
+class Plan(unittest.TestCase):
+    def test_a_seed_decides_the_order(self):
+        orders = [cli.make_order(["quiet", "noisy", "spin"], ["eevdf", "zernel"], 2, seed) for seed in (1, 1, 2)]
+        self.assertEqual(orders[0], orders[1])
+        self.assertNotEqual(orders[0], orders[2])
+
+    def test_every_round_has_every_cell_and_twin_once(self):
+        order = cli.make_order(["noisy", "spin"], ["zernel"], 3, 1)
+        cells = [(r["scenario"], r["sched"]) for r in order if r["round"] == 1]
+        self.assertEqual(sorted(cells), [("noisy", "eevdf"), ("noisy", "zernel"), ("quiet", "eevdf"),
+                                         ("spin", "eevdf"), ("spin", "zernel"), ("spin, quiet", "eevdf")])
+        self.assertEqual(len(order), 3 * len(cells))
+
+    def test_twins_make_no_noise_and_are_found_by_name(self):
+        for scenario in scenarios.SCENARIOS:
+            twin = scenarios.twin_of(scenario)
+            self.assertEqual(twin.noise, "")
+            self.assertEqual(scenarios.find(twin.name), twin)
+            self.assertEqual(len(twin.jobs), len(scenario.jobs))
+        self.assertEqual(scenarios.twin_of(scenarios.BY_NAME["noisy"]).name, "quiet")
+        self.assertNotEqual(scenarios.twin_of(scenarios.BY_NAME["self"]).jobs, scenarios.BY_NAME["self"].jobs)
+
+    def test_names_are_unique(self):
+        self.assertEqual(len(scenarios.BY_NAME), len(scenarios.SCENARIOS))
+        self.assertEqual(len(schedulers.BY_NAME), len(schedulers.SCHEDULERS))
+
+
+class Ejection(unittest.TestCase):
+    def test_its_reason_is_found_below_a_dump(self):
+        example = "local=1\nSCX_EV_ENQ_SKIP_EXITING: 1\nEXIT: runnable task stall (hog[7] failed to run)\n"
+        ours = "zerneld: scheduler ejected by the kernel: stall; the kernel's own scheduler is back\n"
+        self.assertEqual(schedulers.exit_reason(example), "runnable task stall (hog[7] failed to run)")
+        self.assertEqual(schedulers.exit_reason(ours), "stall; the kernel's own scheduler is back")
+        self.assertEqual(schedulers.exit_reason("local=1\n"), "it did not say why")
+
+
+class TruthLog(unittest.TestCase):
+    def test_steps_of_rank_0_are_read_in_order(self):
+        record = struct.Struct("=QQQQQIHH")
+        logged = [(5_000_000, 9_000_000, 1, 0, 0, 1, 0, run.KIND_STEP),  # step 1
+                  (1_000_000, 5_000_000, 0, 1, 0, 1, 0, run.KIND_STEP),  # of rank 1
+                  (1_000_000, 3_000_000, 0, 0, 0, 1, 2, 2),  # a phase
+                  (2_000_000, 5_000_000, 0, 0, 0, 1, 0, run.KIND_STEP)]  # step 0
+        with tempfile.TemporaryDirectory() as name:
+            content = bytes(64) + b"".join(record.pack(*r) for r in logged) + bytes(48 * 20000)
+            (pathlib.Path(name) / "train.17.truth").write_bytes(content)
+            (pathlib.Path(name) / "loader.18.truth").write_bytes(content)
+            self.assertEqual(run.durations_ms(scenarios.TRAIN, pathlib.Path(name)), [3.0, 4.0])
+
+
+if __name__ == "__main__":
+    tap.main()

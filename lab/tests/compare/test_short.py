@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The comparer end to end, short: one boot, two scenarios, three schedulers, one round."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import tap
+
+KEYS = {"scenario", "sched", "step_mean_ms", "step_p50_ms", "step_p99_ms", "gpu_busy", "noise_share",
+        "recovered", "recovered_low", "recovered_high"}
+SCENARIOS, SCHEDULERS = ["quiet", "noisy"], ["eevdf", "nice", "zernel"]
+
+
+class Short(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        with tempfile.TemporaryDirectory() as name:
+            result = pathlib.Path(name) / "lab.json"
+            done = subprocess.run(
+                ["tools/lab", "compare", "--scenario", ",".join(SCENARIOS), "--sched", ",".join(SCHEDULERS),
+                 "--rounds", "1", "--seconds", "3", "--seed", "1", "--json", result,
+                 "--build", os.environ["ZERNEL_BUILD"]],
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+            for line in done.stdout.splitlines():
+                print(f"# {line}", flush=True)
+            cls.status = done.returncode
+            cls.result = json.loads(result.read_text()) if result.exists() else {"rows": []}
+        cls.rows = {(row["scenario"], row["sched"]): row for row in cls.result["rows"]}
+
+    def test_every_run_was_made(self):
+        self.assertEqual(self.status, 0)
+        self.assertTrue(self.result["complete"])
+        self.assertEqual(set(self.rows), {(name, sched) for name in SCENARIOS for sched in SCHEDULERS})
+
+    def test_rows_have_their_keys_and_steps(self):
+        for row in self.rows.values():
+            self.assertLessEqual(KEYS, row.keys())
+            self.assertEqual(row["runs_good"], 1)
+            self.assertGreater(row["step_mean_ms"], 20)  # what the device takes
+            self.assertGreaterEqual(row["step_p99_ms"], row["step_p50_ms"])
+            self.assertTrue(0 < row["gpu_busy"] <= 1)
+
+    def test_truth_adds_up_in_every_run(self):
+        self.assertTrue(self.rows)
+        self.assertTrue(all(row["truth_ok"] for row in self.rows.values()))
+
+    def test_nobody_was_ejected(self):
+        self.assertTrue(self.rows)
+        self.assertEqual([row["trouble"] for row in self.rows.values() if row["trouble"]], [])
+
+    def test_noise_costs_what_physics_says(self):
+        slow, quiet = self.rows["noisy", "eevdf"], self.rows["quiet", "eevdf"]
+        # A stall of the machine below the guest spoils the mean of one round, but not the median.
+        self.assertGreaterEqual(slow["step_p50_ms"] / quiet["step_p50_ms"], 1.3)
+        self.assertIsNone(quiet["noise_share"])
+        self.assertGreater(slow["noise_share"], 0.2)
+
+
+if __name__ == "__main__":
+    if not pathlib.Path("/var/lib/zernel-kernels").is_dir():
+        print("1..0 # SKIP no guest kernels here: run it through ./dev test lab")
+        sys.exit(0)
+    tap.main()
