@@ -106,11 +106,13 @@ def running(scheduler, places, log):
     if not scheduler.command:
         yield Attached(scheduler)
         return
+    # The kernel counts an attachment shortly after it calls it enabled: wait for both.
+    before = read_sysfs("enable_seq")
     with open(log, "wb") as output:
         process = subprocess.Popen([scheduler.command.format(**places)], stdout=output, stderr=output)
     attached = Attached(scheduler, process, pathlib.Path(log))
-    if not wait_for(lambda: attached.is_up() or process.poll() is not None, START_SECONDS) \
-            or process.poll() is not None:
+    if not wait_for(lambda: (attached.is_up() and read_sysfs("enable_seq") != before)
+                    or process.poll() is not None, START_SECONDS) or process.poll() is not None:
         process.kill()
         process.wait()
         raise SchedulerError(f"{scheduler.name} does not start: {attached.log.read_text()[-400:]}")

@@ -323,7 +323,7 @@ struct sched_ext_ops zernel = {
 	.enable = (void *)zernel_enable,
 	.init = (void *)zernel_init,
 	.exit = (void *)zernel_exit,
-	.timeout_ms = 5000,
+	.timeout_ms = 10000,
 	.exit_dump_len = sizeof(((struct sched_exit *)0)->dump),
 	.name = "zernel",
 };
