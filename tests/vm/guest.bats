@@ -27,7 +27,7 @@ wait_for_state() {
 
 # A CPU that comes or goes takes the scheduler down; zerneld brings it back.
 attached_times() {
-	for _ in {1..200}; do
+	for _ in {1..600}; do
 		[ "$(grep -c 'scheduler attached' "$BATS_TEST_TMPDIR/log")" = "$1" ] && return
 		sleep 0.1
 	done

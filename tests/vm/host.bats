@@ -38,7 +38,7 @@ teardown() {
 	# bats ignores SIGINT in background children; env gives it its default back.
 	setsid env --default-signal=INT tools/vm -- sleep 300 3>&- &
 	pid=$!
-	for _ in {1..600}; do
+	for _ in {1..3000}; do
 		run_dir=$(comm -13 <(echo "$before") <(find /var/tmp -maxdepth 1 -name 'vm.*' | sort))
 		[ -n "$run_dir" ] && [ -e "$run_dir/booted" ] && break
 		sleep 0.1
