@@ -60,6 +60,10 @@ enum call_detail {
 	DETAIL_NR,
 };
 
+#define COLLECTIVE_FIRST DETAIL_ALL_REDUCE
+#define COLLECTIVE_NR	 (DETAIL_NR - COLLECTIVE_FIRST)
+_Static_assert((COLLECTIVE_NR & (COLLECTIVE_NR - 1)) == 0, "BPF masks with it");
+
 /* Where an argument is: its position, or none, or the function's result. */
 enum {
 	ARG_RETURNED = -2,
@@ -110,17 +114,3 @@ static const struct call_row call_rows[CALL_NR] = {
 	},
 #include "abi/runtimes.def"
 };
-
-/* Launches and copies are only counted at their entry: a return probe costs twice as much. */
-static inline bool call_wants_return(const struct call_row *row)
-{
-	switch (row->kind) {
-	case CALL_KIND_SYNC:
-	case CALL_KIND_ALLOC:
-	case CALL_KIND_FREE:
-	case CALL_KIND_COLLECTIVE:
-	case CALL_KIND_COMM_INIT:
-	case CALL_KIND_CTX_NEW: return true;
-	default: return false;
-	}
-}

@@ -6,6 +6,7 @@
 
 #define MAX_PROCESSES  1024
 #define MAX_CALL_DEPTH 4
+#define GPU_MAX	       16
 
 /* What a thread is there for. */
 enum role {
@@ -17,18 +18,12 @@ enum role {
 	ROLE_NR,
 };
 
-/* A pid alone may be anybody's by the time it is read. */
-struct process_key {
-	u32 tgid;
-	u32 pad;
-	u64 start_ns; /* boot time */
-};
-
 /* Why a record came through the ring buffer. */
 enum event_kind {
-	EVENT_PHASE, /* value: the phase entered at time_ns */
-	EVENT_ROLE,  /* value: the role the thread has from time_ns on */
-	EVENT_EXIT,  /* the process is gone */
+	EVENT_PHASE, /* value: the phase entered at time_ns; only while a timeline is wanted */
+	EVENT_ROLE,  /* value: the role the thread has from time_ns on; likewise */
+	EVENT_EXIT,  /* the process is gone: struct exit_event */
+	EVENT_NR,
 };
 
 struct event {
@@ -38,6 +33,26 @@ struct event {
 	u32 tid;
 	u32 value;
 };
-
-_Static_assert(sizeof(struct process_key) == 16, "shared with BPF");
 _Static_assert(sizeof(struct event) == 24, "shared with BPF");
+
+/* Distributions of durations, each kept for every process. */
+enum hist_kind {
+	HIST_SYNC_WAIT,	    /* in a call that waits for the device */
+	HIST_LOADER_WAIT,   /* the launcher, for data */
+	HIST_RUNQUEUE_WAIT, /* the launcher, for a CPU */
+	HIST_COLLECTIVE,    /* + operation: from the call to the sync that covers it */
+	HIST_KIND_NR = HIST_COLLECTIVE + COLLECTIVE_NR,
+};
+
+/* A pid alone may be anybody's by the time it is read. */
+struct process_key {
+	u64 start_ns; /* boot time */
+	u32 tgid;
+};
+
+struct hist_key {
+	u64 start_ns;
+	u32 tgid;
+	u32 kind;
+};
+_Static_assert(sizeof(struct hist_key) == 16, "shared with BPF");

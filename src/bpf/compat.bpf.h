@@ -99,3 +99,48 @@ static inline void compat_set_dsq_vtime(struct task_struct *p, u64 vtime)
 	else
 		p->scx.dsq_vtime = vtime;
 }
+
+/* Why a task sleeps, by the system call it is in. */
+enum sleep_kind {
+	SLEEP_OTHER,
+	SLEEP_FUTEX,
+	SLEEP_NOT_FOR_DATA, /* a pause, or until a child ends */
+};
+
+#if defined(__TARGET_ARCH_x86)
+#define SYSCALL_OF(regs)	BPF_CORE_READ((struct pt_regs___x86 *)(regs), orig_ax)
+#define SYSCALL_NANOSLEEP	35
+#define SYSCALL_FUTEX		202
+#define SYSCALL_CLOCK_NANOSLEEP 230
+#define SYSCALL_WAIT4		61
+#define SYSCALL_WAITID		247
+#elif defined(__TARGET_ARCH_arm64)
+#define SYSCALL_OF(regs)	BPF_CORE_READ((struct pt_regs___arm64 *)(regs), syscallno)
+#define SYSCALL_NANOSLEEP	101
+#define SYSCALL_FUTEX		98
+#define SYSCALL_CLOCK_NANOSLEEP 115
+#define SYSCALL_WAIT4		260
+#define SYSCALL_WAITID		95
+#endif
+
+struct pt_regs___x86 {
+	unsigned long orig_ax;
+} __attribute__((preserve_access_index));
+
+struct pt_regs___arm64 {
+	s32 syscallno;
+} __attribute__((preserve_access_index));
+
+static inline enum sleep_kind compat_sleep_kind(struct task_struct *p)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(p);
+
+	switch ((s32)SYSCALL_OF(regs)) {
+	case SYSCALL_FUTEX: return SLEEP_FUTEX;
+	case SYSCALL_NANOSLEEP:
+	case SYSCALL_CLOCK_NANOSLEEP:
+	case SYSCALL_WAIT4:
+	case SYSCALL_WAITID: return SLEEP_NOT_FOR_DATA;
+	default: return SLEEP_OTHER;
+	}
+}

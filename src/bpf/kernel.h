@@ -35,8 +35,20 @@ struct signal_struct {
 	} live;
 };
 
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+};
+
 struct task_struct {
 	u32 flags;
+	unsigned in_iowait : 1;
 	int pid;
 	int tgid;
 	u64 start_boottime;

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * The maps that calls.bpf.c and threads.bpf.c share, and how to reach what is
- * in them. A thread's state is in its task storage and dies with it; that of a
- * process is keyed by pid and start time, so no recycled pid inherits it.
+ * The maps that the signal programs share, and how to reach what is in them. A
+ * thread's state is in its task storage, that of a process in the storage of its
+ * leader: they die with the task, and no recycled pid can inherit them.
  */
 #include "bpf/kernel.h"
+#include "core/hist.h"
 #include "core/process.h"
 
 struct call_frame {
@@ -20,8 +21,11 @@ struct thread_state {
 	u32 role;
 	u32 depth; /* runtime calls this thread is inside of */
 	struct call_frame frames[MAX_CALL_DEPTH];
-	struct process_key process; /* looked up once a thread */
-	struct process_key parent;  /* the ML process whose fork this thread's process is */
+	u64 running_since_ns;  /* 0 unless it runs */
+	u64 runnable_since_ns; /* 0 unless it waits for a CPU */
+	u64 io_since_ns;       /* 0 unless it waits for a disk or a file */
+	u64 runqueue_wait_ns;
+	u64 io_wait_ns;
 };
 
 struct thread_map {
@@ -32,10 +36,18 @@ struct thread_map {
 };
 
 struct process_map {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MAX_PROCESSES);
-	__type(key, struct process_key);
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
 	__type(value, struct process_state);
+};
+
+struct hist_map {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_PROCESSES *HIST_KIND_NR);
+	__type(key, struct hist_key);
+	__type(value, struct hist);
 };
 
 struct event_map {
@@ -45,10 +57,19 @@ struct event_map {
 
 extern struct thread_map threads SEC(".maps");
 extern struct process_map processes SEC(".maps");
+extern struct hist_map hists SEC(".maps");
 extern struct event_map events SEC(".maps");
 
 /* What did not fit or could not be sent, by kind; read by user space. */
-extern u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames;
+extern u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples;
+
+/* Set by user space: every change of phase and role goes through the ring buffer. */
+extern bool timeline_wanted;
+
+/* Set by user space: utilisation of each GPU in per cent, plus one; 0 is not known. */
+extern u8 gpu_utilization[GPU_MAX];
+
+static const struct phase_config phase_config = PHASE_CONFIG_DEFAULT;
 
 static inline struct thread_state *thread_find(struct task_struct *p)
 {
@@ -57,20 +78,56 @@ static inline struct thread_state *thread_find(struct task_struct *p)
 
 static inline struct thread_state *thread_get(struct task_struct *p)
 {
-	struct thread_state *thread =
-		bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	return bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+}
 
-	if (thread && !thread->process.tgid) {
-		thread->process.tgid = p->tgid;
-		thread->process.start_ns = BPF_CORE_READ(p, group_leader, start_boottime);
+static inline struct process_state *process_find(struct task_struct *p)
+{
+	struct task_struct *leader = p->group_leader;
+
+	return leader ? bpf_task_storage_get(&processes, leader, NULL, 0) : NULL;
+}
+
+static inline struct process_state *process_get(struct task_struct *p)
+{
+	struct task_struct *leader = p->group_leader;
+	struct process_state *process;
+
+	if (!leader)
+		return NULL;
+	process = bpf_task_storage_get(&processes, leader, NULL, 0);
+	if (process)
+		return process;
+	process = bpf_task_storage_get(&processes, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!process) {
+		__sync_fetch_and_add(&nr_dropped_processes, 1);
+		return NULL;
 	}
-	return thread;
+	process->start_ns = leader->start_boottime;
+	process->task.pid = leader->tgid;
+	process->task.signals.is_ml = 1;
+	bpf_probe_read_kernel(process->comm, sizeof(process->comm), leader->comm);
+	return process;
+}
+
+/* Brackets around whatever changes members that belong together: see process_state. */
+static inline void process_write_begin(struct process_state *process)
+{
+	__sync_fetch_and_add(&process->nr_writes_begun, 1);
+}
+
+static inline void process_write_end(struct process_state *process)
+{
+	__sync_fetch_and_add(&process->nr_writes_done, 1);
 }
 
 static inline void event_send(u32 kind, struct task_struct *p, u32 value, u64 now)
 {
-	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	struct event *event;
 
+	if (!timeline_wanted)
+		return;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
 		__sync_fetch_and_add(&nr_dropped_events, 1);
 		return;
@@ -83,30 +140,6 @@ static inline void event_send(u32 kind, struct task_struct *p, u32 value, u64 no
 	bpf_ringbuf_submit(event, 0);
 }
 
-static inline struct process_state *process_find(const struct thread_state *thread)
-{
-	return bpf_map_lookup_elem(&processes, &thread->process);
-}
-
-static inline struct process_state *process_get(struct task_struct *p, struct thread_state *thread)
-{
-	static const struct process_state fresh;
-	struct process_state *process = process_find(thread);
-
-	if (process)
-		return process;
-	bpf_map_update_elem(&processes, &thread->process, &fresh, BPF_NOEXIST);
-	process = process_find(thread);
-	if (!process) {
-		__sync_fetch_and_add(&nr_dropped_processes, 1);
-		return NULL;
-	}
-	process->task.pid = p->tgid;
-	process->task.signals.is_ml = 1;
-	bpf_probe_read_kernel(process->comm, sizeof(process->comm), p->group_leader->comm);
-	return process;
-}
-
 static inline void thread_set_role(struct task_struct *p, struct thread_state *thread, u32 role,
 				   u64 now)
 {
@@ -116,19 +149,55 @@ static inline void thread_set_role(struct task_struct *p, struct thread_state *t
 	event_send(EVENT_ROLE, p, role, now);
 }
 
-/* Certain evidence for the process; tells user space when its phase changed. */
+/* Tells of a change of phase. A step that outlasted its bound became Unknown in between. */
+static inline void phase_changed(struct task_struct *p, const struct process_state *process,
+				 u32 before, u64 since, u64 now)
+{
+	u64 bound = since + phase_config.optimizer_burst_max_ns;
+
+	if (before == PHASE_OPTIMIZER && now > bound)
+		event_send(EVENT_PHASE, p, PHASE_UNKNOWN, bound);
+	event_send(EVENT_PHASE, p, process->task.phase, now);
+}
+
+/* Certain evidence for the process. */
 static inline void process_cross(struct task_struct *p, struct process_state *process, u32 boundary,
 				 u64 now)
 {
-	static const struct phase_config config = PHASE_CONFIG_DEFAULT;
 	u64 since = process->task.phase_since_ns;
 	u32 before = process->task.phase;
 
-	bool crossed = boundary_cross(&config, &process->task, boundary, now);
+	process_write_begin(process);
+	boundary_cross(&phase_config, &process->task, boundary, now);
+	process_write_end(process);
+	if (process->task.phase_since_ns != since)
+		phase_changed(p, process, before, since, now);
+}
 
-	/* A step that outlasted its bound became Unknown in between. */
-	if (before == PHASE_OPTIMIZER && now > since + config.optimizer_burst_max_ns)
-		event_send(EVENT_PHASE, p, PHASE_UNKNOWN, since + config.optimizer_burst_max_ns);
-	if (crossed)
-		event_send(EVENT_PHASE, p, process->task.phase, now);
+/*
+ * A sample for one of the process's distributions. Per CPU, and a program may be
+ * preempted by another on the same CPU: one of two samples can be lost then.
+ */
+static __noinline __attribute__((unused)) int process_sample(struct process_state *process,
+							     u32 kind, u64 ns)
+{
+	static const struct hist empty;
+	struct hist_key key = {};
+	struct hist *hist;
+
+	if (!process)
+		return 0;
+	key.start_ns = process->start_ns;
+	key.tgid = process->task.pid;
+	key.kind = kind;
+	hist = bpf_map_lookup_elem(&hists, &key);
+	if (!hist) {
+		bpf_map_update_elem(&hists, &key, &empty, BPF_NOEXIST);
+		hist = bpf_map_lookup_elem(&hists, &key);
+	}
+	if (hist)
+		hist_record(hist, ns);
+	else
+		__sync_fetch_and_add(&nr_dropped_samples, 1);
+	return 0;
 }

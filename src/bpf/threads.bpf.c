@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the threads of ML processes do between their calls: who sleeps, who
- * wakes whom, who was made by whom.
+ * What the threads of ML processes do between their calls: who sleeps and why,
+ * who wakes whom, who was made by whom, who waits for a CPU.
  *
- * A launcher that goes to sleep outside of any call waits for data, and whoever
- * of its own family ends that sleep is its loader: a thread of the same process
- * or a process it forked. Threads that are born inside a collective runtime's
- * set-up are its helpers.
+ * A launcher that goes to sleep outside of any call waits for data, unless it
+ * asked for a pause, waits for a child's end, or is woken by somebody outside its
+ * family. The family are the threads of its process and the processes that forked
+ * from it; whoever of them ends such a sleep is a loader. A forked process whose
+ * parent feeds a device is a loader from birth, until it makes calls of its own or
+ * becomes another program. Threads born inside a collective runtime's set-up are
+ * its helpers.
  *
  * Everything here runs for every switch and wake-up of the machine, so the first
  * thing each program does is to leave when the task has no state.
  */
+#include "bpf/compat.bpf.h"
 #include "bpf/state.bpf.h"
 
 /* One bit among others: a futex wait is freezable too. */
@@ -21,24 +25,95 @@ static bool is_launcher(const struct thread_state *thread)
 	return thread && thread->role == ROLE_LAUNCHER;
 }
 
-static void launcher_sleeps(struct task_struct *p, struct thread_state *thread, u64 now)
+static void launcher_sleeps(struct task_struct *p, struct process_state *process, u64 now)
 {
-	struct process_state *process = process_find(thread);
+	u64 since = process->task.phase_since_ns;
+	u32 before = process->task.phase;
 
-	if (!process || thread->depth || process->launcher_tid != (u32)p->pid)
-		return;
-	process->waits_for_data = 1;
-	process_cross(p, process, BOUNDARY_DATA_WAIT, now);
+	process_write_begin(process);
+	process_data_wait(&phase_config, process, now);
+	process_write_end(process);
+	if (process->task.phase_since_ns != since)
+		phase_changed(p, process, before, since, now);
 }
 
-static void launcher_runs(struct task_struct *p, struct thread_state *thread, u64 now)
+static void launcher_runs(struct task_struct *p, struct process_state *process, u64 now)
 {
-	struct process_state *process = process_find(thread);
+	u32 before = process->task.phase;
+	u64 waited;
 
-	if (!process || !process->waits_for_data || process->launcher_tid != (u32)p->pid)
+	process_write_begin(process);
+	waited = process_data_ready(&phase_config, process, now);
+	process_write_end(process);
+	if (process->task.phase != before)
+		event_send(EVENT_PHASE, p, process->task.phase, now);
+	if (waited)
+		process_sample(process, HIST_LOADER_WAIT, waited);
+}
+
+static void look_at(struct task_struct *p, struct process_state *process, u64 now)
+{
+	u32 before = process->task.phase, gpu = process->task.gpu_id;
+	u64 since = process->task.phase_since_ns;
+	u32 sampled = 0;
+
+	if (now < process->window.since_ns + PROCESS_WINDOW_NS)
 		return;
-	process->waits_for_data = 0;
-	process_cross(p, process, BOUNDARY_DATA_READY, now);
+	barrier_var(gpu);
+	if (process->task.has_gpu && gpu < GPU_MAX)
+		sampled = gpu_utilization[gpu];
+	process_write_begin(process);
+	process_infer(&phase_config, process, sampled - 1, sampled > 0, now);
+	process_write_end(process);
+	if (process->task.phase_since_ns != since)
+		phase_changed(p, process, before, since, now);
+}
+
+static void thread_leaves(struct task_struct *p, struct thread_state *thread, bool runnable,
+			  u32 state, u64 now)
+{
+	struct process_state *process = process_find(p);
+	enum sleep_kind kind;
+
+	if (thread->running_since_ns && process && is_launcher(thread))
+		process->task.signals.burst_ns = now - thread->running_since_ns;
+	thread->running_since_ns = 0;
+	if (runnable) {
+		thread->runnable_since_ns = now;
+		return;
+	}
+	if (BPF_CORE_READ_BITFIELD_PROBED(p, in_iowait)) {
+		thread->io_since_ns = now;
+		return;
+	}
+	if (!process || !(state & TASK_INTERRUPTIBLE))
+		return;
+	kind = compat_sleep_kind(p);
+	if (kind == SLEEP_FUTEX)
+		__sync_fetch_and_add(&process->window.nr_futex_waits, 1);
+	if (kind != SLEEP_NOT_FOR_DATA && is_launcher(thread) && !thread->depth &&
+	    process->launcher_tid == (u32)p->pid)
+		launcher_sleeps(p, process, now);
+}
+
+static void thread_runs(struct task_struct *p, struct thread_state *thread, u64 now)
+{
+	struct process_state *process = process_find(p);
+	u64 waited = thread->runnable_since_ns ? now - thread->runnable_since_ns : 0;
+
+	thread->runnable_since_ns = 0;
+	thread->running_since_ns = now;
+	thread->runqueue_wait_ns += waited;
+	if (!process)
+		return;
+	__sync_fetch_and_add(&process->runqueue_wait_ns, waited);
+	if (is_launcher(thread)) {
+		if (waited)
+			process_sample(process, HIST_RUNQUEUE_WAIT, waited);
+		if (process->data_wait_since_ns && process->launcher_tid == (u32)p->pid)
+			launcher_runs(p, process, now);
+	}
+	look_at(p, process, now);
 }
 
 SEC("tp_btf/sched_switch")
@@ -47,18 +122,18 @@ int BPF_PROG(thread_switch, bool preempt, struct task_struct *prev, struct task_
 {
 	struct thread_state *thread = thread_find(prev);
 
-	if (is_launcher(thread) && (prev_state & TASK_INTERRUPTIBLE))
-		launcher_sleeps(prev, thread, bpf_ktime_get_ns());
+	if (thread)
+		thread_leaves(prev, thread, preempt || !prev_state, prev_state, bpf_ktime_get_ns());
 	thread = thread_find(next);
-	if (is_launcher(thread))
-		launcher_runs(next, thread, bpf_ktime_get_ns());
+	if (thread)
+		thread_runs(next, thread, bpf_ktime_get_ns());
 	return 0;
 }
 
-/* `waker` belongs to the family of process `of`: one of its threads, or a fork of it. */
-static bool is_family(struct task_struct *waker, u32 of)
+/* Whether `p` is one of the process's threads, or a fork of it. */
+static bool is_family(struct task_struct *p, u32 tgid)
 {
-	return (u32)waker->tgid == of || (u32)BPF_CORE_READ(waker, real_parent, tgid) == of;
+	return (u32)p->tgid == tgid || (u32)BPF_CORE_READ(p, real_parent, tgid) == tgid;
 }
 
 static void loader_found(struct task_struct *p, u32 consumer_tgid, u64 now)
@@ -72,56 +147,123 @@ static void loader_found(struct task_struct *p, u32 consumer_tgid, u64 now)
 	/* Loaders that are threads share the process, and so the phase, of the launcher. */
 	if ((u32)p->tgid == consumer_tgid)
 		return;
-	process = process_get(p, thread);
-	if (!process)
+	process = process_get(p);
+	if (!process || process->launcher_tid)
 		return;
+	process_write_begin(process);
 	process->consumer_tgid = consumer_tgid;
 	task_transition(&process->task, PHASE_DATA_LOADING, now);
+	process_write_end(process);
 	event_send(EVENT_PHASE, p, PHASE_DATA_LOADING, now);
+}
+
+static void thread_woken(struct task_struct *p, struct thread_state *thread, u64 now)
+{
+	struct process_state *process;
+	u64 waited;
+
+	thread->runnable_since_ns = now;
+	if (!thread->io_since_ns)
+		return;
+	waited = now - thread->io_since_ns;
+	thread->io_since_ns = 0;
+	thread->io_wait_ns += waited;
+	process = process_find(p);
+	if (!process)
+		return;
+	__sync_fetch_and_add(&process->io_wait_ns, waited);
+	__sync_fetch_and_add(&process->window.io_wait_ns, waited);
 }
 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(thread_waking, struct task_struct *p)
 {
-	struct thread_state *thread = thread_find(p);
 	struct task_struct *waker = bpf_get_current_task_btf();
+	struct thread_state *thread = thread_find(p), *waking = thread_find(waker);
 	struct process_state *process;
 
-	if (!is_launcher(thread) || waker == p)
+	if (thread)
+		thread_woken(p, thread, bpf_ktime_get_ns());
+	if (waker == p)
 		return 0;
-	process = process_find(thread);
-	if (process && process->waits_for_data && is_family(waker, p->tgid))
+	if (is_launcher(thread) && is_family(waker, p->tgid)) {
+		process = process_find(p);
+		if (!process || !process->data_wait_since_ns ||
+		    process->launcher_tid != (u32)p->pid)
+			return 0;
+		process->woken_with_data = 1;
 		loader_found(waker, p->tgid, bpf_ktime_get_ns());
+	} else if (is_launcher(waking) && p->tgid != waker->tgid && is_family(p, waker->tgid)) {
+		/* The consumer makes room for a loader that was ahead. */
+		loader_found(p, waker->tgid, bpf_ktime_get_ns());
+	}
 	return 0;
+}
+
+/* A thread that is born inside the set-up of a collective runtime is its helper. */
+static bool makes_helpers(const struct thread_state *thread)
+{
+	u32 top;
+
+	if (!thread || !thread->depth)
+		return false;
+	top = thread->frames[(thread->depth - 1) & (MAX_CALL_DEPTH - 1)].call;
+	return top < CALL_NR && call_rows[top].kind == CALL_KIND_COMM_INIT;
 }
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct thread_state *thread = thread_find(parent), *made;
-	u32 top;
+	struct thread_state *made;
+	struct process_state *process;
+	u64 now = bpf_ktime_get_ns();
 
-	if (!thread || !thread->depth || parent->tgid != child->tgid)
+	if (parent->tgid == child->tgid) {
+		made = makes_helpers(thread_find(parent)) ? thread_get(child) : NULL;
+		if (made)
+			thread_set_role(child, made, ROLE_COLLECTIVE_HELPER, now);
 		return 0;
-	top = thread->frames[(thread->depth - 1) & (MAX_CALL_DEPTH - 1)].call;
-	if (top >= CALL_NR || call_rows[top].kind != CALL_KIND_COMM_INIT)
-		return 0;
-	made = thread_get(child);
-	if (made)
-		thread_set_role(child, made, ROLE_COLLECTIVE_HELPER, bpf_ktime_get_ns());
+	}
+	process = process_find(parent);
+	if (process && process->launcher_tid)
+		loader_found(child, parent->tgid, now);
+	return 0;
+}
+
+/* Whatever it was, it is another program now. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(thread_exec, struct task_struct *p)
+{
+	bpf_task_storage_delete(&threads, p);
+	bpf_task_storage_delete(&processes, p);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(thread_exit, struct task_struct *p)
 {
-	struct thread_state *thread = thread_find(p);
+	u64 now = bpf_ktime_get_ns();
+	struct process_state *process;
+	struct exit_event *event;
 
-	if (!thread || p->signal->live.counter)
+	if (p->signal->live.counter)
 		return 0;
-	if (process_find(thread)) {
-		event_send(EVENT_EXIT, p, 0, bpf_ktime_get_ns());
-		bpf_map_delete_elem(&processes, &thread->process);
+	process = process_find(p);
+	if (!process)
+		return 0;
+	task_transition(&process->task, process->task.phase, now);
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		__sync_fetch_and_add(&nr_dropped_events, 1);
+		return 0;
 	}
+	event->event = (struct event){
+		.time_ns = now,
+		.kind = EVENT_EXIT,
+		.tgid = p->tgid,
+		.tid = p->pid,
+	};
+	bpf_probe_read_kernel(&event->process, sizeof(event->process), process);
+	bpf_ringbuf_submit(event, 0);
 	return 0;
 }

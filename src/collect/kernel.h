@@ -9,6 +9,7 @@
 #include "abi/sched.h"
 #include "abi/signals.h"
 #include "collect/library.h"
+#include "core/hist.h"
 #include "core/process.h"
 
 struct kernel;
@@ -42,18 +43,34 @@ int kernel_attach_threads(struct kernel *kernel);
 int kernel_attach_library(struct kernel *kernel, const struct library *library);
 void kernel_detach_library(struct kernel *kernel, const struct library *library);
 
-/* Rare events, in order of their time on each CPU. */
+/* Rare events, in order of their time on each CPU; with `timeline` every phase and role too. */
 typedef void (*kernel_event_fn)(void *ctx, const struct event *event);
-int kernel_open_events(struct kernel *kernel, kernel_event_fn on_event, void *ctx);
-int kernel_read_events(struct kernel *kernel, int timeout_ms);
+int kernel_open_events(struct kernel *kernel, bool timeline, kernel_event_fn on_event, void *ctx);
+int kernel_events_fd(const struct kernel *kernel); /* readable when there are some */
+int kernel_read_events(struct kernel *kernel);
 
 struct kernel_drops {
 	u64 nr_events;
 	u64 nr_processes;
 	u64 nr_frames;
+	u64 nr_samples;
 };
 struct kernel_drops kernel_drops(const struct kernel *kernel);
 
-typedef void (*kernel_process_fn)(void *ctx, const struct process_key *key,
-				  const struct process_state *state);
-int kernel_for_each_process(struct kernel *kernel, kernel_process_fn on_process, void *ctx);
+/* What a sampler says of a device, for inferred evidence. */
+void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent);
+
+/* All ML processes and their threads at one time, each process consistent in itself. */
+struct kernel_snapshot {
+	struct process_state *processes;
+	struct thread_record *threads;
+	u32 nr_processes;
+	u32 nr_threads;
+};
+/* -EAGAIN: processes changed too fast to be read. */
+int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret);
+void kernel_snapshot_done(struct kernel_snapshot *snapshot);
+
+/* -ENOENT: nothing was recorded. */
+int kernel_read_hist(struct kernel *kernel, const struct process_state *process, u32 kind,
+		     struct hist *ret);

@@ -57,7 +57,7 @@ static inline void boundary_expire(const struct phase_config *c, struct task_sta
 {
 	u64 bound = t->phase_since_ns + c->optimizer_burst_max_ns;
 
-	if (t->phase == PHASE_OPTIMIZER && now > bound)
+	if (t->phase == PHASE_OPTIMIZER && !t->inferred && now > bound)
 		task_transition(t, PHASE_UNKNOWN, bound);
 }
 
@@ -78,6 +78,7 @@ static inline bool boundary_cross(const struct phase_config *c, struct task_stat
 	if (!to)
 		return false;
 	task_transition(t, to - 1, now);
+	t->inferred = 0;
 	t->nr_transitions++;
 	return true;
 }

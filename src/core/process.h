@@ -1,23 +1,89 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #pragma once
 
-/* The state of one ML process; the kernel holds the truth, user space mirrors it. */
+/*
+ * The state of one ML process, and inferred evidence for it. The kernel holds
+ * the truth, in the task storage of the process's leader; user space mirrors it.
+ */
 #include "abi/signals.h"
 #include "core/boundary.h"
 
+/* How often inferred evidence is looked at: three equal looks change the phase. */
+#define PROCESS_WINDOW_NS (20 * NSEC_PER_MSEC)
+
+/* What happened since the last look. */
+struct process_window {
+	u64 since_ns;
+	u64 busy_ns;	/* the device's, at the last look, over the life of the process */
+	u64 io_wait_ns; /* of all its threads */
+	u32 nr_futex_waits;
+	u32 pad;
+};
+
+/*
+ * A reader may copy the state while it is written. Writers count up the last
+ * member first and the first member last, and a copy goes from first to last:
+ * it is whole if the two are equal.
+ */
 struct process_state {
+	u64 nr_writes_done;
+	u64 start_ns; /* boot time; with the pid, who this is */
 	struct task_state task;
+	struct process_window window;
 	u64 nr_launches[LEVEL_NR];
 	u64 nr_syncs[LEVEL_NR];
 	u64 nr_copies[LEVEL_NR];
-	u64 nr_collectives;
-	u64 collective_bytes;
+	u64 nr_collectives[COLLECTIVE_NR];
+	u64 collective_bytes[COLLECTIVE_NR];
+	u64 collective_since_ns[COLLECTIVE_NR]; /* entered and not yet covered by a sync, or 0 */
+	u64 io_wait_ns;
+	u64 runqueue_wait_ns;
+	u64 data_wait_ns;
+	u64 data_wait_since_ns; /* 0 unless the launcher waits for data now */
+	u64 phase_since_before_wait_ns;
+	u32 phase_before_wait;
 	s32 rank; /* valid when nr_ranks is not 0 */
 	u32 nr_ranks;
-	u32 launcher_tid;  /* 0 until somebody launched */
+	u32 launcher_tid;  /* who launched last; 0 until somebody did */
 	u32 consumer_tgid; /* for a loader: whom it feeds */
-	u8 waits_for_data;
-	u8 pad[7];
+	u8 woken_with_data;
+	u8 pad[3];
+	char comm[COMM_LEN];
+	u64 nr_writes_begun;
+};
+_Static_assert(sizeof(struct process_state) % 8 == 0, "shared with BPF");
+
+static inline bool process_is_whole(const struct process_state *process)
+{
+	return process->nr_writes_done == process->nr_writes_begun;
+}
+
+/* With EVENT_EXIT: all that was known in the end. */
+struct exit_event {
+	struct event event;
+	struct process_state process;
+};
+
+/* What the snapshot of the kernel side is made of, one record after the other. */
+enum record_kind {
+	RECORD_PROCESS,
+	RECORD_THREAD,
+};
+
+struct process_record {
+	u32 kind;
+	u32 pad;
+	struct process_state process;
+};
+
+struct thread_record {
+	u32 kind;
+	u32 tgid;
+	u32 tid;
+	u32 role;
+	u64 start_ns;
+	u64 runqueue_wait_ns;
+	u64 io_wait_ns;
 	char comm[COMM_LEN];
 };
 
@@ -29,4 +95,95 @@ static inline u64 collective_bytes(u64 count, u64 datatype)
 	if (datatype >= sizeof(collective_datatype_bytes))
 		return 0;
 	return count * collective_datatype_bytes[datatype];
+}
+
+/* While one of these is on, the device has work. */
+static inline bool phase_is_busy(u32 phase)
+{
+	return phase == PHASE_GPU_COMPUTE || phase == PHASE_COLLECTIVE;
+}
+
+static inline u64 process_busy_ns(const struct process_state *process, u64 now)
+{
+	const struct task_state *task = &process->task;
+	u64 busy = task->phase_ns[PHASE_GPU_COMPUTE] + task->phase_ns[PHASE_COLLECTIVE];
+
+	if (phase_is_busy(task->phase) && now > task->phase_since_ns)
+		busy += now - task->phase_since_ns;
+	return busy;
+}
+
+/* A boundary holds until the next one, or until the bound of an optimizer step. */
+static inline bool process_is_certain(const struct process_state *process)
+{
+	return process->task.phase != PHASE_UNKNOWN && !process->task.inferred;
+}
+
+/*
+ * Inferred evidence, to be called often: looks once a window. The device's
+ * utilisation is what a sampler said (`utilization`, with `sampled`), else the
+ * share of the window between launches and syncs. True when the phase changed.
+ */
+static inline bool process_infer(const struct phase_config *c, struct process_state *process,
+				 u32 utilization, bool sampled, u64 now)
+{
+	struct process_window *window = &process->window;
+	struct phase_signals *signals = &process->task.signals;
+	u64 length = now - window->since_ns, busy = process_busy_ns(process, now);
+	u64 io = window->io_wait_ns;
+	u32 before = process->task.phase;
+
+	if (now < window->since_ns + PROCESS_WINDOW_NS)
+		return false;
+	boundary_expire(c, &process->task, now);
+	signals->io_wait_permille = io < length ? (u32)(io * 1000 / length) : 1000;
+	signals->gpu_utilization =
+		sampled ? utilization : (u32)((busy - window->busy_ns) * 100 / length);
+	signals->nr_futex_waits = window->nr_futex_waits;
+	if (process_is_certain(process))
+		phase_forget(&process->task.candidate);
+	else if (window->since_ns)
+		task_detect(c, &process->task, now);
+	signals->burst_ns = 0;
+	*window = (struct process_window){ .since_ns = now, .busy_ns = busy };
+	return process->task.phase != before;
+}
+
+/*
+ * The launcher goes to sleep outside of any runtime call: for data, as far as
+ * can be known now. Whoever wakes it decides, and a wait that was for something
+ * else is taken back as if it had never been.
+ */
+static inline bool process_data_wait(const struct phase_config *c, struct process_state *process,
+				     u64 now)
+{
+	boundary_expire(c, &process->task, now);
+	process->data_wait_since_ns = now;
+	process->woken_with_data = 0;
+	process->phase_before_wait = process->task.phase;
+	process->phase_since_before_wait_ns = process->task.phase_since_ns;
+	return boundary_cross(c, &process->task, BOUNDARY_DATA_WAIT, now);
+}
+
+/* It runs again; gives the length of the wait, 0 when it was none for data. */
+static inline u64 process_data_ready(const struct phase_config *c, struct process_state *process,
+				     u64 now)
+{
+	struct task_state *task = &process->task;
+	u64 since = process->data_wait_since_ns, began = process->phase_since_before_wait_ns;
+	u32 before = phase_of(process->phase_before_wait);
+
+	process->data_wait_since_ns = 0;
+	if (process->woken_with_data) {
+		boundary_cross(c, task, BOUNDARY_DATA_READY, now);
+		process->data_wait_ns += now - since;
+		return now - since;
+	}
+	if (task->phase != before && task->phase_since_ns == since) {
+		if (began > 0 && since > began)
+			task->phase_ns[before] -= since - began;
+		task->phase = before;
+		task->phase_since_ns = began;
+	}
+	return 0;
 }

@@ -17,7 +17,8 @@ struct task_state {
 	u32 phase;
 	u32 gpu_id; /* the GPU it mainly uses, if has_gpu says so */
 	u8 has_gpu;
-	u8 pad[3];
+	u8 inferred; /* the phase came from the rule, not from a call boundary */
+	u8 pad[2];
 };
 _Static_assert(sizeof(struct task_state) == 112, "shared with BPF");
 
@@ -36,8 +37,10 @@ static inline void task_detect(const struct phase_config *c, struct task_state *
 	enum phase phase =
 		phase_detect(c, &t->signals, &t->candidate, t->phase, &t->nr_transitions);
 
-	if (phase != phase_of(t->phase))
-		task_transition(t, phase, now);
+	if (phase == phase_of(t->phase))
+		return;
+	task_transition(t, phase, now);
+	t->inferred = phase != PHASE_UNKNOWN;
 }
 
 /*

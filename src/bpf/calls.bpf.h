@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * What the programs on runtime calls share: which call it is comes as the
+ * cookie, call_rows says what it means and where its arguments are, and a
+ * thread's frames carry what is known at the entry over to the return.
+ */
+#include "bpf/state.bpf.h"
+
+/* All of them are read first: the verifier allows no computed offset into the registers. */
+struct arguments {
+	u64 value[6];
+};
+
+#define ARGUMENTS(ctx)                                                                             \
+	{                                                                                          \
+		{                                                                                  \
+			PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx),                \
+				PT_REGS_PARM4(ctx), PT_REGS_PARM5(ctx), PT_REGS_PARM6(ctx),        \
+		}                                                                                  \
+	}
+
+static inline u64 argument(const struct arguments *args, s8 position)
+{
+	u32 i = (u8)position;
+
+	return i < 6 ? args->value[i] : 0;
+}
+
+static inline const struct call_row *row_of(u64 cookie)
+{
+	return cookie < CALL_NR ? &call_rows[cookie] : NULL;
+}
+
+/* One call of one thread, at its entry or its return. */
+struct traced_call {
+	u64 now;
+	u64 cookie;
+	struct task_struct *p;
+	const struct call_row *row;
+	struct thread_state *thread;
+	struct process_state *process;
+};
+
+/* The barrier keeps the compiler from dropping a mask that only the verifier needs. */
+static inline struct call_frame *frame_at(struct thread_state *thread, u32 depth)
+{
+	barrier_var(depth);
+	return &thread->frames[depth & (MAX_CALL_DEPTH - 1)];
+}
+
+static inline void frame_push(const struct traced_call *call, const struct arguments *args)
+{
+	const struct call_row *row = call->row;
+	u32 depth = call->thread->depth++;
+	struct call_frame *frame;
+
+	if (depth >= MAX_CALL_DEPTH) {
+		__sync_fetch_and_add(&nr_dropped_frames, 1);
+		return;
+	}
+	frame = frame_at(call->thread, depth);
+	frame->call = call->cookie;
+	frame->entered_ns = call->now;
+	frame->arg[0] = argument(args, row->arg[0]);
+	frame->arg[1] = argument(args, row->arg[1]);
+	frame->arg[2] = argument(args, row->arg[2]);
+}
+
+/* The frame of the call that returns. Calls that were left by longjmp are skipped over. */
+static inline struct call_frame *frame_pop(struct thread_state *thread, u32 call)
+{
+	for (int i = 0; i < MAX_CALL_DEPTH; i++) {
+		struct call_frame *frame;
+
+		if (!thread->depth)
+			return NULL;
+		thread->depth--;
+		frame = frame_at(thread, thread->depth);
+		if (thread->depth < MAX_CALL_DEPTH && frame->call == call)
+			return frame;
+	}
+	return NULL;
+}
+
+/* At an entry whose return is watched. False when there is no room to follow it. */
+static inline bool call_entered(struct pt_regs *ctx, struct traced_call *call)
+{
+	struct arguments args = ARGUMENTS(ctx);
+
+	call->now = bpf_ktime_get_ns();
+	call->cookie = bpf_get_attach_cookie(ctx);
+	call->p = bpf_get_current_task_btf();
+	call->row = row_of(call->cookie);
+	call->thread = thread_get(call->p);
+	call->process = process_get(call->p);
+	if (!call->row || !call->thread || !call->process)
+		return false;
+	frame_push(call, &args);
+	return true;
+}
+
+/* At a return: gives the frame of its entry, or NULL when that was not seen. */
+static inline struct call_frame *call_returned(struct pt_regs *ctx, struct traced_call *call)
+{
+	call->now = bpf_ktime_get_ns();
+	call->cookie = bpf_get_attach_cookie(ctx);
+	call->p = bpf_get_current_task_btf();
+	call->row = row_of(call->cookie);
+	call->thread = thread_find(call->p);
+	call->process = process_find(call->p);
+	if (!call->row || !call->thread || !call->process)
+		return NULL;
+	return frame_pop(call->thread, call->cookie);
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "base/cleanup.h"
+#include "collect/kernel_internal.h"
+
+/* Which programs serve a kind of call. */
+static const struct {
+	const char *enter;
+	const char *leave;
+} programs[CALL_KIND_NR] = {
+	[CALL_KIND_LAUNCH] = { .enter = "launch_enter" },
+	[CALL_KIND_COPY] = { .enter = "copy_enter" },
+	[CALL_KIND_SYNC] = { "sync_enter", "sync_return" },
+	[CALL_KIND_COLLECTIVE] = { "collective_enter", "collective_return" },
+	[CALL_KIND_COMM_INIT] = { "comm_enter", "comm_return" },
+};
+
+int kernel_attach_threads(struct kernel *kernel)
+{
+	static const char *const names[THREAD_PROGRAMS_NR] = { "thread_switch", "thread_waking",
+							       "thread_fork", "thread_exec",
+							       "thread_exit" };
+
+	for (u32 i = 0; i < THREAD_PROGRAMS_NR; i++) {
+		struct bpf_program *prog =
+			bpf_object__find_program_by_name(kernel->skel->obj, names[i]);
+		struct bpf_link *link = prog ? bpf_program__attach(prog) : NULL;
+
+		if (!link)
+			return -errno;
+		kernel->threads[i] = link;
+	}
+	return 0;
+}
+
+static void detach_slot(struct kernel *kernel, u32 slot)
+{
+	struct library_links *links = &kernel->libraries[slot];
+
+	for (u32 kind = 0; kind < CALL_KIND_NR; kind++) {
+		bpf_link__destroy(links->enter[kind]);
+		bpf_link__destroy(links->leave[kind]);
+	}
+	memset(links, 0, sizeof(*links));
+}
+
+/* One link for all of a library's calls of one kind, at their entries or their returns. */
+static int attach_kind(struct kernel *kernel, const struct library *library, u32 kind,
+		       const char *name, bool returns, struct bpf_link **ret)
+{
+	unsigned long offsets[ELF_SYMBOLS_MAX];
+	__u64 cookies[ELF_SYMBOLS_MAX];
+	LIBBPF_OPTS(bpf_uprobe_multi_opts, opts, .offsets = offsets, .cookies = cookies,
+		    .retprobe = returns);
+	struct bpf_program *prog;
+	struct bpf_link *link;
+
+	if (!name)
+		return 0;
+	for (u32 i = 0; i < library->probes.nr; i++) {
+		const struct library_probe *probe = &library->probes.probe[i];
+
+		if (call_rows[probe->call].kind != kind)
+			continue;
+		offsets[opts.cnt] = probe->offset;
+		cookies[opts.cnt++] = probe->call;
+	}
+	if (!opts.cnt)
+		return 0;
+	prog = bpf_object__find_program_by_name(kernel->skel->obj, name);
+	if (!prog)
+		return -ENOENT;
+	link = bpf_program__attach_uprobe_multi(prog, -1, library->path, NULL, &opts);
+	if (!link)
+		return -errno;
+	*ret = link;
+	return 0;
+}
+
+/* Returns first: a call that is entered before its return is watched would stay open. */
+int kernel_attach_library(struct kernel *kernel, const struct library *library)
+{
+	struct library_links *links = &kernel->libraries[library->slot];
+	int err = 0;
+
+	for (u32 kind = 0; kind < CALL_KIND_NR && err == 0; kind++)
+		err = attach_kind(kernel, library, kind, programs[kind].leave, true,
+				  &links->leave[kind]);
+	for (u32 kind = 0; kind < CALL_KIND_NR && err == 0; kind++)
+		err = attach_kind(kernel, library, kind, programs[kind].enter, false,
+				  &links->enter[kind]);
+	if (err < 0)
+		detach_slot(kernel, library->slot);
+	return err;
+}
+
+void kernel_detach_library(struct kernel *kernel, const struct library *library)
+{
+	detach_slot(kernel, library->slot);
+}
+
+void kernel_close_signals(struct kernel *kernel)
+{
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+		detach_slot(kernel, slot);
+	for (u32 i = 0; i < THREAD_PROGRAMS_NR; i++)
+		bpf_link__destroy(kernel->threads[i]);
+	ring_buffer__free(kernel->events);
+}
+
+/* A process is gone: what is left of it outside its task storage goes as well. */
+static void forget_process(struct kernel *kernel, const struct process_state *process)
+{
+	struct hist_key key = { .start_ns = process->start_ns, .tgid = process->task.pid };
+
+	for (key.kind = 0; key.kind < HIST_KIND_NR; key.kind++)
+		bpf_map__delete_elem(kernel->skel->maps.hists, &key, sizeof(key), 0);
+}
+
+static int on_record(void *ctx, void *data, size_t size)
+{
+	struct kernel *kernel = ctx;
+	const struct event *event = data;
+
+	if (size < sizeof(*event))
+		return 0;
+	kernel->on_event(kernel->event_ctx, event);
+	if (event->kind == EVENT_EXIT && size >= sizeof(struct exit_event))
+		forget_process(kernel, &((const struct exit_event *)data)->process);
+	return 0;
+}
+
+int kernel_open_events(struct kernel *kernel, bool timeline, kernel_event_fn on_event, void *ctx)
+{
+	kernel->on_event = on_event;
+	kernel->event_ctx = ctx;
+	kernel->skel->bss->timeline_wanted = timeline;
+	kernel->events =
+		ring_buffer__new(bpf_map__fd(kernel->skel->maps.events), on_record, kernel, NULL);
+	return kernel->events ? 0 : -errno;
+}
+
+int kernel_events_fd(const struct kernel *kernel)
+{
+	return ring_buffer__epoll_fd(kernel->events);
+}
+
+int kernel_read_events(struct kernel *kernel)
+{
+	return ring_buffer__consume(kernel->events);
+}
+
+struct kernel_drops kernel_drops(const struct kernel *kernel)
+{
+	return (struct kernel_drops){
+		.nr_events = kernel->skel->bss->nr_dropped_events,
+		.nr_processes = kernel->skel->bss->nr_dropped_processes,
+		.nr_frames = kernel->skel->bss->nr_dropped_frames,
+		.nr_samples = kernel->skel->bss->nr_dropped_samples,
+	};
+}
+
+void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent)
+{
+	if (gpu < GPU_MAX)
+		kernel->skel->bss->gpu_utilization[gpu] = (u8)((percent < 100 ? percent : 100) + 1);
+}
+
+int kernel_read_hist(struct kernel *kernel, const struct process_state *process, u32 kind,
+		     struct hist *ret)
+{
+	struct hist_key key = {
+		.start_ns = process->start_ns,
+		.tgid = process->task.pid,
+		.kind = kind,
+	};
+	int nr_cpus = libbpf_num_possible_cpus(), err;
+	CLEANUP_FREE struct hist *each = NULL;
+
+	if (nr_cpus < 0)
+		return nr_cpus;
+	each = calloc((size_t)nr_cpus, sizeof(*each));
+	if (!each)
+		return -ENOMEM;
+	memset(ret, 0, sizeof(*ret));
+	err = bpf_map__lookup_elem(kernel->skel->maps.hists, &key, sizeof(key), each,
+				   (size_t)nr_cpus * sizeof(*each), 0);
+	if (err < 0)
+		return err;
+	for (int cpu = 0; cpu < nr_cpus; cpu++)
+		hist_add(ret, &each[cpu]);
+	return 0;
+}

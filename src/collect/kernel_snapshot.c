@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include "base/cleanup.h"
+#include "collect/kernel_internal.h"
+
+/* A process that is written just then is read again, so often at most. */
+#define TRIES 20
+
+/* Reads to the end; the buffer grows by doubling. */
+static int read_all(int fd, char **ret, size_t *ret_size)
+{
+	size_t size = 0, capacity = 1 << 16;
+	CLEANUP_FREE char *data = malloc(capacity);
+
+	while (data) {
+		ssize_t n = read(fd, data + size, capacity - size);
+
+		if (n < 0 && (errno == EINTR || errno == EAGAIN))
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0) {
+			*ret = TAKE_PTR(data);
+			*ret_size = size;
+			return 0;
+		}
+		size += (size_t)n;
+		if (size == capacity) {
+			char *larger = realloc(data, capacity *= 2);
+
+			if (!larger)
+				return -ENOMEM;
+			data = larger;
+		}
+	}
+	return -ENOMEM;
+}
+
+static int read_records(struct kernel *kernel, char **ret, size_t *ret_size)
+{
+	struct bpf_link *link = bpf_program__attach_iter(kernel->skel->progs.snapshot, NULL);
+	int fd, err;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	err = fd < 0 ? fd : read_all(fd, ret, ret_size);
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return err;
+}
+
+/* The record at `data`, or NULL when what is left is too short for one. */
+static const void *record_at(const char *data, size_t left, size_t *ret_size)
+{
+	static const size_t sizes[] = {
+		[RECORD_PROCESS] = sizeof(struct process_record),
+		[RECORD_THREAD] = sizeof(struct thread_record),
+	};
+	u32 kind;
+
+	if (left < sizeof(kind))
+		return NULL;
+	memcpy(&kind, data, sizeof(kind));
+	if (kind >= sizeof(sizes) / sizeof(*sizes) || left < sizes[kind])
+		return NULL;
+	*ret_size = sizes[kind];
+	return data;
+}
+
+/* Sorts the records into the two arrays; false when a process was caught half written. */
+static bool sort_records(const char *data, size_t size, struct kernel_snapshot *snapshot)
+{
+	bool whole = true;
+	size_t step = 0;
+
+	for (size_t at = 0; record_at(data + at, size - at, &step); at += step) {
+		if (step == sizeof(struct thread_record)) {
+			memcpy(&snapshot->threads[snapshot->nr_threads++], data + at, step);
+		} else {
+			struct process_state *process =
+				&snapshot->processes[snapshot->nr_processes++];
+
+			memcpy(process, data + at + offsetof(struct process_record, process),
+			       sizeof(*process));
+			whole &= process_is_whole(process);
+		}
+	}
+	return whole;
+}
+
+static int snapshot_try(struct kernel *kernel, struct kernel_snapshot *ret)
+{
+	CLEANUP_FREE char *data = NULL;
+	struct kernel_snapshot snapshot = {};
+	size_t size = 0;
+	int err = read_records(kernel, &data, &size);
+
+	if (err < 0)
+		return err;
+	/* One more than there can be, so that none is no error. */
+	snapshot.processes =
+		calloc(size / sizeof(struct process_record) + 1, sizeof(*snapshot.processes));
+	snapshot.threads =
+		calloc(size / sizeof(struct thread_record) + 1, sizeof(*snapshot.threads));
+	if (!snapshot.processes || !snapshot.threads) {
+		kernel_snapshot_done(&snapshot);
+		return -ENOMEM;
+	}
+	err = sort_records(data, size, &snapshot) ? 0 : -EAGAIN;
+	if (err < 0)
+		kernel_snapshot_done(&snapshot);
+	else
+		*ret = snapshot;
+	return err;
+}
+
+int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
+{
+	int err = -EAGAIN;
+
+	for (int i = 0; i < TRIES && err == -EAGAIN; i++)
+		err = snapshot_try(kernel, ret);
+	return err;
+}
+
+void kernel_snapshot_done(struct kernel_snapshot *snapshot)
+{
+	free(snapshot->processes);
+	free(snapshot->threads);
+	*snapshot = (struct kernel_snapshot){};
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include "base/cleanup.h"
+#include "collect/mmap_events.h"
+#include "daemon/manager.h"
+
+struct manager {
+	struct kernel *kernel;
+	struct library_set *libraries;
+	struct mmap_events *maps;
+	const struct manager_handler *handler;
+	void *ctx;
+};
+
+DEFINE_CLEANUP(struct manager, manager_free);
+
+static int on_attach(void *ctx, const struct library *library)
+{
+	struct manager *manager = ctx;
+	int err = kernel_attach_library(manager->kernel, library);
+
+	if (err < 0)
+		manager->handler->on_attach_error(manager->ctx, library, err);
+	return err;
+}
+
+static void on_detach(void *ctx, const struct library *library)
+{
+	struct manager *manager = ctx;
+
+	kernel_detach_library(manager->kernel, library);
+}
+
+static void on_map(void *ctx, pid_t pid, const char *name, u64 device, u64 inode)
+{
+	struct manager *manager = ctx;
+
+	if (library_runtime_of(name) >= 0)
+		library_set_scan_process(manager->libraries, pid);
+}
+
+static void on_exec(void *ctx, pid_t pid)
+{
+	struct manager *manager = ctx;
+
+	library_set_scan_process(manager->libraries, pid);
+}
+
+static void on_fork(void *ctx, pid_t parent, pid_t child)
+{
+	struct manager *manager = ctx;
+
+	library_set_fork_process(manager->libraries, parent, child);
+}
+
+static void on_exit_process(void *ctx, pid_t pid)
+{
+	struct manager *manager = ctx;
+
+	library_set_forget_process(manager->libraries, pid);
+}
+
+int manager_new(struct kernel *kernel, bool timeline, const struct manager_handler *handler,
+		void *ctx, struct manager **ret)
+{
+	static const struct library_ops library_ops = { .attach = on_attach, .detach = on_detach };
+	static const struct mmap_handler mmap_handler = {
+		.on_map = on_map,
+		.on_exec = on_exec,
+		.on_fork = on_fork,
+		.on_exit = on_exit_process,
+	};
+	CLEANUP(manager_free_cleanup) struct manager *manager = calloc(1, sizeof(*manager));
+	int err;
+
+	if (!manager)
+		return -ENOMEM;
+	manager->kernel = kernel;
+	manager->handler = handler;
+	manager->ctx = ctx;
+	err = kernel_attach_threads(kernel);
+	if (err == 0)
+		err = kernel_open_events(kernel, timeline, handler->on_event, ctx);
+	if (err == 0)
+		err = library_set_new("/proc", &library_ops, manager, &manager->libraries);
+	if (err == 0)
+		err = mmap_events_new(-1, &mmap_handler, manager, &manager->maps);
+	/* What was mapped before anybody listened. */
+	if (err == 0)
+		err = library_set_scan_all(manager->libraries);
+	if (err < 0)
+		return err;
+	*ret = TAKE_PTR(manager);
+	return 0;
+}
+
+struct manager *manager_free(struct manager *manager)
+{
+	if (!manager)
+		return NULL;
+	mmap_events_free(manager->maps);
+	library_set_free(manager->libraries);
+	free(manager);
+	return NULL;
+}
+
+int manager_poll(struct manager *manager, int timeout_ms)
+{
+	struct pollfd fds[] = {
+		{ .fd = mmap_events_fd(manager->maps),     .events = POLLIN },
+		{ .fd = kernel_events_fd(manager->kernel), .events = POLLIN },
+	};
+	int err = poll(fds, 2, timeout_ms);
+
+	if (err < 0 && errno != EINTR)
+		return -errno;
+	err = mmap_events_read(manager->maps);
+	return err < 0 ? err : kernel_read_events(manager->kernel);
+}
+
+u64 manager_nr_lost_maps(const struct manager *manager)
+{
+	return mmap_events_lost(manager->maps);
+}
+
+struct library_counts manager_libraries(const struct manager *manager)
+{
+	return library_set_count(manager->libraries);
+}

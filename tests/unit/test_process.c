@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "core/process.h"
+
+#define MS NSEC_PER_MSEC
+
+static const struct phase_config config = PHASE_CONFIG_DEFAULT;
+
+static struct process_state ml_process(void)
+{
+	return (struct process_state){ .task.signals.is_ml = 1 };
+}
+
+static void test_data_types_have_sizes(void **state)
+{
+	assert_int_equal(collective_bytes(10, 7), 40); /* fp32 */
+	assert_int_equal(collective_bytes(10, 9), 20); /* bf16 */
+	assert_int_equal(collective_bytes(10, 12), 0); /* no such type */
+}
+
+static void test_copy_in_the_middle_of_a_write_is_told(void **state)
+{
+	struct process_state process = ml_process();
+
+	assert_true(process_is_whole(&process));
+	process.nr_writes_begun++;
+	assert_false(process_is_whole(&process));
+	process.nr_writes_done++;
+	assert_true(process_is_whole(&process));
+}
+
+static void test_data_wait_is_booked(void **state)
+{
+	struct process_state process = ml_process();
+
+	task_transition(&process.task, PHASE_OPTIMIZER, 100 * MS);
+	assert_true(process_data_wait(&config, &process, 101 * MS));
+	assert_int_equal(process.task.phase, PHASE_DATA_LOADING);
+	process.woken_with_data = 1;
+	assert_int_equal(process_data_ready(&config, &process, 108 * MS), 7 * MS);
+	assert_int_equal(process.task.phase, PHASE_UNKNOWN);
+	assert_int_equal(process.task.phase_ns[PHASE_OPTIMIZER], 1 * MS);
+	assert_int_equal(process.task.phase_ns[PHASE_DATA_LOADING], 7 * MS);
+	assert_int_equal(process.data_wait_ns, 7 * MS);
+	assert_int_equal(process.data_wait_since_ns, 0);
+}
+
+/* Woken by anybody else: as if it had never been. */
+static void test_other_wait_is_taken_back(void **state)
+{
+	struct process_state process = ml_process();
+
+	task_transition(&process.task, PHASE_OPTIMIZER, 100 * MS);
+	process_data_wait(&config, &process, 101 * MS);
+	assert_int_equal(process_data_ready(&config, &process, 102 * MS), 0);
+	assert_int_equal(process.task.phase, PHASE_OPTIMIZER);
+	assert_int_equal(process.task.phase_since_ns, 100 * MS);
+	boundary_cross(&config, &process.task, BOUNDARY_LAUNCH, 103 * MS);
+	assert_int_equal(process.task.phase_ns[PHASE_OPTIMIZER], 3 * MS);
+	assert_int_equal(process.task.phase_ns[PHASE_DATA_LOADING], 0);
+}
+
+/* The device is fed: a sleeping launcher changes nothing, and nothing is taken back. */
+static void test_wait_while_the_device_is_busy(void **state)
+{
+	struct process_state process = ml_process();
+
+	task_transition(&process.task, PHASE_GPU_COMPUTE, 100 * MS);
+	assert_false(process_data_wait(&config, &process, 101 * MS));
+	process_data_ready(&config, &process, 102 * MS);
+	assert_int_equal(process.task.phase, PHASE_GPU_COMPUTE);
+	assert_int_equal(process.task.phase_since_ns, 100 * MS);
+}
+
+static void look(struct process_state *process, u64 io_wait_ns, u64 now)
+{
+	process->window.io_wait_ns = io_wait_ns;
+	process_infer(&config, process, 0, false, now);
+}
+
+static void test_inference_needs_three_looks(void **state)
+{
+	struct process_state process = ml_process();
+
+	look(&process, 0, 100 * MS); /* the first only opens the window */
+	look(&process, 10 * MS, 120 * MS);
+	look(&process, 10 * MS, 125 * MS); /* too early to count */
+	look(&process, 10 * MS, 140 * MS);
+	assert_int_equal(process.task.phase, PHASE_UNKNOWN);
+	look(&process, 10 * MS, 160 * MS);
+	assert_int_equal(process.task.phase, PHASE_DATA_LOADING);
+	assert_int_equal(process.task.inferred, 1);
+	/* A call knows better, at once. */
+	boundary_cross(&config, &process.task, BOUNDARY_LAUNCH, 161 * MS);
+	assert_int_equal(process.task.phase, PHASE_GPU_COMPUTE);
+	assert_int_equal(process.task.inferred, 0);
+}
+
+static void test_inference_leaves_a_boundary_alone(void **state)
+{
+	struct process_state process = ml_process();
+
+	look(&process, 0, 100 * MS);
+	boundary_cross(&config, &process.task, BOUNDARY_LAUNCH, 101 * MS);
+	for (u64 now = 120 * MS; now < 400 * MS; now += 20 * MS)
+		look(&process, 20 * MS, now);
+	assert_int_equal(process.task.phase, PHASE_GPU_COMPUTE);
+	assert_int_equal(process.task.signals.gpu_utilization, 100);
+}
+
+static void test_utilization_is_the_samplers_or_the_spans(void **state)
+{
+	struct process_state process = ml_process();
+
+	process_infer(&config, &process, 0, false, 100 * MS);
+	boundary_cross(&config, &process.task, BOUNDARY_LAUNCH, 110 * MS);
+	boundary_cross(&config, &process.task, BOUNDARY_SYNC_DONE, 115 * MS);
+	process_infer(&config, &process, 0, false, 120 * MS);
+	assert_int_equal(process.task.signals.gpu_utilization, 25);
+	process_infer(&config, &process, 73, true, 140 * MS);
+	assert_int_equal(process.task.signals.gpu_utilization, 73);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_data_types_have_sizes),
+		cmocka_unit_test(test_copy_in_the_middle_of_a_write_is_told),
+		cmocka_unit_test(test_data_wait_is_booked),
+		cmocka_unit_test(test_other_wait_is_taken_back),
+		cmocka_unit_test(test_wait_while_the_device_is_busy),
+		cmocka_unit_test(test_inference_needs_three_looks),
+		cmocka_unit_test(test_inference_leaves_a_boundary_alone),
+		cmocka_unit_test(test_utilization_is_the_samplers_or_the_spans),
+	};
+
+	return cmocka_run_group_tests_name("process", tests, NULL, NULL);
+}
