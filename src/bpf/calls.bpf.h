@@ -30,7 +30,11 @@ static inline u64 argument(const struct arguments *args, s8 position)
 
 static inline const struct call_row *row_of(u64 cookie)
 {
-	return cookie < CALL_NR ? &call_rows[cookie] : NULL;
+	if (cookie >= CALL_NR)
+		return NULL;
+	/* Keeps the compiler from computing the address before the check. */
+	barrier_var(cookie);
+	return &call_rows[cookie];
 }
 
 /* One call of one thread, at its entry or its return. */
