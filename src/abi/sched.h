@@ -10,6 +10,60 @@
 /* A CPU that was offline when the topology was read. */
 #define LLC_UNKNOWN 0xffff
 
+/* What a task is to the scheduler at the moment. */
+enum sched_class {
+	CLASS_ORDINARY,
+	CLASS_FEEDER,	     /* the GPU waits for it, or soon will */
+	CLASS_WANTED_LOADER, /* its consumer waits for data */
+	CLASS_LOADER,	     /* works ahead */
+	CLASS_SPINNER,	     /* polls a device that has work */
+	CLASS_NR,
+	CLASS_SLOTS = 8, /* of tables: a power of two, which the verifier understands */
+};
+
+/* The queues of a cache. */
+enum sched_queue {
+	QUEUE_ORDINARY,
+	QUEUE_OVERDUE, /* whoever waited too long elsewhere */
+	QUEUE_FIRST,
+	QUEUE_LOADERS,
+	QUEUE_SPINNERS,
+	QUEUE_NR,
+};
+
+/* Rules that can be switched off, to see what each is worth. */
+enum sched_rule {
+	RULE_FEEDER,
+	RULE_LOADER,
+	RULE_SPINNER,
+	RULE_HELPER,
+	RULE_PREEMPT,
+	RULE_NR,
+};
+
+/* Kinds of decisions, counted for each class. */
+enum sched_decision {
+	DECISION_IDLE_CPU, /* straight to an idle CPU */
+	DECISION_QUEUED,
+	DECISION_PREEMPTED, /* took a CPU from somebody */
+	DECISION_PROMOTED,  /* taken out of a queue before its turn */
+	DECISION_OVERDUE,   /* had waited too long */
+	DECISION_NR,
+};
+
+/* Nobody is given less: switching has its price. */
+#define SLICE_MIN_NS (200 * NSEC_PER_USEC)
+
+/* What the promoted can owe the others; more is forgiven. */
+#define DEBT_MAX_NS   (100 * NSEC_PER_MSEC)
+/* From so much on the others go first. */
+#define DEBT_LIMIT_NS (20 * NSEC_PER_MSEC)
+
+struct sched_counters {
+	u64 nr[CLASS_SLOTS][DECISION_NR];
+	u64 ran_ns[CLASS_SLOTS];
+};
+
 /* How a scheduler came to its end; filled once, by ops.exit. */
 struct sched_exit {
 	u32 kind; /* the kernel's enum scx_exit_kind; 0 while the scheduler lives */

@@ -42,6 +42,7 @@ extern bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
 
 /* 6.19: plain stores to the task are on their way out. */
 extern bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime) __ksym __weak;
+extern bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym __weak;
 
 static inline void compat_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
 {
@@ -98,6 +99,14 @@ static inline void compat_set_dsq_vtime(struct task_struct *p, u64 vtime)
 		scx_bpf_task_set_dsq_vtime(p, vtime);
 	else
 		p->scx.dsq_vtime = vtime;
+}
+
+static inline void compat_set_slice(struct task_struct *p, u64 slice)
+{
+	if (bpf_ksym_exists(scx_bpf_task_set_slice))
+		scx_bpf_task_set_slice(p, slice);
+	else
+		p->scx.slice = slice;
 }
 
 /* Why a task sleeps, by the system call it is in. */

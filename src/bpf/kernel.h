@@ -24,6 +24,7 @@ struct cpumask {
 };
 
 struct sched_ext_entity {
+	u32 flags;
 	u32 weight;
 	u64 slice;
 	u64 dsq_vtime;
@@ -68,6 +69,15 @@ enum scx_dsq_id_flags {
 
 enum scx_kick_flags {
 	SCX_KICK_IDLE = 1,
+	SCX_KICK_PREEMPT = 2,
+};
+
+enum scx_enq_flags {
+	SCX_ENQ_WAKEUP = 1,
+};
+
+enum scx_ent_flags {
+	SCX_TASK_QUEUED = 1,
 };
 
 enum scx_exit_kind {

@@ -3,10 +3,17 @@
  * The `zernel` scheduler.
  *
  * Decides which task runs next and where. A task that wakes up while a CPU is
- * idle goes straight to that CPU; everybody else waits in the queue of a
- * last-level cache, ordered by virtual time: CPU time received, divided by the
- * task's weight. A CPU serves the queue of its own cache first and helps the
- * others when that is empty.
+ * idle goes straight to that CPU; everybody else waits in a queue of a last-level
+ * cache, ordered by virtual time: CPU time received, divided by the task's
+ * weight. A CPU serves the queues of its own cache first and helps the others
+ * when those are empty.
+ *
+ * What is known of ML processes makes a task's class (core/policy.h), anew each
+ * time it is queued. Whoever feeds a GPU goes first and takes a CPU if need be;
+ * so does a loader whose consumer waits for data. A loader that works ahead is
+ * ordinary, but waits where it can be found when that changes. Who spins in a
+ * sync steps back until the device should nearly be done. What the promoted take
+ * is a debt to the others, who keep a share of each CPU that way.
  *
  * Trusts the loader for the topology (which CPU is behind which cache) and the
  * kernel for weights and affinity. A queue is only a place to wait: any CPU can
@@ -30,13 +37,18 @@
  * between caches is off by the same.
  */
 #include "bpf/compat.bpf.h"
-#include "abi/sched.h"
+#include "bpf/state.bpf.h"
+#include "core/policy.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
 const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
 const volatile u64 patience_ns = NSEC_PER_SEC;
 const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;
+/* The share of each CPU that is kept for those who are not promoted. */
+const volatile u32 others_permille = 300;
+const volatile u32 rules_off;
+const volatile u32 nr_cpus = 1;
 const volatile u32 nr_llcs = 1;
 const volatile u16 cpu_llc[MAX_CPUS];
 
@@ -46,13 +58,14 @@ struct sched_exit sched_exit;
 static struct llc {
 	u64 clock; /* virtual time that those who run have reached */
 	u64 next_sweep_ns;
+	u64 spinner_due_ns; /* when the first of its spinners should run again */
 } __attribute__((aligned(64))) llcs[MAX_LLCS];
 
 struct sched_task {
 	u64 running_since_ns;
 	u64 queued_since_ns;
 	u32 llc; /* whose clock the task's virtual time is measured by */
-	u32 pad;
+	u32 class;
 };
 
 struct {
@@ -64,7 +77,12 @@ struct {
 
 struct sched_cpu {
 	u64 nr_turns;
+	u64 debt_ns; /* of the promoted to the others */
+	struct sched_counters counters;
 };
+
+/* The class of whoever runs on a CPU, for those who look for one to take. */
+static u8 cpu_class[MAX_CPUS];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -78,10 +96,31 @@ static struct sched_task *sched_task_of(struct task_struct *p)
 	return bpf_task_storage_get(&sched_tasks, p, NULL, 0);
 }
 
-/* Queue i is that of cache i; the ones behind hold who has waited too long there. */
-static u64 overdue_dsq(u32 llc)
+static struct sched_cpu *this_cpu(void)
 {
-	return MAX_LLCS + llc;
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&sched_cpus, &zero);
+}
+
+static u64 dsq_of(u32 queue, u32 llc)
+{
+	return queue * MAX_LLCS + llc;
+}
+
+static const struct class_rule *rule_of(u32 class)
+{
+	barrier_var(class);
+	return &class_rules[class & (CLASS_SLOTS - 1)];
+}
+
+static void count(u32 class, u32 decision)
+{
+	struct sched_cpu *cpu = this_cpu();
+
+	barrier_var(class);
+	if (cpu && decision < DECISION_NR)
+		cpu->counters.nr[class & (CLASS_SLOTS - 1)][decision]++;
 }
 
 static u64 local_dsq(void)
@@ -96,7 +135,8 @@ static bool before(u64 a, u64 b)
 
 static struct llc *llc_at(u32 i)
 {
-	return &llcs[i < MAX_LLCS ? i : 0];
+	barrier_var(i);
+	return &llcs[i & (MAX_LLCS - 1)];
 }
 
 /* The mask says to the verifier what the comparison says to the reader. */
@@ -150,21 +190,98 @@ static u64 vtime_at(struct task_struct *p, struct sched_task *task, u32 llc)
 	return vtime;
 }
 
+/* Whom a loader feeds: its own process, or the one it was forked from. */
+static struct process_state *consumer_of(struct task_struct *p, struct process_state *process)
+{
+	struct task_struct *parent = p->real_parent;
+
+	if (process && process->launcher_tid)
+		return process;
+	return parent ? process_find(parent) : NULL;
+}
+
+static u32 classify(struct task_struct *p, bool woken, u64 now)
+{
+	struct thread_state *thread = thread_find(p);
+	struct class_view view = { .now = now, .woken = woken };
+	struct process_state *process, *consumer;
+
+	if (!thread || thread->role == ROLE_OTHER)
+		return CLASS_ORDINARY;
+	view.role = thread->role;
+	process = process_find(p);
+	if (process) {
+		view.last_sync_ns = process->task.signals.last_sync_ns;
+		view.device_busy = phase_is_busy(process->task.phase);
+		view.in_collective = process->task.phase == PHASE_COLLECTIVE;
+		view.in_sync = thread_call_kind(thread) == CALL_KIND_SYNC;
+		view.expected_end_ns = busy_expected_end(&process->busy);
+	}
+	if (view.role == ROLE_LOADER) {
+		consumer = consumer_of(p, process);
+		view.consumer_waits = consumer && consumer->launcher_asleep;
+	}
+	return class_of(&view, rules_off);
+}
+
 SEC("struct_ops/zernel_select_cpu")
 s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
+	struct sched_task *task = sched_task_of(p);
 	bool is_idle = false;
 	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 
-	if (is_idle)
-		compat_dsq_insert(p, local_dsq(), slice_ns, 0);
+	if (!is_idle || !task)
+		return cpu;
+	task->class = classify(p, true, compat_now());
+	count(task->class, DECISION_IDLE_CPU);
+	compat_dsq_insert(p, local_dsq(), rule_of(task->class)->slice_ns, 0);
 	return cpu;
+}
+
+static bool is_promoted(u32 class)
+{
+	return rule_of(class)->promoted;
+}
+
+/* Takes the CPU of somebody who is not promoted, preferably the task's own. */
+static void preempt_for(struct task_struct *p, struct sched_task *task)
+{
+	u32 start = scx_bpf_task_cpu(p), i;
+
+	bpf_for(i, 0, nr_cpus) {
+		u32 cpu = (start + i) % nr_cpus;
+
+		if (cpu >= MAX_CPUS || is_promoted(cpu_class[cpu & (MAX_CPUS - 1)]) ||
+		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		/* Whoever looks next looks elsewhere. */
+		cpu_class[cpu & (MAX_CPUS - 1)] = task->class;
+		count(task->class, DECISION_PREEMPTED);
+		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT));
+		return;
+	}
+}
+
+static void spinner_queued(struct task_struct *p, u32 llc)
+{
+	struct process_state *process = process_find(p);
+	u64 due = process ? busy_expected_end(&process->busy) : 0;
+
+	if (!due)
+		return;
+	due -= SPIN_MARGIN_NS;
+	if (!llc_at(llc)->spinner_due_ns || before(due, llc_at(llc)->spinner_due_ns))
+		llc_at(llc)->spinner_due_ns = due;
 }
 
 SEC("struct_ops/zernel_enqueue")
 void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 {
+	bool woken = enq_flags & bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_WAKEUP);
 	struct sched_task *task = sched_task_of(p);
+	const struct class_rule *rule;
+	u64 now = compat_now();
 	u32 llc;
 	s32 cpu;
 
@@ -174,66 +291,205 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	llc = llc_of_task(p);
-	task->queued_since_ns = compat_now();
-	compat_dsq_insert_vtime(p, llc, slice_ns, vtime_at(p, task, llc), enq_flags);
+	task->queued_since_ns = now;
+	task->class = classify(p, woken, now);
+	rule = rule_of(task->class);
+	if (task->class == CLASS_SPINNER)
+		spinner_queued(p, llc);
+	count(task->class, DECISION_QUEUED);
+	compat_dsq_insert_vtime(p, dsq_of(rule->queue, llc), rule->slice_ns,
+				vtime_at(p, task, llc) - rule->credit_ns, enq_flags);
 
 	/* A CPU may have gone idle since select_cpu looked, or was never asked. */
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (cpu >= 0)
 		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE));
+	else if (rule->preempts && rule_on(rules_off, RULE_PREEMPT))
+		preempt_for(p, task);
 }
 
-static void sweep(u32 queue)
+static void sweep_queue(u32 queue, u32 llc, u64 now)
 {
-	struct llc *llc = llc_at(queue);
-	u64 now = compat_now(), next = llc->next_sweep_ns;
 	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, dsq_of(queue, llc), 0) {
+		struct sched_task *task = sched_task_of(p);
+
+		if (task && before(task->queued_since_ns + patience_ns, now))
+			compat_dsq_move(&___it, p, dsq_of(QUEUE_OVERDUE, llc), 0);
+	}
+}
+
+/* Not static, as others below: verified once and not again for each caller. */
+__noinline int sweep(u32 llc_id)
+{
+	struct llc *llc = llc_at(llc_id);
+	u64 now = compat_now(), next = llc->next_sweep_ns;
 
 	/* Of the CPUs that come by at the same time, one does it. */
 	if (before(now, next) ||
 	    !__sync_bool_compare_and_swap(&llc->next_sweep_ns, next, now + sweep_interval_ns))
-		return;
-	bpf_for_each(scx_dsq, p, queue, 0) {
-		struct sched_task *task = sched_task_of(p);
-
-		if (task && before(task->queued_since_ns + patience_ns, now))
-			compat_dsq_move(&___it, p, overdue_dsq(queue), 0);
-	}
+		return 0;
+	sweep_queue(QUEUE_ORDINARY, llc_id, now);
+	sweep_queue(QUEUE_LOADERS, llc_id, now);
+	sweep_queue(QUEUE_SPINNERS, llc_id, now);
+	return 0;
 }
 
-/*
- * Whether this CPU looks at the overdue first. Each CPU counts its own turns: of
- * one count for all, a CPU could see the even numbers only, and whoever is bound
- * to it would starve.
- */
-static bool overdue_have_the_turn(void)
+/* Takes the first task of a queue that was not promoted when it came, and would be now. */
+__noinline int serve_reclassified(u32 queue, u32 llc, u32 cpu, u64 now)
 {
-	u32 zero = 0;
-	struct sched_cpu *cpu = bpf_map_lookup_elem(&sched_cpus, &zero);
+	struct task_struct *p;
+	bool found = false;
 
-	return cpu && (cpu->nr_turns++ & 1);
+	bpf_for_each(scx_dsq, p, dsq_of(queue, llc), 0) {
+		struct sched_task *task = sched_task_of(p);
+		u32 class;
+
+		if (found || !task || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		class = classify(p, false, now);
+		if (!is_promoted(class) || !compat_dsq_move(&___it, p, local_dsq(), 0))
+			continue;
+		task->class = class;
+		count(class, DECISION_PROMOTED);
+		found = true;
+	}
+	return found;
+}
+
+/* When the first task of a queue is due; false when it is empty. */
+static bool head_of(u64 dsq, u64 *vtime)
+{
+	struct task_struct *p;
+	bool found = false;
+
+	bpf_for_each(scx_dsq, p, dsq, 0) {
+		if (!found)
+			*vtime = p->scx.dsq_vtime;
+		found = true;
+		break;
+	}
+	return found;
+}
+
+__noinline int serve_promoted(u32 llc, u32 cpu, u64 now)
+{
+	if (compat_dsq_move_to_local(dsq_of(QUEUE_FIRST, llc)) ||
+	    serve_reclassified(QUEUE_LOADERS, llc, cpu, now))
+		return true;
+	if (!llc_at(llc)->spinner_due_ns || before(now, llc_at(llc)->spinner_due_ns))
+		return false;
+	llc_at(llc)->spinner_due_ns = 0;
+	return serve_reclassified(QUEUE_SPINNERS, llc, cpu, now);
+}
+
+/* Loaders that work ahead are ordinary: whoever of the two kinds is due first. */
+__noinline int serve_others(u32 llc)
+{
+	u64 ordinary = dsq_of(QUEUE_ORDINARY, llc), loaders = dsq_of(QUEUE_LOADERS, llc);
+	u64 ordinary_due = 0, loader_due = 0;
+	bool loaders_first = head_of(loaders, &loader_due) && (!head_of(ordinary, &ordinary_due) ||
+							       before(loader_due, ordinary_due));
+
+	if (loaders_first && compat_dsq_move_to_local(loaders))
+		return true;
+	return compat_dsq_move_to_local(ordinary) ||
+	       (!loaders_first && compat_dsq_move_to_local(loaders));
+}
+
+static bool serve_overdue(u32 llc)
+{
+	return compat_dsq_move_to_local(dsq_of(QUEUE_OVERDUE, llc));
 }
 
 /* Takes one task for this CPU out of what waits at a cache. */
-static bool serve(u32 llc, bool overdue_first)
+static bool serve(u32 llc, u32 cpu, bool overdue_first, bool others_first, u64 now)
 {
-	if (overdue_first && compat_dsq_move_to_local(overdue_dsq(llc)))
+	if (overdue_first && serve_overdue(llc))
 		return true;
-	return compat_dsq_move_to_local(llc) ||
-	       (!overdue_first && compat_dsq_move_to_local(overdue_dsq(llc)));
+	if (others_first ? serve_others(llc) || serve_promoted(llc, cpu, now)
+			 : serve_promoted(llc, cpu, now) || serve_others(llc))
+		return true;
+	return (!overdue_first && serve_overdue(llc)) ||
+	       compat_dsq_move_to_local(dsq_of(QUEUE_SPINNERS, llc));
+}
+
+/* Whoever is promoted goes on, unless somebody like it waits or the others are owed. */
+static bool goes_on(struct task_struct *prev, u32 llc, u64 now)
+{
+	struct sched_task *task;
+	u64 unused;
+
+	if (!prev || !(prev->scx.flags & bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)))
+		return false;
+	task = sched_task_of(prev);
+	if (!task)
+		return false;
+	task->class = classify(prev, false, now);
+	if (!is_promoted(task->class) || head_of(dsq_of(QUEUE_FIRST, llc), &unused))
+		return false;
+	compat_set_slice(prev, rule_of(task->class)->slice_ns);
+	return true;
 }
 
 SEC("struct_ops/zernel_dispatch")
 void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 {
-	bool overdue_first = overdue_have_the_turn();
+	struct sched_cpu *here = this_cpu();
 	u32 own = queue_of_cpu(cpu), i;
+	u64 now = compat_now();
+	bool overdue_first, others_first;
 
+	if (!here)
+		return;
 	sweep(own);
+	/*
+	 * Each CPU counts its own turns: of one count for all, a CPU could see the even
+	 * numbers only, and whoever is bound to it would starve.
+	 */
+	overdue_first = here->nr_turns++ & 1;
+	others_first = here->debt_ns > DEBT_LIMIT_NS;
+	if (!others_first && !overdue_first && goes_on(prev, own, now))
+		return;
 	bpf_for(i, 0, nr_llcs) {
-		if (serve((own + i) % nr_llcs, overdue_first))
+		if (serve((own + i) % nr_llcs, cpu, overdue_first, others_first, now))
 			return;
 	}
+}
+
+static void set_cpu_class(struct task_struct *p, u32 class)
+{
+	u32 cpu = scx_bpf_task_cpu(p);
+
+	if (cpu < MAX_CPUS)
+		cpu_class[cpu & (MAX_CPUS - 1)] = class;
+}
+
+/* A spinner that waits wants this CPU at a known time: whoever runs until then runs shorter. */
+static void shorten_slice(struct task_struct *p, struct llc *llc, u64 now)
+{
+	u64 due = llc->spinner_due_ns, left;
+
+	if (!due)
+		return;
+	left = before(now, due) ? due - now : 0;
+	if (left < SLICE_MIN_NS)
+		left = SLICE_MIN_NS;
+	if (left < p->scx.slice)
+		compat_set_slice(p, left);
+}
+
+static void note_launcher(struct task_struct *p, bool asleep)
+{
+	struct thread_state *thread = thread_find(p);
+	struct process_state *process;
+
+	if (!thread || thread->role != ROLE_LAUNCHER || (asleep && thread->depth))
+		return;
+	process = process_find(p);
+	if (process && process->launcher_tid == (u32)p->pid)
+		process->launcher_asleep = asleep;
 }
 
 SEC("struct_ops/zernel_running")
@@ -241,6 +497,7 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 {
 	struct sched_task *task = sched_task_of(p);
 	struct llc *llc;
+	u64 now = compat_now();
 
 	if (!task)
 		return;
@@ -254,18 +511,32 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 		llc->clock += slice_ns;
 	else if (before(llc->clock, p->scx.dsq_vtime))
 		llc->clock = p->scx.dsq_vtime;
-	task->running_since_ns = compat_now();
+	task->running_since_ns = now;
+	set_cpu_class(p, task->class);
+	if (task->class == CLASS_ORDINARY || task->class == CLASS_LOADER)
+		shorten_slice(p, llc, now);
+	note_launcher(p, false);
 }
 
 SEC("struct_ops/zernel_stopping")
 void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 {
 	struct sched_task *task = sched_task_of(p);
+	struct sched_cpu *here = this_cpu();
+	u64 ran_ns;
+	u32 class;
 
-	if (!task)
+	if (!task || !here)
 		return;
-	compat_set_dsq_vtime(p, p->scx.dsq_vtime +
-					vtime_charge(p, compat_now() - task->running_since_ns));
+	ran_ns = compat_now() - task->running_since_ns;
+	class = task->class;
+	here->debt_ns = debt_after(here->debt_ns, is_promoted(class), ran_ns, others_permille);
+	barrier_var(class);
+	here->counters.ran_ns[class & (CLASS_SLOTS - 1)] += ran_ns;
+	set_cpu_class(p, CLASS_ORDINARY);
+	compat_set_dsq_vtime(p, p->scx.dsq_vtime + vtime_charge(p, ran_ns));
+	if (!runnable)
+		note_launcher(p, true);
 }
 
 SEC("struct_ops.s/zernel_init_task")
@@ -290,13 +561,15 @@ void BPF_PROG(zernel_enable, struct task_struct *p)
 SEC("struct_ops.s/zernel_init")
 s32 BPF_PROG(zernel_init)
 {
-	u32 i;
+	u32 queue, i;
 	s32 err;
 
-	bpf_for(i, 0, nr_llcs) {
-		err = scx_bpf_create_dsq(i, -1) ?: scx_bpf_create_dsq(overdue_dsq(i), -1);
-		if (err)
-			return err;
+	bpf_for(queue, 0, QUEUE_NR) {
+		bpf_for(i, 0, nr_llcs) {
+			err = scx_bpf_create_dsq(dsq_of(queue, i), -1);
+			if (err)
+				return err;
+		}
 	}
 	return 0;
 }

@@ -81,6 +81,21 @@ static inline struct thread_state *thread_get(struct task_struct *p)
 	return bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
+/* The kind of the innermost call that the thread is in, or CALL_KIND_NR. */
+static inline u32 thread_call_kind(const struct thread_state *thread)
+{
+	u32 call, depth = thread->depth;
+
+	if (!depth)
+		return CALL_KIND_NR;
+	barrier_var(depth);
+	call = thread->frames[(depth - 1) & (MAX_CALL_DEPTH - 1)].call;
+	if (call >= CALL_NR)
+		return CALL_KIND_NR;
+	barrier_var(call);
+	return call_rows[call].kind;
+}
+
 static inline struct process_state *process_find(struct task_struct *p)
 {
 	struct task_struct *leader = p->group_leader;
@@ -169,6 +184,10 @@ static inline void process_cross(struct task_struct *p, struct process_state *pr
 
 	process_write_begin(process);
 	boundary_cross(&phase_config, &process->task, boundary, now);
+	if (phase_is_busy(process->task.phase))
+		busy_begin(&process->busy, now);
+	else
+		busy_end(&process->busy, now);
 	process_write_end(process);
 	if (process->task.phase_since_ns != since)
 		phase_changed(p, process, before, since, now);

@@ -200,26 +200,17 @@ int BPF_PROG(thread_waking, struct task_struct *p)
 	return 0;
 }
 
-/* A thread that is born inside the set-up of a collective runtime is its helper. */
-static bool makes_helpers(const struct thread_state *thread)
-{
-	u32 top;
-
-	if (!thread || !thread->depth)
-		return false;
-	top = thread->frames[(thread->depth - 1) & (MAX_CALL_DEPTH - 1)].call;
-	return top < CALL_NR && call_rows[top].kind == CALL_KIND_COMM_INIT;
-}
-
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
 {
-	struct thread_state *made;
+	struct thread_state *thread = thread_find(parent), *made;
 	struct process_state *process;
 	u64 now = bpf_ktime_get_ns();
 
 	if (parent->tgid == child->tgid) {
-		made = makes_helpers(thread_find(parent)) ? thread_get(child) : NULL;
+		if (!thread || thread_call_kind(thread) != CALL_KIND_COMM_INIT)
+			return 0;
+		made = thread_get(child);
 		if (made)
 			thread_set_role(child, made, ROLE_COLLECTIVE_HELPER, now);
 		return 0;

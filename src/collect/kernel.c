@@ -70,6 +70,7 @@ static int configure_scheduler(struct zernel_bpf *skel)
 	err = topology_read("/sys", nr_cpus, topology);
 	if (err < 0)
 		return err;
+	skel->rodata->nr_cpus = (u32)nr_cpus;
 	skel->rodata->nr_llcs = topology->nr_llcs;
 	memcpy((void *)skel->rodata->cpu_llc, topology->cpu_llc, sizeof(topology->cpu_llc));
 	return 0;
@@ -91,7 +92,7 @@ static int leave_out_scheduler(struct zernel_bpf *skel)
 	return bpf_map__set_autocreate(skel->maps.zernel, false);
 }
 
-int kernel_new(kernel_log_fn log, struct kernel **ret)
+int kernel_new(kernel_log_fn log, u32 rules_off, struct kernel **ret)
 {
 	CLEANUP(kernel_free_cleanup) struct kernel *kernel = calloc(1, sizeof(*kernel));
 	int err;
@@ -105,6 +106,7 @@ int kernel_new(kernel_log_fn log, struct kernel **ret)
 	kernel->skel = zernel_bpf__open();
 	if (!kernel->skel)
 		return -errno;
+	kernel->skel->rodata->rules_off = rules_off;
 	err = kernel->has_scheduler ? configure_scheduler(kernel->skel)
 				    : leave_out_scheduler(kernel->skel);
 	if (err < 0)

@@ -19,9 +19,10 @@ typedef void (*kernel_log_fn)(const char *text);
 
 /*
  * Opens, configures and loads. On a kernel without sched_ext all but the
- * scheduler is loaded; kernel_has_scheduler() tells.
+ * scheduler is loaded; kernel_has_scheduler() tells. `rules_off` has a bit for
+ * each enum sched_rule that the scheduler shall do without.
  */
-int kernel_new(kernel_log_fn log, struct kernel **ret);
+int kernel_new(kernel_log_fn log, u32 rules_off, struct kernel **ret);
 struct kernel *kernel_free(struct kernel *kernel);
 
 bool kernel_has_scheduler(const struct kernel *kernel);

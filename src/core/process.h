@@ -7,6 +7,7 @@
  */
 #include "abi/signals.h"
 #include "core/boundary.h"
+#include "core/busy.h"
 
 /* How often inferred evidence is looked at: three equal looks change the phase. */
 #define PROCESS_WINDOW_NS (20 * NSEC_PER_MSEC)
@@ -30,6 +31,7 @@ struct process_state {
 	u64 start_ns; /* boot time; with the pid, who this is */
 	struct task_state task;
 	struct process_window window;
+	struct busy_estimate busy;
 	u64 nr_launches[LEVEL_NR];
 	u64 nr_syncs[LEVEL_NR];
 	u64 nr_copies[LEVEL_NR];
@@ -47,7 +49,8 @@ struct process_state {
 	u32 launcher_tid;  /* who launched last; 0 until somebody did */
 	u32 consumer_tgid; /* for a loader: whom it feeds */
 	u8 woken_with_data;
-	u8 pad[3];
+	u8 launcher_asleep; /* outside of any call; the scheduler's own note */
+	u8 pad[2];
 	char comm[COMM_LEN];
 	u64 nr_writes_begun;
 };

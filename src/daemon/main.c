@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * zerneld: loads the kernel side, attaches the scheduler and stays until it is
- * told to go or the kernel takes the scheduler down.
+ * zerneld: loads the kernel side, follows ML processes, attaches the scheduler
+ * and stays until it is told to go or the kernel takes the scheduler down.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -13,9 +13,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "collect/kernel.h"
+#include "daemon/manager.h"
 
 /* How often a running scheduler is looked at: a detach is noticed within this time. */
-#define LOOK_INTERVAL_NS (100 * NSEC_PER_MSEC)
+#define LOOK_INTERVAL_MS 100
 
 /* Restarts in a row, none of which lasted: CPUs that keep coming and going must not keep us busy.
  */
@@ -23,6 +24,7 @@
 #define LASTING_SECONDS 10
 
 DEFINE_CLEANUP(struct kernel, kernel_free);
+DEFINE_CLEANUP(struct manager, manager_free);
 
 enum outcome {
 	OUTCOME_STOPPED, /* by a signal */
@@ -32,9 +34,12 @@ enum outcome {
 
 static void usage(FILE *out)
 {
-	fputs("Usage: zerneld [--help] [--version]\n"
+	fputs("Usage: zerneld [--without RULE,...] [--help] [--version]\n"
 	      "Runs the zernel scheduler until SIGTERM or SIGINT. Needs root and a kernel\n"
-	      "with sched_ext (6.12 or newer).\n",
+	      "with sched_ext (6.12 or newer).\n"
+	      "\n"
+	      "  --without RULE,...  leave rules of the policy out, to see what they are worth:\n"
+	      "                      feeder, loader, spinner, helper, preempt\n",
 	      out);
 }
 
@@ -79,25 +84,42 @@ static void report_exit(const struct sched_exit *sched_exit)
 		fputs(sched_exit->dump, stderr);
 }
 
-/* Waits for a signal of `stop_signals` or the end of the scheduler. */
-static const struct sched_exit *wait_for_end(struct kernel *kernel, const sigset_t *stop_signals)
+/* What the kernel tells is in its maps as well: nothing is kept of it yet. */
+static void on_event(void *ctx, const struct event *event)
 {
-	const struct timespec interval = { .tv_nsec = LOOK_INTERVAL_NS };
+}
+
+static void on_attach_error(void *ctx, const struct library *library, int err)
+{
+	log_warning("cannot follow calls of %s: %s", library->name, strerror(-err));
+}
+
+/* Follows ML processes until a signal of `stop_signals` or the end of the scheduler. */
+static const struct sched_exit *follow(struct kernel *kernel, struct manager *manager,
+				       const sigset_t *stop_signals)
+{
+	const struct timespec at_once = {};
 	const struct sched_exit *sched_exit;
 
-	while (!(sched_exit = kernel_scheduler_exit(kernel)))
-		if (sigtimedwait(stop_signals, NULL, &interval) > 0)
+	while (!(sched_exit = kernel_scheduler_exit(kernel))) {
+		if (sigtimedwait(stop_signals, NULL, &at_once) > 0)
 			return NULL;
+		manager_poll(manager, LOOK_INTERVAL_MS);
+	}
 	return sched_exit;
 }
 
-static enum outcome run_scheduler(const sigset_t *stop_signals)
+static enum outcome run_scheduler(const sigset_t *stop_signals, u32 rules_off)
 {
+	static const struct manager_handler handler = { on_event, on_attach_error };
 	CLEANUP(kernel_free_cleanup) struct kernel *kernel = NULL;
+	CLEANUP(manager_free_cleanup) struct manager *manager = NULL;
 	const struct sched_exit *sched_exit;
 	int err;
 
-	err = kernel_new(log_libbpf, &kernel);
+	err = kernel_new(log_libbpf, rules_off, &kernel);
+	if (err == 0)
+		err = manager_new(kernel, false, &handler, NULL, &manager);
 	if (err == 0)
 		err = kernel_attach_scheduler(kernel);
 	if (err < 0) {
@@ -106,7 +128,7 @@ static enum outcome run_scheduler(const sigset_t *stop_signals)
 	}
 	log_info("scheduler attached");
 
-	sched_exit = wait_for_end(kernel, stop_signals);
+	sched_exit = follow(kernel, manager, stop_signals);
 	if (!sched_exit) {
 		kernel_detach_scheduler(kernel);
 		sched_exit = kernel_scheduler_exit(kernel);
@@ -118,19 +140,46 @@ static enum outcome run_scheduler(const sigset_t *stop_signals)
 	return sched_exit_wants_restart(sched_exit) ? OUTCOME_RESTART : OUTCOME_FAILED;
 }
 
+/* Rules by the names a person gives them; the bits to switch them off, or -EINVAL. */
+static int parse_rules(char *names, u32 *ret)
+{
+	static const char *const rules[RULE_NR] = {
+		[RULE_FEEDER] = "feeder", [RULE_LOADER] = "loader",   [RULE_SPINNER] = "spinner",
+		[RULE_HELPER] = "helper", [RULE_PREEMPT] = "preempt",
+	};
+	u32 bits = 0, i;
+
+	for (char *name = strtok(names, ","); name; name = strtok(NULL, ",")) {
+		for (i = 0; i < RULE_NR && strcmp(name, rules[i]) != 0; i++)
+			;
+		if (i == RULE_NR)
+			return -EINVAL;
+		bits |= 1U << i;
+	}
+	*ret = bits;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
+		{ "without", required_argument, NULL, 'w' },
 		{ "help", no_argument, NULL, 'h' },
-		    { "version", no_argument, NULL, 'V' },
-		   {}
+		{ "version", no_argument, NULL, 'V' },
+		{}
 	};
 	enum outcome outcome = OUTCOME_RESTART;
 	sigset_t stop_signals;
+	u32 rules_off = 0;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
 		switch (option) {
+		case 'w':
+			if (parse_rules(optarg, &rules_off) == 0)
+				break;
+			usage(stderr);
+			return 2;
 		case 'h': usage(stdout); return EXIT_SUCCESS;
 		case 'V': puts("zerneld " ZERNEL_VERSION); return EXIT_SUCCESS;
 		default: usage(stderr); return 2;
@@ -145,7 +194,7 @@ int main(int argc, char **argv)
 	for (int tries = 0; outcome == OUTCOME_RESTART && tries <= MAX_RESTARTS; tries++) {
 		time_t started = time(NULL);
 
-		outcome = run_scheduler(&stop_signals);
+		outcome = run_scheduler(&stop_signals, rules_off);
 		if (time(NULL) - started >= LASTING_SECONDS)
 			tries = 0;
 	}

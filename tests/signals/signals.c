@@ -68,7 +68,7 @@ static void on_attach_error(void *ctx, const struct library *library, int err)
 static int session_open(struct session *session)
 {
 	static const struct manager_handler handler = { on_event, on_attach_error };
-	int err = kernel_new(log_libbpf, &session->kernel);
+	int err = kernel_new(log_libbpf, 0, &session->kernel);
 
 	return err < 0 ? err
 		       : manager_new(session->kernel, session->timeline, &handler, session,

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * What the scheduler makes of a task: pure, so that user space can test every
+ * case. The rules of DESIGN.md "Scheduler" are class_of(), and what a class
+ * means is a row of class_rules.
+ */
+#include "abi/sched.h"
+#include "abi/signals.h"
+
+/* A launcher that has not waited for its device for so long does something else. */
+#define FEEDING_MAX_NS NSEC_PER_SEC
+/* A spinning sync comes back on its CPU so long before the device should be done. */
+#define SPIN_MARGIN_NS NSEC_PER_MSEC
+
+struct class_rule {
+	u64 slice_ns;
+	u64 credit_ns; /* how much earlier than by its virtual time it is due */
+	u8 queue;      /* where it waits */
+	u8 promoted;   /* ahead of everybody, and counted against the others' share */
+	u8 preempts;   /* takes a CPU from somebody who is not promoted */
+};
+
+/* clang-format off */
+static const struct class_rule class_rules[CLASS_SLOTS] = {
+	/*		        slice              credit             queue       promoted, preempts */
+	[CLASS_ORDINARY] =      { 5 * NSEC_PER_MSEC, 0,                  QUEUE_ORDINARY, 0, 0 },
+	[CLASS_FEEDER] =        { 5 * NSEC_PER_MSEC, 50 * NSEC_PER_MSEC, QUEUE_FIRST,    1, 1 },
+	[CLASS_WANTED_LOADER] = { 5 * NSEC_PER_MSEC, 0,                  QUEUE_FIRST,    1, 1 },
+	[CLASS_LOADER] =        { 5 * NSEC_PER_MSEC, 0,                  QUEUE_LOADERS,  0, 0 },
+	[CLASS_SPINNER] =       { 1 * NSEC_PER_MSEC, 0,                  QUEUE_SPINNERS, 0, 0 },
+};
+/* clang-format on */
+
+/* All that the rules look at. All zero is a task of which nothing is known. */
+struct class_view {
+	u64 now;
+	u64 last_sync_ns;
+	u64 expected_end_ns; /* of the device's work, 0 when not known */
+	u32 role;
+	u8 device_busy;	   /* the process has work queued on a device */
+	u8 in_collective;  /* the process is in a collective */
+	u8 in_sync;	   /* the thread is inside a call that waits for the device */
+	u8 woken;	   /* it slept until now */
+	u8 consumer_waits; /* of a loader: whom it feeds sleeps and wants data */
+};
+
+static inline bool rule_on(u32 rules_off, u32 rule)
+{
+	return !(rules_off & (1U << rule));
+}
+
+static inline enum sched_class class_of(const struct class_view *view, u32 rules_off)
+{
+	bool feeds = view->device_busy || view->now < view->last_sync_ns + FEEDING_MAX_NS;
+
+	switch (view->role) {
+	case ROLE_LAUNCHER:
+	case ROLE_SYNC_WAITER:
+		/* Who spins gains nothing by it before the device is done. */
+		if (view->in_sync && view->device_busy && !view->woken &&
+		    rule_on(rules_off, RULE_SPINNER) && view->expected_end_ns &&
+		    view->now + SPIN_MARGIN_NS < view->expected_end_ns)
+			return CLASS_SPINNER;
+		return feeds && rule_on(rules_off, RULE_FEEDER) ? CLASS_FEEDER : CLASS_ORDINARY;
+	case ROLE_LOADER:
+		return view->consumer_waits && rule_on(rules_off, RULE_LOADER) ? CLASS_WANTED_LOADER
+									       : CLASS_LOADER;
+	case ROLE_COLLECTIVE_HELPER:
+		return view->in_collective && rule_on(rules_off, RULE_HELPER) ? CLASS_FEEDER
+									      : CLASS_ORDINARY;
+	default: return CLASS_ORDINARY;
+	}
+}
+
+/*
+ * What the promoted owe the others, so that these keep a share of each CPU: a
+ * promoted task runs up debt in proportion, anybody else's run pays it off.
+ */
+static inline u64 debt_after(u64 debt_ns, bool promoted, u64 ran_ns, u32 others_permille)
+{
+	if (promoted)
+		debt_ns += ran_ns * others_permille / (1000 - others_permille);
+	else
+		debt_ns -= ran_ns < debt_ns ? ran_ns : debt_ns;
+	return debt_ns < DEBT_MAX_NS ? debt_ns : DEBT_MAX_NS;
+}
