@@ -335,6 +335,6 @@ int main(void)
 		TREE_TEST(test_real_procfs),
 	};
 
-	alarm(100);
+	alarm(400);
 	return cmocka_run_group_tests_name("gpu fdinfo", tests, NULL, NULL);
 }

@@ -22,6 +22,22 @@ void harness_start(const char *devices, const char *memory_bytes);
 int harness_end(int result);
 const char *harness_truth_dir(void);
 
+/*
+ * What the device did, from the log the virtual GPU keeps of a process. Its times
+ * do not depend on how busy the machine is, or when we come to ask.
+ */
+void harness_log(pid_t pid, struct truth_file *ret);
+struct work {
+	u64 entered_ns, returned_ns; /* of the call that queued it */
+	u64 start_ns, end_ns;
+};
+/* What this process queued on a stream since then: `nr` pieces, in order. */
+void work_read(u64 since_ns, const void *stream, struct work *ret, u32 nr);
+/* Begins when the device is ready, or when it is told to, if that is later. */
+void work_check(const struct work *work, u64 ready_ns, u64 duration_ns);
+/* How long a device worked for a process in that time. */
+u64 work_busy_ns(pid_t pid, u32 device, u64 from_ns, u64 to_ns);
+
 u64 cpu_ns(void); /* of this process */
 void sleep_ms(unsigned int ms);
 

@@ -10,23 +10,31 @@ static void test_launch_and_sync(void **state)
 {
 	hipModule_t module;
 	hipFunction_t function;
-	hipStream_t stream;
-	u64 ns = 40 * MS, start;
-	void *args[] = { &ns };
+	hipStream_t stream, never;
+	u64 ns = 40 * MS, eternity = 1000 * NSEC_PER_SEC, start;
+	void *args[] = { &ns }, *never_args[] = { &eternity };
+	struct work work[2];
 
 	OK(hipInit(0));
+	OK(hipStreamCreate(&never));
+	OK(hipLaunchKernel((const void *)vgpu_busy, (dim3){ 1, 1, 1 }, (dim3){ 1, 1, 1 },
+			   never_args, 0, never));
+	assert_int_equal(hipStreamQuery(never), hipErrorNotReady);
+	OK(hipStreamDestroy(never));
 	OK(hipSetDevice(1));
 	OK(hipStreamCreate(&stream));
 	start = truth_now_ns();
 	OK(hipLaunchKernel((const void *)vgpu_busy, (dim3){ 1, 1, 1 }, (dim3){ 1, 1, 1 }, args, 0,
 			   stream));
-	assert_int_equal(hipStreamQuery(stream), hipErrorNotReady);
 	OK(hipModuleLoadData(&module, "image"));
 	OK(hipModuleGetFunction(&function, module, "busy"));
 	OK(hipModuleLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, args, NULL));
 	OK(hipModuleUnload(module));
 	OK(hipDeviceSynchronize());
-	assert_in_range(truth_now_ns() - start, 80 * MS, 400 * MS);
+	work_read(start, stream, work, 2);
+	assert_true(truth_now_ns() >= work[1].end_ns);
+	work_check(&work[0], 0, 40 * MS);
+	work_check(&work[1], work[0].end_ns, 40 * MS);
 	OK(hipStreamDestroy(stream));
 	hipGetLastError();
 }

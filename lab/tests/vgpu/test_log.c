@@ -49,15 +49,6 @@ static void rank_run(int rank)
 
 static pid_t pids[2];
 
-static void log_read(int rank, struct truth_file *ret)
-{
-	char path[256];
-
-	snprintf(path, sizeof(path), "%s/vgpu.%d.truth", harness_truth_dir(), pids[rank]);
-	assert_int_equal(truth_read(path, ret), 0);
-	assert_int_equal(ret->header.nr_dropped, 0);
-}
-
 static u64 count(const struct truth_file *file, enum truth_kind kind, int sub)
 {
 	u64 nr = 0;
@@ -83,7 +74,7 @@ static void test_numbers(void **state)
 	struct truth_file file;
 
 	for (int rank = 0; rank < 2; rank++) {
-		log_read(rank, &file);
+		harness_log(pids[rank], &file);
 		assert_int_equal(count(&file, TRUTH_BUSY, TRUTH_WORK_KERNEL), NR_KERNELS);
 		assert_int_equal(count(&file, TRUTH_BUSY, TRUTH_WORK_COLLECTIVE), NR_KERNELS / 10);
 		assert_int_equal(count(&file, TRUTH_BUSY, TRUTH_WORK_COPY), NR_KERNELS / 50);
@@ -101,7 +92,7 @@ static void test_each_launch_is_busy_once(void **state)
 {
 	struct truth_file file;
 
-	log_read(0, &file);
+	harness_log(pids[0], &file);
 	u64 nr = count(&file, TRUTH_LAUNCH, -1);
 	const struct truth_record **launch = calloc(nr + 1, sizeof(*launch));
 	u64 nr_busy = 0, last_kernel = 0;
@@ -149,7 +140,7 @@ static void test_streams_are_in_order(void **state)
 	struct truth_file file;
 	u64 end[2] = {}, streams[2] = {}, nr = 0;
 
-	log_read(1, &file);
+	harness_log(pids[1], &file);
 	for (u64 i = 0; i < file.nr_records; i++) {
 		const struct truth_record *r = &file.records[i];
 		int s;
@@ -175,8 +166,8 @@ static void test_collectives_agree(void **state)
 	struct truth_file a, b;
 	u64 j = 0, compared = 0;
 
-	log_read(0, &a);
-	log_read(1, &b);
+	harness_log(pids[0], &a);
+	harness_log(pids[1], &b);
 	for (u64 i = 0; i < a.nr_records; i++) {
 		const struct truth_record *x = &a.records[i], *y;
 
