@@ -4,15 +4,12 @@
  * Any bytes as the fdinfo of a descriptor. What is parsed must keep its bounds,
  * and written out as text again it must parse to the same.
  */
-#include "collect/fuzz_fdinfo.h"
+#include "fuzz/fuzz.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "collect/fdinfo.h"
-
-#define REQUIRE(what) ((what) ? (void)0 : abort())
 
 struct text {
 	char data[FDINFO_MAX_BYTES];

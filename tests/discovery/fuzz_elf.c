@@ -5,11 +5,9 @@
  * a name that was asked for, once for each place, and the symbol table may only
  * add to what is exported.
  */
-#include "discovery/fuzz_elf.h"
+#include "fuzz/fuzz.h"
 
 #include "discovery/source.h"
-
-#define REQUIRE(what) ((what) ? (void)0 : abort())
 
 static void check_symbols(const struct elf_query *query, const struct elf_symbols *found)
 {

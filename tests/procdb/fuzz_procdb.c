@@ -5,18 +5,15 @@
  * checksum made right, since no fuzzer guesses that. What loads must survive
  * ticks, and what is then saved must load again as the same.
  */
-#include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/procdb.h"
-#include "procdb/fuzz_procdb.h"
+#include "fuzz/fuzz.h"
 
-#define NOW_S	      1800000000ULL
-#define HEADER_BYTES  16
-#define CHECKSUM_AT   12
-#define ROOM_BYTES    (1 << 16)
-#define REQUIRE(what) ((what) ? (void)0 : abort())
+#define NOW_S	     1800000000ULL
+#define HEADER_BYTES 16
+#define CHECKSUM_AT  12
+#define ROOM_BYTES   (1 << 16)
 
 static const struct procdb_config config = { .capacity = 64, .vote_bound = 16, .disuse_s = 60 };
 

@@ -3,6 +3,9 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+
+#define REQUIRE(what) ((what) ? (void)0 : abort())
 
 /* The name libFuzzer calls; the replay of the corpus calls it too. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

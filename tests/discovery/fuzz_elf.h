@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
-#pragma once
-
-#include <stddef.h>
-#include <stdint.h>
-
-/* The name libFuzzer calls; the replay of the corpus calls it too. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
