@@ -30,15 +30,11 @@ static int cuda_check(const char *what, cudaError_t error)
 
 static int gpu_open(const struct serve_config *config)
 {
-	static const unsigned int flags[] = {
-		cudaDeviceScheduleSpin,
-		cudaDeviceScheduleYield,
-		cudaDeviceScheduleBlockingSync,
-	};
 	int r = cuda_check("cudaSetDevice", cudaSetDevice(0));
 
 	if (r == 0)
-		r = cuda_check("cudaSetDeviceFlags", cudaSetDeviceFlags(flags[config->sync]));
+		r = cuda_check("cudaSetDeviceFlags",
+			       cudaSetDeviceFlags(workload_sync_flags(&config->work)));
 	return r;
 }
 

@@ -15,14 +15,11 @@
 
 #include "serve/serve.h"
 #include "truth/summary.h"
-#include "work/options.h"
 
 #define TRUTH_RECORDS (4U << 20)
 #define MAX_REQUESTS  10000000
 #define START_LEAD_NS (20 * NSEC_PER_MSEC) /* lets the threads start before the first arrival */
 #define AT(field)     offsetof(struct serve_config, field)
-
-static const char *const sync_kinds[] = { "spin", "yield", "block", NULL };
 
 static const struct option_row options[] = {
 	/* clang-format off */
@@ -36,9 +33,7 @@ static const struct option_row options[] = {
 	{ "launches", OPTION_U64, AT(launches), 1, NULL, "kernel launches of a token" },
 	{ "batch", OPTION_U64, AT(batch), 1, NULL, "requests computed together at most" },
 	{ "tokens", OPTION_U64, AT(tokens), 1, NULL, "tokens of an answer" },
-	{ "sync", OPTION_CHOICE, AT(sync), 0, sync_kinds, "how a sync waits" },
-	{ "seed", OPTION_U64, AT(seed), 0, NULL, "of everything random" },
-	{ "truth", OPTION_STRING, AT(truth), 0, NULL, "directory for truth logs" },
+	WORKLOAD_OPTIONS,
 	/* clang-format on */
 };
 
@@ -52,29 +47,28 @@ static const struct serve_config defaults = {
 	.launches = 20,
 	.batch = 8,
 	.tokens = 8,
-	.seed = 1,
+	.work.seed = 1,
 };
 
-static int config_check(const struct serve_config *config)
+static const char *config_wrong(const void *arg)
 {
-	const char *wrong = NULL;
+	const struct serve_config *config = arg;
 
 	if (config->tokenizers > SERVE_MAX_TOKENIZERS || config->batch > SERVE_MAX_BATCH)
-		wrong = "too many tokenizers or too large a batch";
-	else if (!(config->rate > 0))
-		wrong = "--rate must be more than 0";
-	else if (config->requests > MAX_REQUESTS || config->rate * config->seconds > MAX_REQUESTS)
-		wrong = "too many requests";
-	if (!wrong)
-		return 0;
-	fprintf(stderr, "serve: %s\n", wrong);
-	return -EINVAL;
+		return "too many tokenizers or too large a batch";
+	if (!(config->rate > 0))
+		return "--rate must be more than 0";
+	if (config->requests > MAX_REQUESTS || config->rate * config->seconds > MAX_REQUESTS)
+		return "too many requests";
+	return NULL;
 }
+
+static const struct workload_kind kind = { "serve", options, ARRAY_SIZE(options), config_wrong };
 
 /* Poisson arrivals: the gaps are exponential. */
 static u64 arrival_gap_ns(const struct serve_config *config, u64 i)
 {
-	double u = ((double)(random_at(config->seed, i) >> 11) + 0.5) / (double)(1ULL << 53);
+	double u = ((double)(random_at(config->work.seed, i) >> 11) + 0.5) / (double)(1ULL << 53);
 
 	return (u64)(-log(u) / config->rate * NSEC_PER_SEC);
 }
@@ -119,7 +113,9 @@ static int serve_open(const struct serve_config *config, struct serve *serve)
 	serve->tokenized = queue_new(serve->nr_requests);
 	if (!serve->arrived || !serve->tokenized)
 		return -ENOMEM;
-	return config->truth ? truth_open(config->truth, "serve", TRUTH_RECORDS, &serve->truth) : 0;
+	return config->work.truth
+		       ? truth_open(config->work.truth, "serve", TRUTH_RECORDS, &serve->truth)
+		       : 0;
 }
 
 static void serve_close(struct serve *serve)
@@ -157,9 +153,7 @@ static int serve_run(struct serve *serve)
 static int report(const struct serve *serve)
 {
 	u64 *ttfts_ns = calloc(serve->nr_requests + 1, sizeof(*ttfts_ns));
-	struct truth_summary summary = {};
 	struct truth_quantiles ttft;
-	struct truth_dir dir;
 
 	if (!ttfts_ns)
 		return -ENOMEM;
@@ -167,14 +161,10 @@ static int report(const struct serve *serve)
 		ttfts_ns[i] = serve->requests[i].first_token_ns - serve->requests[i].arrival_ns;
 	ttft = truth_quantiles_of(ttfts_ns, serve->nr_requests);
 	free(ttfts_ns);
-	if (serve->config->truth && truth_dir_read(serve->config->truth, &dir) == 0) {
-		truth_summarise_pid(&dir, (u32)getpid(), &summary);
-		truth_dir_done(&dir);
-	}
 	printf("{\"requests\":%" PRIu64 ",\"ttft_mean_ms\":%.3f,\"ttft_p50_ms\":%.3f,"
 	       "\"ttft_p99_ms\":%.3f,\"gpu_busy\":",
 	       (uint64_t)ttft.nr, ttft.mean_ms, ttft.p50_ms, ttft.p99_ms);
-	truth_print_busy(&summary);
+	workload_print_busy(&serve->config->work, getpid());
 	printf("}\n");
 	return 0;
 }
@@ -183,17 +173,10 @@ int main(int argc, char **argv)
 {
 	struct serve_config config = defaults;
 	struct serve serve = {};
-	int operands;
-	int r = options_parse("serve [OPTION...]", options, ARRAY_SIZE(options), argc, argv,
-			      &config, &operands);
+	int status, r;
 
-	if (r > 0)
-		return EXIT_SUCCESS;
-	if (r < 0 || operands < argc || config_check(&config) < 0)
-		return 2;
-	if (config.truth)
-		setenv("VGPU_TRUTH", config.truth, 1);
-	config.burn = burn_calibrate();
+	if (!workload_begin(&kind, argc, argv, &config.work, &status))
+		return status;
 	r = serve_open(&config, &serve);
 	if (r == 0)
 		r = serve_run(&serve);

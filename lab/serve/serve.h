@@ -3,13 +3,14 @@
 
 #include "serve/queue.h"
 #include "truth/truth.h"
-#include "work/burn.h"
+#include "work/workload.h"
 
 #define SERVE_MAX_TOKENIZERS 256
 #define SERVE_MAX_BATCH	     1024
 
 /* The command line; main.c has the table with defaults and help. */
 struct serve_config {
+	struct workload work;
 	double rate;
 	double seconds;
 	u64 requests;
@@ -20,10 +21,6 @@ struct serve_config {
 	u64 launches;
 	u64 batch;
 	u64 tokens;
-	u64 sync; /* position in spin, yield, block */
-	u64 seed;
-	const char *truth;
-	struct burn burn;
 };
 
 /* A run; threads share it, each request belongs to whoever holds it. */

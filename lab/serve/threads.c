@@ -48,8 +48,8 @@ void *tokenizer_thread(void *arg)
 	while ((request = queue_pop(serve->arrived))) {
 		u64 start = truth_now_ns();
 
-		burn_ns(&config->burn, random_around(config->tokenize_us * NSEC_PER_USEC,
-						     ~config->seed, request->id));
+		burn_ns(&config->work.burn, random_around(config->tokenize_us * NSEC_PER_USEC,
+							  ~config->work.seed, request->id));
 		truth_log(serve->truth, TRUTH_LOAD, TRUTH_LOAD_CPU, start, truth_now_ns(),
 			  request->id, 0, 0);
 		queue_push(serve->tokenized, request);

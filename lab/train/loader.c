@@ -109,7 +109,7 @@ static int batch_make(struct loader *loader, u64 batch)
 	if (r < 0)
 		return r;
 	start = truth_now_ns();
-	burn_ns(&config->burn,
+	burn_ns(&config->work.burn,
 		random_around(config->load_cpu_us * NSEC_PER_USEC, ~loader->seed, batch));
 	truth_log(loader->truth, TRUTH_LOAD, TRUTH_LOAD_CPU, start, truth_now_ns(), batch, 0, 0);
 	return 0;
@@ -164,7 +164,7 @@ static void *loader_thread(void *arg)
 
 static int loader_process(struct loader *loader)
 {
-	const char *dir = loader->config->truth;
+	const char *dir = loader->config->work.truth;
 	int r = dir ? truth_open(dir, "loader", TRUTH_RECORDS, &loader->truth) : 0;
 
 	if (r < 0) {
@@ -202,7 +202,7 @@ int loaders_start(const struct train_config *config, u64 rank, u64 nr_batches, s
 		loaders->all[i] = (struct loader){
 			.config = config,
 			.ring = ring,
-			.seed = random_at(config->seed, rank),
+			.seed = random_at(config->work.seed, rank),
 			.first_batch = i,
 			.nr_batches = nr_batches,
 		};

@@ -13,13 +13,11 @@
 #include <unistd.h>
 
 #include "train/train.h"
-#include "work/options.h"
 #include "work/process.h"
 
 #define AT(field) offsetof(struct train_config, field)
 
 static const char *const loader_kinds[] = { "process", "thread", NULL };
-static const char *const sync_kinds[] = { "spin", "yield", "block", NULL };
 
 static const struct option_row options[] = {
 	/* clang-format off */
@@ -38,13 +36,11 @@ static const struct option_row options[] = {
 	{ "allreduce-bytes", OPTION_U64, AT(allreduce_bytes), 0, NULL, "bytes reduced a step, 0: none" },
 	{ "optimizer-us", OPTION_U64, AT(optimizer_us), 0, NULL, "CPU time after the sync" },
 	{ "launch-gap-us", OPTION_U64, AT(launch_gap_us), 0, NULL, "CPU time between launches" },
-	{ "sync", OPTION_CHOICE, AT(sync), 0, sync_kinds, "how a sync waits" },
 	{ "checkpoint-every", OPTION_U64, AT(checkpoint_every), 0, NULL, "steps, 0: never" },
 	{ "checkpoint-bytes", OPTION_U64, AT(checkpoint_bytes), 0, NULL, "size of a checkpoint" },
 	{ "slow-rank", OPTION_U64, AT(slow_rank), 0, NULL, "rank whose kernels take" },
 	{ "slow-factor", OPTION_DOUBLE, AT(slow_factor), 0, NULL, "... so many times as long" },
-	{ "seed", OPTION_U64, AT(seed), 0, NULL, "of everything random" },
-	{ "truth", OPTION_STRING, AT(truth), 0, NULL, "directory for truth logs" },
+	WORKLOAD_OPTIONS,
 	/* clang-format on */
 };
 
@@ -61,24 +57,23 @@ static const struct train_config defaults = {
 	.launch_gap_us = 5,
 	.checkpoint_bytes = 16 << 20,
 	.slow_factor = 1,
-	.seed = 1,
+	.work.seed = 1,
 };
 
-static int config_check(const struct train_config *config)
+static const char *config_wrong(const void *arg)
 {
-	const char *wrong = NULL;
+	const struct train_config *config = arg;
 
 	if (config->ranks > TRAIN_MAX_RANKS || config->loaders > TRAIN_MAX_LOADERS)
-		wrong = "too many ranks or loaders";
-	else if (config->load_io_bytes && !config->load_io_file)
-		wrong = "--load-io-bytes needs --load-io-file";
-	else if (config->allreduce_bytes % sizeof(float))
-		wrong = "--allreduce-bytes must be a multiple of 4";
-	if (!wrong)
-		return 0;
-	fprintf(stderr, "train: %s\n", wrong);
-	return -EINVAL;
+		return "too many ranks or loaders";
+	if (config->load_io_bytes && !config->load_io_file)
+		return "--load-io-bytes needs --load-io-file";
+	if (config->allreduce_bytes % sizeof(float))
+		return "--allreduce-bytes must be a multiple of 4";
+	return NULL;
 }
+
+static const struct workload_kind kind = { "train", options, ARRAY_SIZE(options), config_wrong };
 
 static struct train_shared *shared_new(const struct train_config *config)
 {
@@ -148,17 +143,11 @@ static void report(const struct train_config *config, const struct train_shared 
 		   pid_t rank0)
 {
 	const struct truth_quantiles *steps = &shared->steps;
-	struct truth_summary summary = {};
-	struct truth_dir dir;
 
-	if (config->truth && truth_dir_read(config->truth, &dir) == 0) {
-		truth_summarise_pid(&dir, (u32)rank0, &summary);
-		truth_dir_done(&dir);
-	}
 	printf("{\"steps\":%" PRIu64 ",\"seconds\":%.3f,\"step_mean_ms\":%.3f,\"step_p50_ms\":%.3f,"
 	       "\"step_p99_ms\":%.3f,\"gpu_busy\":",
 	       (uint64_t)steps->nr, shared->seconds, steps->mean_ms, steps->p50_ms, steps->p99_ms);
-	truth_print_busy(&summary);
+	workload_print_busy(&config->work, rank0);
 	printf("}\n");
 }
 
@@ -166,25 +155,17 @@ int main(int argc, char **argv)
 {
 	struct train_config config = defaults;
 	struct train_shared *shared;
-	int operands;
 	pid_t rank0;
-	int r = options_parse("train [OPTION...]", options, ARRAY_SIZE(options), argc, argv,
-			      &config, &operands);
+	int status;
 
-	if (r > 0)
-		return EXIT_SUCCESS;
-	if (r < 0 || operands < argc || config_check(&config) < 0)
-		return 2;
-	if (config.truth)
-		setenv("VGPU_TRUTH", config.truth, 1);
-	config.burn = burn_calibrate();
+	if (!workload_begin(&kind, argc, argv, &config.work, &status))
+		return status;
 	shared = shared_new(&config);
 	if (!shared) {
 		fprintf(stderr, "train: no shared memory\n");
 		return EXIT_FAILURE;
 	}
-	r = ranks_run(&config, shared, &rank0);
-	if (r < 0)
+	if (ranks_run(&config, shared, &rank0) < 0)
 		return EXIT_FAILURE;
 	report(&config, shared, rank0);
 	return EXIT_SUCCESS;

@@ -28,11 +28,6 @@ int nccl_check(const struct rank *rank, const char *what, ncclResult_t result)
 
 static int gpu_open(struct rank *rank)
 {
-	static const unsigned int flags[] = {
-		cudaDeviceScheduleSpin,
-		cudaDeviceScheduleYield,
-		cudaDeviceScheduleBlockingSync,
-	};
 	const struct train_config *config = rank->config;
 	int nr_devices = 0;
 	int r = cuda_check(rank, "cudaGetDeviceCount", cudaGetDeviceCount(&nr_devices));
@@ -43,7 +38,8 @@ static int gpu_open(struct rank *rank)
 		r = cuda_check(rank, "cudaSetDevice",
 			       cudaSetDevice((int)(rank->index % (u64)nr_devices)));
 	if (r == 0)
-		r = cuda_check(rank, "cudaSetDeviceFlags", cudaSetDeviceFlags(flags[config->sync]));
+		r = cuda_check(rank, "cudaSetDeviceFlags",
+			       cudaSetDeviceFlags(workload_sync_flags(&config->work)));
 	if (r == 0 && config->copy_bytes)
 		r = cuda_check(rank, "cudaMalloc", cudaMalloc(&rank->device, config->copy_bytes));
 	if (r == 0 && config->copy_bytes)
@@ -207,10 +203,10 @@ int rank_run(const struct train_config *config, struct train_shared *shared, u64
 
 	if (index == config->slow_rank)
 		rank.kernel_ns = (u64)((double)rank.kernel_ns * config->slow_factor);
-	if (config->truth)
-		r = truth_open(config->truth, "train", TRUTH_RECORDS, &rank.truth);
+	if (config->work.truth)
+		r = truth_open(config->work.truth, "train", TRUTH_RECORDS, &rank.truth);
 	if (r < 0)
-		return rank_error(&rank, config->truth, strerror(-r));
+		return rank_error(&rank, config->work.truth, strerror(-r));
 	phases_begin(&rank.phases, rank.truth, PHASE_UNKNOWN);
 	r = rank_open(&rank);
 	if (r == 0) {

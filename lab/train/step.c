@@ -53,7 +53,7 @@ static int compute(struct rank *rank)
 	}
 	for (u64 i = 0; i < config->launches && r == 0; i++) {
 		if (i > 0)
-			burn_ns(&config->burn, config->launch_gap_us * NSEC_PER_USEC);
+			burn_ns(&config->work.burn, config->launch_gap_us * NSEC_PER_USEC);
 		else
 			phases_set(&rank->phases, PHASE_GPU_COMPUTE, truth_now_ns());
 		r = cuda_check(rank, "cudaLaunchKernel",
@@ -112,7 +112,7 @@ int step_run(struct rank *rank, u64 step)
 	if (r < 0)
 		return r;
 	phases_set(&rank->phases, PHASE_OPTIMIZER, truth_now_ns());
-	burn_ns(&config->burn, config->optimizer_us * NSEC_PER_USEC);
+	burn_ns(&config->work.burn, config->optimizer_us * NSEC_PER_USEC);
 	if (rank->checkpoint_fd >= 0 && (step + 1) % config->checkpoint_every == 0)
 		r = checkpoint_write(rank, step);
 	return r;

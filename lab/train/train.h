@@ -5,13 +5,14 @@
 
 #include "truth/summary.h"
 #include "vgpu/include/vgpu_nccl.h"
-#include "work/burn.h"
+#include "work/workload.h"
 
 #define TRAIN_MAX_RANKS	  64
 #define TRAIN_MAX_LOADERS 256 /* of a rank */
 
 /* The command line; main.c has the table with defaults and help. */
 struct train_config {
+	struct workload work;
 	u64 ranks;
 	u64 steps;
 	double seconds;
@@ -27,14 +28,10 @@ struct train_config {
 	u64 allreduce_bytes;
 	u64 optimizer_us;
 	u64 launch_gap_us;
-	u64 sync; /* position in spin, yield, block */
 	u64 checkpoint_every;
 	u64 checkpoint_bytes;
 	u64 slow_rank;
 	double slow_factor;
-	u64 seed;
-	const char *truth;
-	struct burn burn;
 };
 
 /* What the ranks share. */
