@@ -217,10 +217,15 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 	return NVML_SUCCESS;
 }
 
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
-						     nvmlProcessInfo_t *infos)
+/* One with a context on the device, as a call of NVML shows it: entry `i` of `list`. */
+typedef void (*process_show)(void *list, u32 i, u32 proc, u32 device, u64 now);
+
+/* Fills up to *count entries and says in *count how many there are. */
+static nvmlReturn_t processes_list(nvmlDevice_t device, unsigned int *count, void *list,
+				   process_show show)
 {
 	nvmlReturn_t r = check(device, count);
+	u64 now = truth_now_ns();
 	unsigned int nr = 0;
 
 	if (r != NVML_SUCCESS)
@@ -228,22 +233,50 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
 	SHM_LOCKED(shm);
 	shm_reap(shm);
 	for (u32 i = 0; i < SHM_PROCS; i++) {
-		const struct shm_proc *proc = &shm->procs[i];
-
-		if (!proc->pid || !proc->contexts[device->index])
+		if (!shm->procs[i].pid || !shm->procs[i].contexts[device->index])
 			continue;
-		if (nr < *count && infos)
-			infos[nr] = (nvmlProcessInfo_t){
-				.pid = proc->pid,
-				.usedGpuMemory = proc->memory[device->index],
-				.gpuInstanceId = ~0U,
-				.computeInstanceId = ~0U,
-			};
+		if (nr < *count && list)
+			show(list, nr, i, device->index, now);
 		nr++;
 	}
 	r = nr > *count ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
 	*count = nr;
 	return r;
+}
+
+static void show_memory(void *list, u32 i, u32 proc, u32 device, u64 now)
+{
+	((nvmlProcessInfo_t *)list)[i] = (nvmlProcessInfo_t){
+		.pid = shm->procs[proc].pid,
+		.usedGpuMemory = shm->procs[proc].memory[device],
+		.gpuInstanceId = ~0U,
+		.computeInstanceId = ~0U,
+	};
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+						     nvmlProcessInfo_t *infos)
+{
+	return processes_list(device, count, infos, show_memory);
+}
+
+static void show_utilisation(void *list, u32 i, u32 proc, u32 device, u64 now)
+{
+	((nvmlProcessUtilizationSample_t *)list)[i] = (nvmlProcessUtilizationSample_t){
+		.pid = shm->procs[proc].pid,
+		.timeStamp = now / NSEC_PER_USEC,
+		.smUtil = percent(device, proc, SHM_SPAN_COMPUTE, now),
+		.memUtil = percent(device, proc, SHM_SPAN_COMPUTE | SHM_SPAN_COPY, now),
+	};
+}
+
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+					     nvmlProcessUtilizationSample_t *samples,
+					     unsigned int *count, unsigned long long last_seen)
+{
+	nvmlReturn_t r = processes_list(device, count, samples, show_utilisation);
+
+	return r == NVML_SUCCESS && !*count ? NVML_ERROR_NOT_FOUND : r;
 }
 
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *mj)
@@ -259,39 +292,4 @@ nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned l
 	       busy / 1000 * (BUSY_WATTS - IDLE_WATTS)) /
 	      1000;
 	return NVML_SUCCESS;
-}
-
-nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
-					     nvmlProcessUtilizationSample_t *samples,
-					     unsigned int *count, unsigned long long last_seen)
-{
-	nvmlReturn_t r = check(device, count);
-	u64 now = truth_now_ns();
-	unsigned int nr = 0;
-
-	if (r != NVML_SUCCESS)
-		return r;
-	SHM_LOCKED(shm);
-	shm_reap(shm);
-	for (u32 i = 0; i < SHM_PROCS; i++) {
-		const struct shm_proc *proc = &shm->procs[i];
-
-		if (!proc->pid || !proc->contexts[device->index])
-			continue;
-		if (nr < *count && samples)
-			samples[nr] = (nvmlProcessUtilizationSample_t){
-				.pid = proc->pid,
-				.timeStamp = now / NSEC_PER_USEC,
-				.smUtil = percent(device->index, i, SHM_SPAN_COMPUTE, now),
-				.memUtil = percent(device->index, i,
-						   SHM_SPAN_COMPUTE | SHM_SPAN_COPY, now),
-			};
-		nr++;
-	}
-	if (!nr)
-		r = NVML_ERROR_NOT_FOUND;
-	else if (nr > *count)
-		r = NVML_ERROR_INSUFFICIENT_SIZE;
-	*count = nr;
-	return r;
 }
