@@ -17,7 +17,7 @@ start_zerneld() {
 }
 
 wait_for_state() {
-	for _ in {1..300}; do
+	for _ in {1..600}; do
 		[ "$(cat $scx/state)" = "$1" ] && return
 		sleep 0.1
 	done
