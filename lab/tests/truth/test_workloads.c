@@ -1,135 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The workloads, run for real on a virtual GPU of their own, judged by their truth. */
 #include <dirent.h>
-#include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "runs.h"
 #include "truth/summary.h"
-
-#define HANG_SECONDS 120
 
 /* Where meson put the programs; cmocka hands no arguments to tests. */
 static struct {
-	const char *train, *serve, *noise, *truth;
+	const char *train, *serve, *truth;
 } programs;
-
-struct place {
-	char dir[64];
-	char truth[80];
-	char output[80];
-};
-
-static int place_make(void **state)
-{
-	struct place *place = calloc(1, sizeof(*place));
-	char shm[80];
-
-	strcpy(place->dir, "/tmp/lab-test-XXXXXX");
-	if (!mkdtemp(place->dir))
-		return -1;
-	snprintf(place->truth, sizeof(place->truth), "%s/truth", place->dir);
-	snprintf(place->output, sizeof(place->output), "%s/output", place->dir);
-	snprintf(shm, sizeof(shm), "%s/vgpu", place->dir);
-	setenv("VGPU_SHM", shm, 1);
-	setenv("VGPU_DEVICES", "2", 1);
-	*state = place;
-	return 0;
-}
-
-static void remove_all(const char *path)
-{
-	DIR *dir = opendir(path);
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir)))
-		if (entry->d_name[0] != '.')
-			unlinkat(dirfd(dir), entry->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(path);
-}
-
-static int place_remove(void **state)
-{
-	struct place *place = *state;
-
-	remove_all(place->truth);
-	remove_all(place->dir);
-	free(place);
-	return 0;
-}
-
-/* Arguments up to NULL. */
-static pid_t start(const struct place *place, char *const argv[])
-{
-	pid_t parent = getpid();
-	pid_t pid = fork();
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		int fd = open(place->output, O_CREAT | O_TRUNC | O_WRONLY, 0600);
-
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || getppid() != parent)
-			_exit(126);
-		execv(argv[0], argv);
-		_exit(127);
-	}
-	return pid;
-}
-
-/* A program that hangs is killed, so that its test fails and the others still run. */
-static int finish(pid_t pid)
-{
-	int status;
-	pid_t ended = 0;
-
-	for (int i = 0; i < HANG_SECONDS * 200 && ended == 0; i++) {
-		ended = waitpid(pid, &status, WNOHANG);
-		if (ended == 0)
-			usleep(5000);
-	}
-	if (ended == 0) {
-		kill(pid, SIGKILL);
-		waitpid(pid, &status, 0);
-		fail_msg("still running after %d s", HANG_SECONDS);
-	}
-	assert_int_equal(ended, pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-#define START(place, ...) start(place, (char *const[]){ __VA_ARGS__, NULL })
-#define RUN(place, ...)	  finish(START(place, __VA_ARGS__))
-
-/* A number from the JSON a program printed. */
-static double output_number(const struct place *place, const char *key)
-{
-	char text[8192] = "", pattern[64];
-	FILE *stream = fopen(place->output, "r");
-	const char *at;
-
-	assert_non_null(stream);
-	assert_true(fread(text, 1, sizeof(text) - 1, stream) > 0);
-	fclose(stream);
-	snprintf(pattern, sizeof(pattern), "\"%s\":", key);
-	at = strstr(text, pattern);
-	if (!at)
-		fail_msg("no %s in %s", key, text);
-	return strtod(at + strlen(pattern), NULL);
-}
 
 static struct truth_dir truth_of(const struct place *place)
 {
@@ -409,7 +293,7 @@ static void test_nothing_outlives_a_killed_job(void **state)
 		usleep(10000);
 	assert_true(nr_alive(place) >= 6);
 	kill(pid, SIGKILL);
-	assert_int_equal(finish(pid), 128 + SIGKILL);
+	assert_int_equal(run_finish(pid), 128 + SIGKILL);
 	for (int i = 0; i < HANG_SECONDS * 100 && nr_alive(place) > 0; i++)
 		usleep(10000);
 	assert_int_equal(nr_alive(place), 0);
@@ -424,88 +308,6 @@ static void test_a_job_without_its_data_fails(void **state)
 			 1);
 }
 
-/* CPU time of a process if it is a child of `parent`, else 0. */
-static u64 child_cpu_ns(const char *pid, pid_t parent)
-{
-	unsigned long long ran = 0;
-	char path[300], line[512] = "";
-	FILE *stream;
-	int ppid = 0;
-
-	snprintf(path, sizeof(path), "/proc/%s/stat", pid);
-	stream = fopen(path, "r");
-	if (stream && fgets(line, sizeof(line), stream) && strrchr(line, ')'))
-		sscanf(strrchr(line, ')'), ") %*c %d", &ppid);
-	if (stream)
-		fclose(stream);
-	if (ppid != parent)
-		return 0;
-	snprintf(path, sizeof(path), "/proc/%s/schedstat", pid);
-	stream = fopen(path, "r");
-	if (stream && fscanf(stream, "%llu", &ran) != 1)
-		ran = 0;
-	if (stream)
-		fclose(stream);
-	return ran;
-}
-
-static u64 nr_children_with(pid_t parent, u64 cpu_ns)
-{
-	DIR *dir = opendir("/proc");
-	struct dirent *entry;
-	u64 nr = 0;
-
-	assert_non_null(dir);
-	while ((entry = readdir(dir)))
-		nr += child_cpu_ns(entry->d_name, parent) >= cpu_ns;
-	closedir(dir);
-	return nr;
-}
-
-/* Of all children that ended, and theirs. */
-static double children_cpu_seconds(void)
-{
-	struct rusage usage;
-
-	assert_int_equal(getrusage(RUSAGE_CHILDREN, &usage), 0);
-	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
-}
-
-/* Until each has had 0.2 s of CPU, however long that takes. */
-static void test_hogs_tell_what_they_got(void **state)
-{
-	const struct place *place = *state;
-	double before = children_cpu_seconds(), cpu_seconds, work;
-	pid_t pid = START(place, (char *)programs.noise, "hogs", "2");
-
-	for (int i = 0; i < HANG_SECONDS * 100 && nr_children_with(pid, NSEC_PER_SEC / 5) < 2; i++)
-		usleep(10000);
-	kill(pid, SIGTERM);
-	assert_int_equal(finish(pid), 0);
-	assert_true(output_number(place, "processes") == 2);
-	cpu_seconds = output_number(place, "cpu_seconds");
-	assert_true(cpu_seconds >= 0.4);
-	assert_true(cpu_seconds <= children_cpu_seconds() - before + 0.001);
-	/* In milliseconds; being interrupted costs some. */
-	work = output_number(place, "work");
-	assert_true(work >= 40 && work <= cpu_seconds * 1000 + 1);
-}
-
-static void test_forkstorm_tells_what_it_got(void **state)
-{
-	const struct place *place = *state;
-
-	assert_int_equal(RUN(place, (char *)programs.noise, "forkstorm", "20", "--seconds", "0.5"),
-			 0);
-	assert_true(output_number(place, "processes") + output_number(place, "skipped") == 10);
-	assert_true(output_number(place, "work") == output_number(place, "processes"));
-	/* Between 5 and 50 ms each, which makes 26 on average for this seed. */
-	assert_true(output_number(place, "cpu_seconds") >= 0.02 * output_number(place, "work"));
-}
-
-#define PLACED(test) cmocka_unit_test_setup_teardown(test, place_make, place_remove)
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -517,15 +319,12 @@ int main(int argc, char **argv)
 		PLACED(test_spoilt_truth_is_found),
 		PLACED(test_nothing_outlives_a_killed_job),
 		PLACED(test_a_job_without_its_data_fails),
-		PLACED(test_hogs_tell_what_they_got),
-		PLACED(test_forkstorm_tells_what_it_got),
 	};
 
-	if (argc != 5)
+	if (argc != 4)
 		return 2;
 	programs.train = argv[1];
 	programs.serve = argv[2];
-	programs.noise = argv[3];
-	programs.truth = argv[4];
+	programs.truth = argv[3];
 	return cmocka_run_group_tests_name("workloads", tests, NULL, NULL);
 }

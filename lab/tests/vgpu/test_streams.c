@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 
-/* Time on the device: order, asynchrony, events, threads, errors, ways to wait. */
+/* Time on the device: order, asynchrony, events, threads, errors. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include "harness.h"
-#include "support/taken.h"
 #include "vgpu/include/vgpu_cuda.h"
 #include "vgpu/include/vgpu_cudart.h"
 
@@ -380,103 +378,6 @@ static void test_graph_has_the_length_of_its_capture(void **state)
 	cudaGetLastError();
 }
 
-/* What a sync over `ns` costs, how long it took, and what others took from it. */
-struct cost {
-	u64 cpu_ns, wall_ns, guests_ns, taken_ns;
-	long sleeps;
-};
-
-static long sleeps(void)
-{
-	struct rusage usage;
-
-	assert_int_equal(getrusage(RUSAGE_THREAD, &usage), 0);
-	return usage.ru_nvcsw;
-}
-
-static struct cost sync_cost(unsigned int flags, u64 ns)
-{
-	struct cost cost;
-	struct work work;
-	u64 start;
-
-	OK(cudaSetDeviceFlags(flags));
-	OK(busy(MS, NULL));
-	OK(cudaDeviceSynchronize()); /* pages in whatever a sync touches */
-	cost.guests_ns = taken_by_guests_ns();
-	cost.taken_ns = taken_ns();
-	start = truth_now_ns();
-	OK(busy(ns, NULL));
-	cost.sleeps = sleeps();
-	cost.cpu_ns = cpu_ns();
-	OK(cudaDeviceSynchronize());
-	cost.cpu_ns = cpu_ns() - cost.cpu_ns;
-	cost.sleeps = sleeps() - cost.sleeps;
-	cost.wall_ns = truth_now_ns() - start;
-	cost.taken_ns = taken_ns() - cost.taken_ns;
-	cost.guests_ns = taken_by_guests_ns() - cost.guests_ns;
-	work_read(start, NULL, &work, 1);
-	check_done(&work);
-	/* And no longer than that. */
-	assert_true(cost.wall_ns <= ns + NSEC_PER_SEC + cost.taken_ns);
-	OK(cudaSetDeviceFlags(cudaDeviceScheduleAuto));
-	return cost;
-}
-
-static void test_blocking_sync_costs_no_cpu(void **state)
-{
-	struct cost cost = sync_cost(cudaDeviceScheduleBlockingSync, 1000 * MS);
-
-	print_message("# blocking sync of 1 s: %.3f ms CPU\n", (double)cost.cpu_ns / 1e6);
-	assert_true(cost.cpu_ns <= 10 * MS + cost.guests_ns);
-}
-
-/* Who spins or yields wants a CPU all the time, also while somebody else has it. */
-static void test_other_syncs_spin(void **state)
-{
-	const unsigned int flags[] = { cudaDeviceScheduleAuto, cudaDeviceScheduleSpin,
-				       cudaDeviceScheduleYield };
-
-	for (int i = 0; i < 3; i++) {
-		struct cost cost = sync_cost(flags[i], 300 * MS);
-
-		print_message("# sync with flags %u: %.0f ms CPU of %.0f, %ld sleeps\n", flags[i],
-			      (double)cost.cpu_ns / 1e6, (double)cost.wall_ns / 1e6, cost.sleeps);
-		assert_true(cost.sleeps == 0 || cost.cpu_ns + cost.taken_ns >= cost.wall_ns / 2);
-	}
-	assert_int_equal(cudaSetDeviceFlags(3), cudaErrorInvalidValue);
-	cudaGetLastError();
-}
-
-static void test_blocking_event(void **state)
-{
-	cudaEvent_t event;
-	u64 cpu, taken = taken_by_guests_ns();
-
-	OK(cudaEventCreateWithFlags(&event, cudaEventBlockingSync | cudaEventDisableTiming));
-	OK(busy(300 * MS, NULL));
-	OK(cudaEventRecord(event, NULL));
-	cpu = cpu_ns();
-	OK(cudaEventSynchronize(event));
-	cpu = cpu_ns() - cpu;
-	assert_true(cpu <= 6 * MS + taken_by_guests_ns() - taken);
-	OK(cudaEventDestroy(event));
-}
-
-static void test_launch_rate(void **state)
-{
-	const int nr = 20000;
-	u64 taken = taken_by_guests_ns(), cpu = cpu_ns();
-
-	for (int i = 0; i < nr; i++)
-		OK(busy(1000, NULL));
-	cpu = cpu_ns() - cpu;
-	OK(cudaDeviceSynchronize());
-	print_message("# launch: %llu ns CPU\n", (unsigned long long)cpu / nr);
-	/* 10,000 launches a second take a small part of one CPU, sanitizers included. */
-	assert_true(cpu <= nr * 20000ULL + taken_by_guests_ns() - taken);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -493,10 +394,6 @@ int main(void)
 		cmocka_unit_test(test_context_stack),
 		cmocka_unit_test(test_module_launch),
 		cmocka_unit_test(test_graph_has_the_length_of_its_capture),
-		cmocka_unit_test(test_blocking_sync_costs_no_cpu),
-		cmocka_unit_test(test_other_syncs_spin),
-		cmocka_unit_test(test_blocking_event),
-		cmocka_unit_test(test_launch_rate),
 	};
 
 	harness_start("4", "1e9");

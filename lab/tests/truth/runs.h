@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* Runs of the lab's programs, each test with a virtual GPU and a directory of its own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <sys/types.h>
+
+/* What takes so long hangs, also on a machine without CPUs. */
+#define HANG_SECONDS 120
+
+struct place {
+	char dir[64];
+	char truth[80];
+	char output[80];
+};
+
+int place_make(void **state);
+int place_remove(void **state);
+#define PLACED(test) cmocka_unit_test_setup_teardown(test, place_make, place_remove)
+void remove_all(const char *path); /* a directory and the files in it */
+
+/* Arguments up to NULL. */
+pid_t run_start(const struct place *place, char *const argv[]);
+/* A program that hangs is killed, so that its test fails and the others still run. */
+int run_finish(pid_t pid);
+#define START(place, ...) run_start(place, (char *const[]){ __VA_ARGS__, NULL })
+#define RUN(place, ...)	  run_finish(START(place, __VA_ARGS__))
+
+/* A number from the JSON a program printed. */
+double output_number(const struct place *place, const char *key);
