@@ -15,6 +15,7 @@ enum sched_class {
 	CLASS_ORDINARY,
 	CLASS_FEEDER,	     /* the GPU waits for it, or soon will */
 	CLASS_WANTED_LOADER, /* its consumer waits for data */
+	CLASS_LATE_LOADER,   /* its consumer had to wait lately */
 	CLASS_LOADER,	     /* works ahead */
 	CLASS_SPINNER,	     /* polls a device that has work */
 	CLASS_NR,
@@ -35,6 +36,7 @@ enum sched_queue {
 enum sched_rule {
 	RULE_FEEDER,
 	RULE_LOADER,
+	RULE_LATE_LOADER,
 	RULE_SPINNER,
 	RULE_HELPER,
 	RULE_PREEMPT,

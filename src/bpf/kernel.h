@@ -92,6 +92,10 @@ struct scx_exit_info {
 	char *dump;
 };
 
+struct scx_dump_ctx {
+	u64 at_ns;
+};
+
 struct scx_init_task_args {
 	bool fork;
 };
@@ -105,6 +109,8 @@ struct sched_ext_ops {
 	void (*stopping)(struct task_struct *p, bool runnable);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*enable)(struct task_struct *p);
+	void (*dump)(struct scx_dump_ctx *ctx);
+	void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
 	s32 (*init)(void);
 	void (*exit)(struct scx_exit_info *info);
 	u64 flags;
@@ -127,9 +133,11 @@ extern s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_
 				  bool *is_idle) __ksym __weak;
 extern s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;
 extern void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym __weak;
+extern s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym __weak;
 extern s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym __weak;
 extern int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 flags) __ksym __weak;
 extern struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym __weak;
 extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym __weak;
+extern void scx_bpf_dump_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym __weak;
 extern bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask) __ksym __weak;
 extern u32 bpf_cpumask_first(const struct cpumask *cpumask) __ksym __weak;

@@ -77,12 +77,14 @@ struct {
 
 struct sched_cpu {
 	u64 nr_turns;
-	u64 debt_ns; /* of the promoted to the others */
 	struct sched_counters counters;
 };
 
-/* The class of whoever runs on a CPU, for those who look for one to take. */
-static u8 cpu_class[MAX_CPUS];
+/* Of each CPU what others look at who want to take it. */
+static struct cpu_state {
+	u64 debt_ns; /* of the promoted to the others */
+	u64 class;   /* of whoever runs there */
+} cpu_states[MAX_CPUS];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -101,6 +103,12 @@ static struct sched_cpu *this_cpu(void)
 	u32 zero = 0;
 
 	return bpf_map_lookup_elem(&sched_cpus, &zero);
+}
+
+static struct cpu_state *cpu_at(u32 cpu)
+{
+	barrier_var(cpu);
+	return &cpu_states[cpu & (MAX_CPUS - 1)];
 }
 
 static u64 dsq_of(u32 queue, u32 llc)
@@ -139,11 +147,12 @@ static struct llc *llc_at(u32 i)
 	return &llcs[i & (MAX_LLCS - 1)];
 }
 
-/* The mask says to the verifier what the comparison says to the reader. */
 static u32 queue_of_cpu(u32 cpu)
 {
-	u32 llc = cpu < MAX_CPUS ? cpu_llc[cpu & (MAX_CPUS - 1)] : LLC_UNKNOWN;
+	u32 llc;
 
+	barrier_var(cpu);
+	llc = cpu_llc[cpu & (MAX_CPUS - 1)];
 	return llc < nr_llcs ? llc : 0;
 }
 
@@ -220,6 +229,8 @@ static u32 classify(struct task_struct *p, bool woken, u64 now)
 	if (view.role == ROLE_LOADER) {
 		consumer = consumer_of(p, process);
 		view.consumer_waits = consumer && consumer->launcher_asleep;
+		view.consumer_waited = consumer && consumer->data_waited_ns &&
+				       now < consumer->data_waited_ns + LATE_MAX_NS;
 	}
 	return class_of(&view, rules_off);
 }
@@ -241,10 +252,25 @@ s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fl
 
 static bool is_promoted(u32 class)
 {
-	return rule_of(class)->promoted;
+	return rule_of(class)->rank > 0;
 }
 
-/* Takes the CPU of somebody who is not promoted, preferably the task's own. */
+/* Whether a task of this class may take the CPU from whoever has it. */
+static bool can_take(u32 cpu, u32 class)
+{
+	return rule_of(cpu_at(cpu)->class)->rank < rule_of(class)->rank &&
+	       cpu_at(cpu)->debt_ns <= DEBT_LIMIT_NS;
+}
+
+static void take(u32 cpu, u32 class)
+{
+	/* Whoever looks next looks elsewhere. */
+	cpu_at(cpu)->class = class;
+	count(class, DECISION_PREEMPTED);
+	scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT));
+}
+
+/* Takes the CPU of somebody of lower rank, preferably the task's own. */
 static void preempt_for(struct task_struct *p, struct sched_task *task)
 {
 	u32 start = scx_bpf_task_cpu(p), i;
@@ -252,13 +278,9 @@ static void preempt_for(struct task_struct *p, struct sched_task *task)
 	bpf_for(i, 0, nr_cpus) {
 		u32 cpu = (start + i) % nr_cpus;
 
-		if (cpu >= MAX_CPUS || is_promoted(cpu_class[cpu & (MAX_CPUS - 1)]) ||
-		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (!can_take(cpu, task->class) || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 			continue;
-		/* Whoever looks next looks elsewhere. */
-		cpu_class[cpu & (MAX_CPUS - 1)] = task->class;
-		count(task->class, DECISION_PREEMPTED);
-		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT));
+		take(cpu, task->class);
 		return;
 	}
 }
@@ -376,7 +398,8 @@ static bool head_of(u64 dsq, u64 *vtime)
 __noinline int serve_promoted(u32 llc, u32 cpu, u64 now)
 {
 	if (compat_dsq_move_to_local(dsq_of(QUEUE_FIRST, llc)) ||
-	    serve_reclassified(QUEUE_LOADERS, llc, cpu, now))
+	    (scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, llc)) > 0 &&
+	     serve_reclassified(QUEUE_LOADERS, llc, cpu, now)))
 		return true;
 	if (!llc_at(llc)->spinner_due_ns || before(now, llc_at(llc)->spinner_due_ns))
 		return false;
@@ -404,22 +427,18 @@ static bool serve_overdue(u32 llc)
 }
 
 /* Takes one task for this CPU out of what waits at a cache. */
-static bool serve(u32 llc, u32 cpu, bool overdue_first, bool others_first, u64 now)
+static bool serve(u32 llc, u32 cpu, bool others_first, u64 now)
 {
-	if (overdue_first && serve_overdue(llc))
-		return true;
 	if (others_first ? serve_others(llc) || serve_promoted(llc, cpu, now)
 			 : serve_promoted(llc, cpu, now) || serve_others(llc))
 		return true;
-	return (!overdue_first && serve_overdue(llc)) ||
-	       compat_dsq_move_to_local(dsq_of(QUEUE_SPINNERS, llc));
+	return serve_overdue(llc) || compat_dsq_move_to_local(dsq_of(QUEUE_SPINNERS, llc));
 }
 
 /* Whoever is promoted goes on, unless somebody like it waits or the others are owed. */
 static bool goes_on(struct task_struct *prev, u32 llc, u64 now)
 {
 	struct sched_task *task;
-	u64 unused;
 
 	if (!prev || !(prev->scx.flags & bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)))
 		return false;
@@ -427,7 +446,7 @@ static bool goes_on(struct task_struct *prev, u32 llc, u64 now)
 	if (!task)
 		return false;
 	task->class = classify(prev, false, now);
-	if (!is_promoted(task->class) || head_of(dsq_of(QUEUE_FIRST, llc), &unused))
+	if (!is_promoted(task->class) || scx_bpf_dsq_nr_queued(dsq_of(QUEUE_FIRST, llc)) > 0)
 		return false;
 	compat_set_slice(prev, rule_of(task->class)->slice_ns);
 	return true;
@@ -438,32 +457,25 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct sched_cpu *here = this_cpu();
 	u32 own = queue_of_cpu(cpu), i;
+	bool others_first = cpu_at(cpu)->debt_ns > DEBT_LIMIT_NS;
 	u64 now = compat_now();
-	bool overdue_first, others_first;
 
 	if (!here)
 		return;
 	sweep(own);
 	/*
-	 * Each CPU counts its own turns: of one count for all, a CPU could see the even
-	 * numbers only, and whoever is bound to it would starve.
+	 * The overdue have every other turn. Each CPU counts its own: of one count for
+	 * all, a CPU could see the even numbers only, and whoever is bound to it would
+	 * starve.
 	 */
-	overdue_first = here->nr_turns++ & 1;
-	others_first = here->debt_ns > DEBT_LIMIT_NS;
-	if (!others_first && !overdue_first && goes_on(prev, own, now))
+	if ((here->nr_turns++ & 1) && serve_overdue(own))
+		return;
+	if (!others_first && goes_on(prev, own, now))
 		return;
 	bpf_for(i, 0, nr_llcs) {
-		if (serve((own + i) % nr_llcs, cpu, overdue_first, others_first, now))
+		if (serve((own + i) % nr_llcs, cpu, others_first, now))
 			return;
 	}
-}
-
-static void set_cpu_class(struct task_struct *p, u32 class)
-{
-	u32 cpu = scx_bpf_task_cpu(p);
-
-	if (cpu < MAX_CPUS)
-		cpu_class[cpu & (MAX_CPUS - 1)] = class;
 }
 
 /* A spinner that waits wants this CPU at a known time: whoever runs until then runs shorter. */
@@ -480,6 +492,28 @@ static void shorten_slice(struct task_struct *p, struct llc *llc, u64 now)
 		compat_set_slice(p, left);
 }
 
+/*
+ * The launcher went to sleep outside of any call: this CPU will look for one of
+ * its loaders next, and if more of them wait, others shall do so as well.
+ */
+static void want_loaders(struct task_struct *p)
+{
+	u32 own = scx_bpf_task_cpu(p), i;
+	s32 nr = scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, queue_of_cpu(own))) - 1;
+
+	if (nr <= 0 || !rule_on(rules_off, RULE_LOADER) || !rule_on(rules_off, RULE_PREEMPT))
+		return;
+	bpf_for(i, 1, nr_cpus) {
+		u32 cpu = (own + i) % nr_cpus;
+
+		if (!can_take(cpu, CLASS_WANTED_LOADER) || queue_of_cpu(cpu) != queue_of_cpu(own))
+			continue;
+		take(cpu, CLASS_WANTED_LOADER);
+		if (--nr <= 0)
+			return;
+	}
+}
+
 static void note_launcher(struct task_struct *p, bool asleep)
 {
 	struct thread_state *thread = thread_find(p);
@@ -488,8 +522,11 @@ static void note_launcher(struct task_struct *p, bool asleep)
 	if (!thread || thread->role != ROLE_LAUNCHER || (asleep && thread->depth))
 		return;
 	process = process_find(p);
-	if (process && process->launcher_tid == (u32)p->pid)
-		process->launcher_asleep = asleep;
+	if (!process || process->launcher_tid != (u32)p->pid)
+		return;
+	process->launcher_asleep = asleep;
+	if (asleep)
+		want_loaders(p);
 }
 
 SEC("struct_ops/zernel_running")
@@ -512,7 +549,7 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 	else if (before(llc->clock, p->scx.dsq_vtime))
 		llc->clock = p->scx.dsq_vtime;
 	task->running_since_ns = now;
-	set_cpu_class(p, task->class);
+	cpu_at(scx_bpf_task_cpu(p))->class = task->class;
 	if (task->class == CLASS_ORDINARY || task->class == CLASS_LOADER)
 		shorten_slice(p, llc, now);
 	note_launcher(p, false);
@@ -521,6 +558,7 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 SEC("struct_ops/zernel_stopping")
 void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 {
+	struct cpu_state *cpu = cpu_at(scx_bpf_task_cpu(p));
 	struct sched_task *task = sched_task_of(p);
 	struct sched_cpu *here = this_cpu();
 	u64 ran_ns;
@@ -530,11 +568,13 @@ void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 		return;
 	ran_ns = compat_now() - task->running_since_ns;
 	class = task->class;
-	here->debt_ns = debt_after(here->debt_ns, is_promoted(class), ran_ns, others_permille);
+	cpu->debt_ns = debt_after(cpu->debt_ns, is_promoted(class), ran_ns, others_permille);
+	cpu->class = CLASS_ORDINARY;
 	barrier_var(class);
 	here->counters.ran_ns[class & (CLASS_SLOTS - 1)] += ran_ns;
-	set_cpu_class(p, CLASS_ORDINARY);
-	compat_set_dsq_vtime(p, p->scx.dsq_vtime + vtime_charge(p, ran_ns));
+	/* What it got ahead of everybody is not charged twice: the debt is the bound. */
+	if (!is_promoted(class))
+		compat_set_dsq_vtime(p, p->scx.dsq_vtime + vtime_charge(p, ran_ns));
 	if (!runnable)
 		note_launcher(p, true);
 }
@@ -556,6 +596,36 @@ void BPF_PROG(zernel_enable, struct task_struct *p)
 		return;
 	task->llc = llc_of_task(p);
 	compat_set_dsq_vtime(p, llc_at(task->llc)->clock);
+}
+
+/* A line of the dump the kernel writes when it takes us down. */
+#define DUMP(format, args...)                                                                      \
+	({                                                                                         \
+		static char text[] = format;                                                       \
+		unsigned long long values[] = { args };                                            \
+		scx_bpf_dump_bstr(text, values, sizeof(values));                                   \
+	})
+
+SEC("struct_ops/zernel_dump")
+void BPF_PROG(zernel_dump, struct scx_dump_ctx *dump)
+{
+	u32 i;
+
+	bpf_for(i, 0, nr_llcs) {
+		DUMP("cache %llu: clock %llu, next sweep %llu, spinner due %llu", i,
+		     llc_at(i)->clock, llc_at(i)->next_sweep_ns, llc_at(i)->spinner_due_ns);
+	}
+}
+
+SEC("struct_ops/zernel_dump_task")
+void BPF_PROG(zernel_dump_task, struct scx_dump_ctx *dump, struct task_struct *p)
+{
+	struct sched_task *task = sched_task_of(p);
+	struct thread_state *thread = thread_find(p);
+
+	if (task)
+		DUMP("class %llu, role %llu, cache %llu, queued since %llu", task->class,
+		     thread ? thread->role : 0, task->llc, task->queued_since_ns);
 }
 
 SEC("struct_ops.s/zernel_init")
@@ -594,6 +664,8 @@ struct sched_ext_ops zernel = {
 	.stopping = (void *)zernel_stopping,
 	.init_task = (void *)zernel_init_task,
 	.enable = (void *)zernel_enable,
+	.dump = (void *)zernel_dump,
+	.dump_task = (void *)zernel_dump_task,
 	.init = (void *)zernel_init,
 	.exit = (void *)zernel_exit,
 	.timeout_ms = 10000,

@@ -175,6 +175,16 @@ static inline void phase_changed(struct task_struct *p, const struct process_sta
 	event_send(EVENT_PHASE, p, process->task.phase, now);
 }
 
+/* Who has been on its CPU for less cannot tell when the device was done. */
+#define LATE_NS NSEC_PER_MSEC
+
+static inline bool is_late(struct task_struct *p, u64 now)
+{
+	struct thread_state *thread = thread_find(p);
+
+	return thread && now < thread->running_since_ns + LATE_NS;
+}
+
 /* Certain evidence for the process. */
 static inline void process_cross(struct task_struct *p, struct process_state *process, u32 boundary,
 				 u64 now)
@@ -186,8 +196,8 @@ static inline void process_cross(struct task_struct *p, struct process_state *pr
 	boundary_cross(&phase_config, &process->task, boundary, now);
 	if (phase_is_busy(process->task.phase))
 		busy_begin(&process->busy, now);
-	else
-		busy_end(&process->busy, now);
+	else if (process->busy.since_ns)
+		busy_end(&process->busy, is_late(p, now), now);
 	process_write_end(process);
 	if (process->task.phase_since_ns != since)
 		phase_changed(p, process, before, since, now);

@@ -11,23 +11,27 @@
 
 /* A launcher that has not waited for its device for so long does something else. */
 #define FEEDING_MAX_NS NSEC_PER_SEC
-/* A spinning sync comes back on its CPU so long before the device should be done. */
-#define SPIN_MARGIN_NS NSEC_PER_MSEC
+/* A loader whose consumer had to wait is behind until nobody had to for so long. */
+#define LATE_MAX_NS    (4 * NSEC_PER_SEC)
+/* A spinning sync comes back so long before the device should be done: a tick, at 250 Hz, and some.
+ */
+#define SPIN_MARGIN_NS (5 * NSEC_PER_MSEC)
 
 struct class_rule {
 	u64 slice_ns;
 	u64 credit_ns; /* how much earlier than by its virtual time it is due */
 	u8 queue;      /* where it waits */
-	u8 promoted;   /* ahead of everybody, and counted against the others' share */
-	u8 preempts;   /* takes a CPU from somebody who is not promoted */
+	u8 rank;       /* above 0 it goes first, at the cost of a debt to the others */
+	u8 preempts;   /* takes a CPU from somebody of lower rank */
 };
 
 /* clang-format off */
 static const struct class_rule class_rules[CLASS_SLOTS] = {
-	/*		        slice              credit             queue       promoted, preempts */
+	/*                        slice              credit              queue          rank, preempts */
 	[CLASS_ORDINARY] =      { 5 * NSEC_PER_MSEC, 0,                  QUEUE_ORDINARY, 0, 0 },
-	[CLASS_FEEDER] =        { 5 * NSEC_PER_MSEC, 50 * NSEC_PER_MSEC, QUEUE_FIRST,    1, 1 },
+	[CLASS_FEEDER] =        { 5 * NSEC_PER_MSEC, 50 * NSEC_PER_MSEC, QUEUE_FIRST,    2, 1 },
 	[CLASS_WANTED_LOADER] = { 5 * NSEC_PER_MSEC, 0,                  QUEUE_FIRST,    1, 1 },
+	[CLASS_LATE_LOADER] =   { 5 * NSEC_PER_MSEC, 0,                  QUEUE_FIRST,    1, 0 },
 	[CLASS_LOADER] =        { 5 * NSEC_PER_MSEC, 0,                  QUEUE_LOADERS,  0, 0 },
 	[CLASS_SPINNER] =       { 1 * NSEC_PER_MSEC, 0,                  QUEUE_SPINNERS, 0, 0 },
 };
@@ -39,11 +43,12 @@ struct class_view {
 	u64 last_sync_ns;
 	u64 expected_end_ns; /* of the device's work, 0 when not known */
 	u32 role;
-	u8 device_busy;	   /* the process has work queued on a device */
-	u8 in_collective;  /* the process is in a collective */
-	u8 in_sync;	   /* the thread is inside a call that waits for the device */
-	u8 woken;	   /* it slept until now */
-	u8 consumer_waits; /* of a loader: whom it feeds sleeps and wants data */
+	u8 device_busy;	    /* the process has work queued on a device */
+	u8 in_collective;   /* the process is in a collective */
+	u8 in_sync;	    /* the thread is inside a call that waits for the device */
+	u8 woken;	    /* it slept until now */
+	u8 consumer_waits;  /* of a loader: whom it feeds sleeps and wants data */
+	u8 consumer_waited; /* and it did so lately */
 };
 
 static inline bool rule_on(u32 rules_off, u32 rule)
@@ -65,8 +70,11 @@ static inline enum sched_class class_of(const struct class_view *view, u32 rules
 			return CLASS_SPINNER;
 		return feeds && rule_on(rules_off, RULE_FEEDER) ? CLASS_FEEDER : CLASS_ORDINARY;
 	case ROLE_LOADER:
-		return view->consumer_waits && rule_on(rules_off, RULE_LOADER) ? CLASS_WANTED_LOADER
-									       : CLASS_LOADER;
+		if (view->consumer_waits && rule_on(rules_off, RULE_LOADER))
+			return CLASS_WANTED_LOADER;
+		if (view->consumer_waited && rule_on(rules_off, RULE_LATE_LOADER))
+			return CLASS_LATE_LOADER;
+		return CLASS_LOADER;
 	case ROLE_COLLECTIVE_HELPER:
 		return view->in_collective && rule_on(rules_off, RULE_HELPER) ? CLASS_FEEDER
 									      : CLASS_ORDINARY;

@@ -41,6 +41,7 @@ struct process_state {
 	u64 io_wait_ns;
 	u64 runqueue_wait_ns;
 	u64 data_wait_ns;
+	u64 data_waited_ns;	/* when the last wait for data ended */
 	u64 data_wait_since_ns; /* 0 unless the launcher waits for data now */
 	u64 phase_since_before_wait_ns;
 	u32 phase_before_wait;
@@ -180,6 +181,7 @@ static inline u64 process_data_ready(const struct phase_config *c, struct proces
 	if (process->woken_with_data) {
 		boundary_cross(c, task, BOUNDARY_DATA_READY, now);
 		process->data_wait_ns += now - since;
+		process->data_waited_ns = now;
 		return now - since;
 	}
 	if (task->phase != before && task->phase_since_ns == since) {

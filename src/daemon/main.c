@@ -39,7 +39,7 @@ static void usage(FILE *out)
 	      "with sched_ext (6.12 or newer).\n"
 	      "\n"
 	      "  --without RULE,...  leave rules of the policy out, to see what they are worth:\n"
-	      "                      feeder, loader, spinner, helper, preempt\n",
+	      "                      feeder, loader, late-loader, spinner, helper, preempt\n",
 	      out);
 }
 
@@ -144,8 +144,9 @@ static enum outcome run_scheduler(const sigset_t *stop_signals, u32 rules_off)
 static int parse_rules(char *names, u32 *ret)
 {
 	static const char *const rules[RULE_NR] = {
-		[RULE_FEEDER] = "feeder", [RULE_LOADER] = "loader",   [RULE_SPINNER] = "spinner",
-		[RULE_HELPER] = "helper", [RULE_PREEMPT] = "preempt",
+		[RULE_LATE_LOADER] = "late-loader", [RULE_FEEDER] = "feeder",
+		[RULE_LOADER] = "loader",	    [RULE_SPINNER] = "spinner",
+		[RULE_HELPER] = "helper",	    [RULE_PREEMPT] = "preempt",
 	};
 	u32 bits = 0, i;
 
