@@ -395,16 +395,23 @@ static bool head_of(u64 dsq, u64 *vtime)
 	return found;
 }
 
+static bool spinner_is_due(u32 llc, u64 now)
+{
+	u64 due = llc_at(llc)->spinner_due_ns;
+
+	return due && !before(now, due);
+}
+
 __noinline int serve_promoted(u32 llc, u32 cpu, u64 now)
 {
-	if (compat_dsq_move_to_local(dsq_of(QUEUE_FIRST, llc)) ||
-	    (scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, llc)) > 0 &&
-	     serve_reclassified(QUEUE_LOADERS, llc, cpu, now)))
-		return true;
-	if (!llc_at(llc)->spinner_due_ns || before(now, llc_at(llc)->spinner_due_ns))
-		return false;
-	llc_at(llc)->spinner_due_ns = 0;
-	return serve_reclassified(QUEUE_SPINNERS, llc, cpu, now);
+	if (spinner_is_due(llc, now)) {
+		llc_at(llc)->spinner_due_ns = 0;
+		if (serve_reclassified(QUEUE_SPINNERS, llc, cpu, now))
+			return true;
+	}
+	return compat_dsq_move_to_local(dsq_of(QUEUE_FIRST, llc)) ||
+	       (scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, llc)) > 0 &&
+		serve_reclassified(QUEUE_LOADERS, llc, cpu, now));
 }
 
 /* Loaders that work ahead are ordinary: whoever of the two kinds is due first. */
@@ -446,7 +453,8 @@ static bool goes_on(struct task_struct *prev, u32 llc, u64 now)
 	if (!task)
 		return false;
 	task->class = classify(prev, false, now);
-	if (!is_promoted(task->class) || scx_bpf_dsq_nr_queued(dsq_of(QUEUE_FIRST, llc)) > 0)
+	if (!is_promoted(task->class) || spinner_is_due(llc, now) ||
+	    scx_bpf_dsq_nr_queued(dsq_of(QUEUE_FIRST, llc)) > 0)
 		return false;
 	compat_set_slice(prev, rule_of(task->class)->slice_ns);
 	return true;
@@ -550,7 +558,7 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 		llc->clock = p->scx.dsq_vtime;
 	task->running_since_ns = now;
 	cpu_at(scx_bpf_task_cpu(p))->class = task->class;
-	if (task->class == CLASS_ORDINARY || task->class == CLASS_LOADER)
+	if (task->class != CLASS_FEEDER)
 		shorten_slice(p, llc, now);
 	note_launcher(p, false);
 }
