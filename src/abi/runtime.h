@@ -31,6 +31,10 @@ enum call_kind {
 	CALL_KIND_FREE,
 	CALL_KIND_COLLECTIVE,
 	CALL_KIND_COMM_INIT,
+	CALL_KIND_COMM_RANK,
+	CALL_KIND_COMM_SIZE,
+	CALL_KIND_SCOPE_ENTER,
+	CALL_KIND_SCOPE_LEAVE,
 	CALL_KIND_DEVICE_SET,
 	CALL_KIND_CTX_NEW,
 	CALL_KIND_CTX_SET,
@@ -84,6 +88,19 @@ enum {
 #define ARG_AFTER_UNIQUE_ID 3
 #else
 #define ARG_AFTER_UNIQUE_ID 2
+#endif
+
+/*
+ * A C++ object that does not fit into registers is returned into memory of the
+ * caller: on x86-64 its address is the first argument and moves all others up,
+ * on arm64 it has a register of its own, which is not looked at.
+ */
+#if defined(__aarch64__) || defined(__TARGET_ARCH_arm64)
+#define ARG_RESULT_PLACE ARG_NONE
+#define ARG_AFTER_RESULT ARG_0
+#else
+#define ARG_RESULT_PLACE ARG_0
+#define ARG_AFTER_RESULT ARG_1
 #endif
 
 struct call_row {

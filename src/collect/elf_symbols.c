@@ -10,7 +10,6 @@
 #define HEADERS_MAX  512 /* program headers looked at */
 #define DYNAMIC_MAX  4096
 #define SYMBOLS_MAX  (1U << 20)
-#define NAME_BYTES   64 /* of the longest name anyone asks for, its end included */
 #define WINDOW_BYTES 8192
 
 #if defined(__x86_64__)
@@ -192,7 +191,7 @@ static void add_symbol(struct elf_symbols *found, struct elf_symbol symbol)
 static void consider_symbol(struct scan *scan, const struct table *table, const Elf64_Sym *row)
 {
 	struct elf_symbol symbol = { .size = row->st_size };
-	size_t room = NAME_BYTES, length;
+	size_t room = ELF_NAME_BYTES, length;
 	const char *text;
 	u64 at;
 

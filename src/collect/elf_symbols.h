@@ -14,6 +14,8 @@
 
 /* Functions that one file can yield; a name may have several versions. */
 #define ELF_SYMBOLS_MAX 256
+/* Names of C++ functions carry the types of their arguments. */
+#define ELF_NAME_BYTES	160
 
 struct elf_source {
 	/* As pread(): at most `size` bytes, fewer at the end of the file, or a negative errno. */
@@ -22,7 +24,7 @@ struct elf_source {
 };
 
 struct elf_query {
-	const char *const *names; /* sorted as strcmp() does, each below 64 bytes */
+	const char *const *names; /* sorted as strcmp() does, each with its end in ELF_NAME_BYTES */
 	u32 nr_names;
 	bool with_symtab; /* also functions that are not exported */
 };

@@ -29,6 +29,10 @@ static const char *const symbols[CALL_NR] = {
 #include "abi/runtimes.def"
 };
 
+#define CALL(runtime, symbol, ...)                                                                 \
+	_Static_assert(sizeof(#symbol) <= ELF_NAME_BYTES, "too long to be found: " #symbol);
+#include "abi/runtimes.def"
+
 /* "libcudart.so": the part before ".so", then perhaps a tag, then ".so", then the end or a version.
  */
 static bool name_matches(const char *name, const char *prefix)

@@ -27,6 +27,7 @@ PART(task)
 PART(boundary)
 PART(hist)
 PART(tier)
+PART(calls)
 
 SEC("syscall")
 int parity_run(void *ctx)
@@ -41,6 +42,7 @@ int parity_run(void *ctx)
 		run_boundary(i);
 		run_hist(i);
 		run_tier(i);
+		run_calls(i);
 		hist_record(&batch.hist, batch.cases[i].value);
 	}
 	parity_finish(&batch);

@@ -8,7 +8,9 @@
  */
 #include "core/boundary.h"
 #include "core/hist.h"
+#include "core/mpi.h"
 #include "core/phase.h"
+#include "core/scope.h"
 #include "core/task.h"
 #include "core/tier.h"
 
@@ -24,6 +26,8 @@ struct parity_case {
 	u64 value;
 	u64 average;
 	u64 deviation;
+	u64 handle;
+	struct mpi_world world;
 	struct tier_votes votes;
 	u32 observed;
 	u32 nr_observations;
@@ -37,6 +41,9 @@ struct parity_result {
 	struct task_state detected;
 	struct task_state crossed;
 	struct phase_candidate candidate;
+	struct mpi_world ranked;
+	struct mpi_world sized;
+	u64 datatype_bytes;
 	u64 middle;
 	u64 average;
 	u64 product;
@@ -51,6 +58,8 @@ struct parity_result {
 	u32 reaches;
 	u32 confident;
 	u32 has_crossed;
+	u32 handle_kind;
+	u32 is_held;
 	u32 pad;
 };
 
@@ -107,6 +116,17 @@ static inline void parity_tier(const struct parity_case *in, struct parity_resul
 		tier_is_confident(&in->votes, in->nr_observations, in->average, in->deviation);
 	out->average = tier_average(in->average, in->value);
 	out->product = tier_multiply(in->average, in->value, &out->product_low);
+}
+
+static inline void parity_calls(const struct parity_case *in, struct parity_result *out)
+{
+	out->handle_kind = mpi_datatype_kind(in->handle);
+	out->datatype_bytes = mpich_datatype_bytes(in->handle);
+	out->ranked = in->world;
+	mpi_rank_told(&out->ranked, in->handle & 1, (s32)in->observed);
+	out->sized = in->world;
+	mpi_size_told(&out->sized, in->handle & 1, in->nr_observations);
+	out->is_held = scope_holds(in->world.comm, in->handle);
 }
 
 /* Once all cases of a batch are recorded. */

@@ -159,6 +159,8 @@ static struct parity_case random_case(struct random *r)
 		.nr_observations = random_any32(r),
 		.permille = random_below(r, 1002),
 		.next_phase = random_below(r, 8) ? random_below(r, PHASE_NR) : random_any32(r),
+		.handle = random_any(r) >> random_below(r, 64),
+		.world = { random_below(r, 3), (s32)random_any32(r), random_any32(r) },
 	};
 
 	/* One clear winner and a deviation below the average: where the decision is close. */
@@ -179,6 +181,7 @@ static void run_in_user_space(struct parity_batch *b)
 		parity_boundary(&b->cases[i], &b->results[i]);
 		parity_hist(&b->cases[i], &b->results[i]);
 		parity_tier(&b->cases[i], &b->results[i]);
+		parity_calls(&b->cases[i], &b->results[i]);
 		hist_record(&b->hist, b->cases[i].value);
 	}
 	parity_finish(b);
