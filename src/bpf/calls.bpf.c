@@ -14,6 +14,7 @@
  * can book a few microseconds to the other's phase; counts are atomic.
  */
 #include "bpf/calls.bpf.h"
+#include "bpf/compat.bpf.h"
 
 struct thread_map threads SEC(".maps");
 struct process_map processes SEC(".maps");
@@ -22,6 +23,17 @@ struct event_map events SEC(".maps");
 u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples;
 bool timeline_wanted;
 u8 gpu_utilization[GPU_MAX];
+
+/* Functions and not inline: the linker takes a kernel function from one object only. */
+void cpu_hold(void)
+{
+	compat_preempt_disable();
+}
+
+void cpu_release(void)
+{
+	compat_preempt_enable();
+}
 
 /* Work for the device from this thread. */
 static void device_fed(struct task_struct *p, struct process_state *process)
@@ -41,18 +53,16 @@ static void device_fed(struct task_struct *p, struct process_state *process)
 	process_cross(p, process, BOUNDARY_LAUNCH, now);
 }
 
-SEC("uprobe.multi")
-int launch_enter(struct pt_regs *ctx)
+CALL_PROGRAM("uprobe.multi", launch_enter)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
 	struct process_state *process = process_get(p);
 
 	if (!row || !process)
-		return 0;
+		return;
 	__sync_fetch_and_add(&process->nr_launches[row->level & 1], 1);
 	device_fed(p, process);
-	return 0;
 }
 
 /* Of a copy: whether it feeds the device. The runtime's kinds: 1 to the device, 3 within it. */
@@ -66,8 +76,7 @@ static bool feeds_device(const struct call_row *row, const struct arguments *arg
 	return direction != 0 && direction != 2;
 }
 
-SEC("uprobe.multi")
-int copy_enter(struct pt_regs *ctx)
+CALL_PROGRAM("uprobe.multi", copy_enter)
 {
 	struct arguments args = ARGUMENTS(ctx);
 	struct task_struct *p = bpf_get_current_task_btf();
@@ -75,21 +84,18 @@ int copy_enter(struct pt_regs *ctx)
 	struct process_state *process = process_get(p);
 
 	if (!row || !process)
-		return 0;
+		return;
 	__sync_fetch_and_add(&process->nr_copies[row->level & 1], 1);
 	if (feeds_device(row, &args))
 		device_fed(p, process);
-	return 0;
 }
 
-SEC("uprobe.multi")
-int sync_enter(struct pt_regs *ctx)
+CALL_PROGRAM("uprobe.multi", sync_enter)
 {
 	struct traced_call call;
 
 	if (call_entered(ctx, &call) && call.thread->role == ROLE_OTHER)
 		thread_set_role(call.p, call.thread, ROLE_SYNC_WAITER, call.now);
-	return 0;
 }
 
 /* Every collective that was queued before a sync is over when it returns. */
@@ -105,23 +111,21 @@ static void collectives_done(struct process_state *process, u64 now)
 	}
 }
 
-SEC("uretprobe.multi")
-int sync_return(struct pt_regs *ctx)
+CALL_PROGRAM("uretprobe.multi", sync_return)
 {
 	struct traced_call call;
 	struct call_frame *frame = call_returned(ctx, &call);
 
 	if (!frame)
-		return 0;
+		return;
 	__sync_fetch_and_add(&call.process->nr_syncs[call.row->level & 1], 1);
 	call.process->task.signals.last_sync_ns = call.now;
 	/* The runtime's sync calls the driver's: the program goes on after the outer one. */
 	if (call.thread->depth)
-		return 0;
+		return;
 	process_cross(call.p, call.process, BOUNDARY_SYNC_DONE, call.now);
 	process_sample(call.process, HIST_SYNC_WAIT, call.now - frame->entered_ns);
 	collectives_done(call.process, call.now);
-	return 0;
 }
 
 static u32 operation_of(const struct call_row *row)
@@ -132,30 +136,27 @@ static u32 operation_of(const struct call_row *row)
 	return operation & (COLLECTIVE_NR - 1);
 }
 
-SEC("uprobe.multi")
-int collective_enter(struct pt_regs *ctx)
+CALL_PROGRAM("uprobe.multi", collective_enter)
 {
 	struct traced_call call;
 	u64 *since;
 
 	if (!call_entered(ctx, &call))
-		return 0;
+		return;
 	since = &call.process->collective_since_ns[operation_of(call.row)];
 	if (!*since)
 		*since = call.now;
 	process_cross(call.p, call.process, BOUNDARY_COLLECTIVE, call.now);
-	return 0;
 }
 
-SEC("uretprobe.multi")
-int collective_return(struct pt_regs *ctx)
+CALL_PROGRAM("uretprobe.multi", collective_return)
 {
 	struct traced_call call;
 	struct call_frame *frame = call_returned(ctx, &call);
 	u32 operation;
 
 	if (!frame)
-		return 0;
+		return;
 	operation = operation_of(call.row);
 	if ((int)PT_REGS_RC(ctx) == 0) {
 		__sync_fetch_and_add(&call.process->nr_collectives[operation], 1);
@@ -166,5 +167,4 @@ int collective_return(struct pt_regs *ctx)
 		process_cross(call.p, call.process, BOUNDARY_COLLECTIVE_DONE, call.now);
 		collectives_done(call.process, call.now);
 	}
-	return 0;
 }

@@ -8,6 +8,25 @@
  */
 #include "bpf/state.bpf.h"
 
+/*
+ * A program on a call of user space can be preempted by another on the same CPU,
+ * which the kernel does not expect: since 6.13 both would use one and the same stack
+ * of the CPU, and task storage cannot be made while the other is in its midst.
+ */
+__hidden void cpu_hold(void);
+__hidden void cpu_release(void);
+
+#define CALL_PROGRAM(section, name)                                                                \
+	static __always_inline void name##_undisturbed(struct pt_regs *ctx);                       \
+	SEC(section) int name(struct pt_regs *ctx)                                                 \
+	{                                                                                          \
+		cpu_hold();                                                                        \
+		name##_undisturbed(ctx);                                                           \
+		cpu_release();                                                                     \
+		return 0;                                                                          \
+	}                                                                                          \
+	static __always_inline void name##_undisturbed(struct pt_regs *ctx)
+
 /* All of them are read first: the verifier allows no computed offset into the registers. */
 struct arguments {
 	u64 value[6];

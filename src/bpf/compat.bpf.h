@@ -109,6 +109,22 @@ static inline void compat_set_slice(struct task_struct *p, u64 slice)
 		p->scx.slice = slice;
 }
 
+/* 6.10 */
+extern void bpf_preempt_disable(void) __ksym __weak;
+extern void bpf_preempt_enable(void) __ksym __weak;
+
+static inline void compat_preempt_disable(void)
+{
+	if (bpf_ksym_exists(bpf_preempt_disable))
+		bpf_preempt_disable();
+}
+
+static inline void compat_preempt_enable(void)
+{
+	if (bpf_ksym_exists(bpf_preempt_enable))
+		bpf_preempt_enable();
+}
+
 /* Why a task sleeps, by the system call it is in. */
 enum sleep_kind {
 	SLEEP_OTHER,
