@@ -15,6 +15,7 @@
  */
 #include "bpf/calls.bpf.h"
 #include "bpf/compat.bpf.h"
+#include "core/mpi.h"
 
 struct thread_map threads SEC(".maps");
 struct process_map processes SEC(".maps");
@@ -33,6 +34,14 @@ void cpu_hold(void)
 void cpu_release(void)
 {
 	compat_preempt_enable();
+}
+
+/* For calls of which only the return matters. */
+CALL_PROGRAM("uprobe.multi", call_enter)
+{
+	struct traced_call call;
+
+	call_entered(ctx, &call);
 }
 
 /* Work for the device from this thread. */
@@ -149,6 +158,22 @@ CALL_PROGRAM("uprobe.multi", collective_enter)
 	process_cross(call.p, call.process, BOUNDARY_COLLECTIVE, call.now);
 }
 
+/* Counts of MPI are ints. */
+static u64 mpi_bytes(const struct call_frame *frame)
+{
+	u64 handle = frame->arg[1], size = 0;
+
+	switch (mpi_datatype_kind(handle)) {
+	case MPI_HANDLE_NUMBER: size = mpich_datatype_bytes(handle); break;
+	case MPI_HANDLE_POINTER:
+		bpf_probe_read_user(&size, sizeof(size),
+				    (void *)(handle + OPEN_MPI_DATATYPE_SIZE_AT));
+		break;
+	default: break;
+	}
+	return (u32)frame->arg[0] * size;
+}
+
 CALL_PROGRAM("uretprobe.multi", collective_return)
 {
 	struct traced_call call;
@@ -161,7 +186,9 @@ CALL_PROGRAM("uretprobe.multi", collective_return)
 	if ((int)PT_REGS_RC(ctx) == 0) {
 		__sync_fetch_and_add(&call.process->nr_collectives[operation], 1);
 		__sync_fetch_and_add(&call.process->collective_bytes[operation],
-				     collective_bytes(frame->arg[0], frame->arg[1]));
+				     call.row->runtime == RUNTIME_MPI
+					     ? mpi_bytes(frame)
+					     : collective_bytes(frame->arg[0], frame->arg[1]));
 	}
 	if (call.row->runtime == RUNTIME_MPI) {
 		process_cross(call.p, call.process, BOUNDARY_COLLECTIVE_DONE, call.now);

@@ -21,6 +21,7 @@ struct thread_state {
 	u32 role;
 	u32 depth; /* runtime calls this thread is inside of */
 	struct call_frame frames[MAX_CALL_DEPTH];
+	u64 scope;	       /* the object of the loader's scope it is in, or 0 */
 	u64 running_since_ns;  /* 0 unless it runs */
 	u64 runnable_since_ns; /* 0 unless it waits for a CPU */
 	u64 io_since_ns;       /* 0 unless it waits for a disk or a file */
@@ -229,4 +230,30 @@ static __noinline __attribute__((unused)) int process_sample(struct process_stat
 	else
 		__sync_fetch_and_add(&nr_dropped_samples, 1);
 	return 0;
+}
+
+static inline void data_wait_begins(struct task_struct *p, struct process_state *process, u64 now)
+{
+	u64 since = process->task.phase_since_ns;
+	u32 before = process->task.phase;
+
+	process_write_begin(process);
+	process_data_wait(&phase_config, process, now);
+	process_write_end(process);
+	if (process->task.phase_since_ns != since)
+		phase_changed(p, process, before, since, now);
+}
+
+static inline void data_wait_ends(struct task_struct *p, struct process_state *process, u64 now)
+{
+	u32 before = process->task.phase;
+	u64 waited;
+
+	process_write_begin(process);
+	waited = process_data_ready(&phase_config, process, now);
+	process_write_end(process);
+	if (process->task.phase != before)
+		event_send(EVENT_PHASE, p, process->task.phase, now);
+	if (waited)
+		process_sample(process, HIST_LOADER_WAIT, waited);
 }

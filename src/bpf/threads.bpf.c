@@ -25,32 +25,6 @@ static bool is_launcher(const struct thread_state *thread)
 	return thread && thread->role == ROLE_LAUNCHER;
 }
 
-static void launcher_sleeps(struct task_struct *p, struct process_state *process, u64 now)
-{
-	u64 since = process->task.phase_since_ns;
-	u32 before = process->task.phase;
-
-	process_write_begin(process);
-	process_data_wait(&phase_config, process, now);
-	process_write_end(process);
-	if (process->task.phase_since_ns != since)
-		phase_changed(p, process, before, since, now);
-}
-
-static void launcher_runs(struct task_struct *p, struct process_state *process, u64 now)
-{
-	u32 before = process->task.phase;
-	u64 waited;
-
-	process_write_begin(process);
-	waited = process_data_ready(&phase_config, process, now);
-	process_write_end(process);
-	if (process->task.phase != before)
-		event_send(EVENT_PHASE, p, process->task.phase, now);
-	if (waited)
-		process_sample(process, HIST_LOADER_WAIT, waited);
-}
-
 static void look_at(struct task_struct *p, struct process_state *process, u64 now)
 {
 	u32 before = process->task.phase, gpu = process->task.gpu_id;
@@ -92,8 +66,8 @@ static void thread_leaves(struct task_struct *p, struct thread_state *thread, bo
 	if (kind == SLEEP_FUTEX)
 		__sync_fetch_and_add(&process->window.nr_futex_waits, 1);
 	if (kind != SLEEP_NOT_FOR_DATA && is_launcher(thread) && !thread->depth &&
-	    process->launcher_tid == (u32)p->pid)
-		launcher_sleeps(p, process, now);
+	    !process->tells_waits && process->launcher_tid == (u32)p->pid)
+		data_wait_begins(p, process, now);
 }
 
 static void thread_runs(struct task_struct *p, struct thread_state *thread, u64 now)
@@ -110,8 +84,9 @@ static void thread_runs(struct task_struct *p, struct thread_state *thread, u64 
 	if (is_launcher(thread)) {
 		if (waited)
 			process_sample(process, HIST_RUNQUEUE_WAIT, waited);
-		if (process->data_wait_since_ns && process->launcher_tid == (u32)p->pid)
-			launcher_runs(p, process, now);
+		if (process->data_wait_since_ns && !process->tells_waits &&
+		    process->launcher_tid == (u32)p->pid)
+			data_wait_ends(p, process, now);
 	}
 	look_at(p, process, now);
 }
@@ -136,6 +111,15 @@ static bool is_family(struct task_struct *p, u32 tgid)
 	return (u32)p->tgid == tgid || (u32)BPF_CORE_READ(p, real_parent, tgid) == tgid;
 }
 
+static void leader_loads(struct task_struct *p, u64 now)
+{
+	struct task_struct *leader = p->group_leader;
+	struct thread_state *thread = leader ? thread_get(leader) : NULL;
+
+	if (thread && thread->role == ROLE_OTHER)
+		thread_set_role(leader, thread, ROLE_LOADER, now);
+}
+
 static void loader_found(struct task_struct *p, u32 consumer_tgid, u64 now)
 {
 	struct thread_state *thread = thread_get(p);
@@ -147,6 +131,8 @@ static void loader_found(struct task_struct *p, u32 consumer_tgid, u64 now)
 	/* Loaders that are threads share the process, and so the phase, of the launcher. */
 	if ((u32)p->tgid == consumer_tgid)
 		return;
+	/* Whoever hands the data on in a forked process, its first thread made them. */
+	leader_loads(p, now);
 	process = process_get(p);
 	if (!process || process->launcher_tid)
 		return;
@@ -190,6 +176,9 @@ int BPF_PROG(thread_waking, struct task_struct *p)
 		process = process_find(p);
 		if (!process || !process->data_wait_since_ns ||
 		    process->launcher_tid != (u32)p->pid)
+			return 0;
+		/* Every thread of an interpreter wakes every other, to hand on its lock. */
+		if (process->tells_waits && waker->tgid == p->tgid)
 			return 0;
 		process->woken_with_data = 1;
 		loader_found(waker, p->tgid, bpf_ktime_get_ns());

@@ -18,6 +18,10 @@ static const struct {
 	[CALL_KIND_SYNC] = { "sync_enter", "sync_return" },
 	[CALL_KIND_COLLECTIVE] = { "collective_enter", "collective_return" },
 	[CALL_KIND_COMM_INIT] = { "comm_enter", "comm_return" },
+	[CALL_KIND_COMM_RANK] = { "call_enter", "comm_told_return" },
+	[CALL_KIND_COMM_SIZE] = { "call_enter", "comm_told_return" },
+	[CALL_KIND_SCOPE_ENTER] = { "call_enter", "scope_return" },
+	[CALL_KIND_SCOPE_LEAVE] = { .enter = "scope_leave" },
 };
 
 int kernel_attach_threads(struct kernel *kernel)

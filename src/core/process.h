@@ -44,6 +44,7 @@ struct process_state {
 	u64 data_waited_ns;	/* when the last wait for data ended */
 	u64 data_wait_since_ns; /* 0 unless the launcher waits for data now */
 	u64 phase_since_before_wait_ns;
+	u64 comm_handle; /* MPI: the communicator that rank and nr_ranks are about */
 	u32 phase_before_wait;
 	s32 rank; /* valid when nr_ranks is not 0 */
 	u32 nr_ranks;
@@ -51,7 +52,8 @@ struct process_state {
 	u32 consumer_tgid; /* for a loader: whom it feeds */
 	u8 woken_with_data;
 	u8 launcher_asleep; /* outside of any call; the scheduler's own note */
-	u8 pad[2];
+	u8 tells_waits;	    /* its framework says when it waits for data: sleeping proves nothing */
+	u8 pad[1];
 	char comm[COMM_LEN];
 	u64 nr_writes_begun;
 };
