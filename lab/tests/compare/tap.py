@@ -18,6 +18,10 @@ class TapResult(unittest.TestResult):
     def addSuccess(self, test):
         self.line(test, "ok")
 
+    def addSkip(self, test, reason):
+        self.number += 1
+        print(f"ok {self.number} - {test.id().removeprefix('__main__.')} # SKIP {reason}")
+
     def addFailure(self, test, err):
         super().addFailure(test, err)
         self.line(test, "not ok", self.failures[-1][1])

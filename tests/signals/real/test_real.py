@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Real runtimes: what the kernel side counted, against what the programs counted themselves.
+
+Watches the whole machine, so it is the one job of a guest. Programs that could
+not be built here are skipped: tests/signals/real/run says why.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+import tap
+
+HERE = pathlib.Path(__file__).parent
+BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"]) / "tests/signals"
+RANKS = 4
+# Memory is all they share, and there are more ranks than CPUs.
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,sm", "-n", str(RANKS)]
+# Emulated, importing PyTorch alone takes minutes.
+ENDS_WITHIN_S = 800
+
+
+def follow(*command):
+    """Runs a command under the kernel side. What it printed, and what is known of its processes, by pid."""
+    with tempfile.NamedTemporaryFile("r") as output:
+        done = subprocess.run(
+            [BUILD / "signals", "--json", "--", "sh", "-c", 'exec "$@" >"$0"', output.name, *command],
+            stdout=subprocess.PIPE, text=True, check=True, timeout=ENDS_WITHIN_S)
+        printed = [json.loads(line) for line in output if line.startswith("{")]
+    report = json.loads(done.stdout.splitlines()[-1])
+    print(f"# dropped: {report['dropped']}", flush=True)
+    return printed, {process["pid"]: process for process in report["processes"]}, report
+
+
+def needs(name):
+    """Skips a test whose program is not there, with the reason that `run` found."""
+    reason = os.environ.get(f"WITHOUT_{name}")
+    return unittest.skipIf(reason, reason)
+
+
+class Real(unittest.TestCase):
+    @needs("OPENCL")
+    def test_opencl_launches_copies_and_syncs_are_counted(self):
+        (mine,), seen, _ = follow(BUILD / "real/opencl")
+        for key in ("launches", "copies", "syncs"):
+            self.assertEqual(seen[mine["pid"]][key], mine[key], key)
+
+    @needs("MPI")
+    def test_mpi_ranks_operations_and_bytes_are_exact(self):
+        printed, seen, _ = follow(*MPIRUN, BUILD / "real/mpi")
+        self.assertEqual(sorted(mine["rank"] for mine in printed), list(range(RANKS)))
+        for mine in printed:
+            process = seen[mine["pid"]]
+            self.assertEqual((process["rank"], process["nr_ranks"]), (mine["rank"], mine["nr_ranks"]))
+            self.assertEqual(process["collectives"].keys(), mine["collectives"].keys())
+            for operation, counts in mine["collectives"].items():
+                self.assertLessEqual(counts.items(), process["collectives"][operation].items(), operation)
+
+    @needs("TORCH")
+    def test_torch_waits_as_long_as_it_says(self):
+        (mine,), seen, report = follow("python3", HERE / "torch_train.py")
+        waits, wait = mine["waits_ns"], seen[mine["pid"]]["loader_wait"]
+        print(f"# waited {sum(waits) / 1e6:.1f} ms in {len(waits)} waits by its own clock, "
+              f"{wait['sum_ns'] / 1e6:.1f} ms in {wait['count']} by the kernel's", flush=True)
+        self.assertEqual(wait["count"], len(waits))
+        self.assertAlmostEqual(wait["sum_ns"] / sum(waits), 1, delta=0.1)
+        self.check_loaders(mine, seen, report)
+
+    def check_loaders(self, mine, seen, report):
+        loaders = [pid for pid, process in seen.items() if process["consumer_pid"] == mine["pid"]]
+        self.assertEqual(len(loaders), mine["workers"])
+        roles = {thread["tid"]: thread["role"] for thread in report["threads"]}
+        self.assertEqual(roles[mine["pid"]], "launcher")
+        # Their first threads prepare the data, others hand them on.
+        self.assertEqual([roles[pid] for pid in loaders], ["loader"] * mine["workers"])
+        own = {thread["role"] for thread in report["threads"]
+               if thread["tgid"] == mine["pid"] != thread["tid"]}
+        self.assertLessEqual(own, {"other"})
+
+
+if __name__ == "__main__":
+    tap.main()
