@@ -85,9 +85,9 @@ def run_guest(args, plan):
         plan_path.write_text(json.dumps(plan))
         result_path.write_text("")
         status = subprocess.run(
-            ["tools/vm", "--virtual-time", "--kernel", args.kernel, "--cpus", str(scenarios.CPUS), "--timeout", str(timeout), "--",
-             "env", "PYTHONPATH=lab", "PYTHONDONTWRITEBYTECODE=1", "python3", "-m", "compare", "guest",
-             str(plan_path), str(result_path)], check=False).returncode
+            ["tools/vm", "--virtual-time", "--kernel", args.kernel, "--cpus", str(scenarios.CPUS),
+             "--timeout", str(timeout), "--", "env", "PYTHONPATH=lab", "PYTHONDONTWRITEBYTECODE=1",
+             "python3", "-m", "compare", "guest", str(plan_path), str(result_path)], check=False).returncode
         return [json.loads(line) for line in result_path.read_text().splitlines()], status
 
 
