@@ -118,6 +118,8 @@ static inline bool call_entered(struct pt_regs *ctx, struct traced_call *call)
 	call->row = row_of(call->cookie);
 	call->thread = thread_get(call->p);
 	call->process = process_get(call->p);
+	if (!call->thread)
+		__sync_fetch_and_add(&nr_dropped_frames, 1);
 	if (!call->row || !call->thread || !call->process)
 		return false;
 	frame_push(call, &args);

@@ -115,6 +115,9 @@ static inline struct process_state *process_get(struct task_struct *p)
 	if (process)
 		return process;
 	process = bpf_task_storage_get(&processes, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	/* Of two threads that make it at the same time, one fails. */
+	if (!process)
+		process = bpf_task_storage_get(&processes, leader, NULL, 0);
 	if (!process) {
 		__sync_fetch_and_add(&nr_dropped_processes, 1);
 		return NULL;
