@@ -35,6 +35,9 @@ enum call_kind {
 	CALL_KIND_COMM_SIZE,
 	CALL_KIND_SCOPE_ENTER,
 	CALL_KIND_SCOPE_LEAVE,
+	CALL_KIND_COMM_FREE,
+	CALL_KIND_GROUP_START,
+	CALL_KIND_GROUP_END,
 	CALL_KIND_DEVICE_SET,
 	CALL_KIND_CTX_NEW,
 	CALL_KIND_CTX_SET,
@@ -42,7 +45,7 @@ enum call_kind {
 	CALL_KIND_NR,
 };
 
-/* The detail of a copy, an allocation or a collective. */
+/* The detail of a copy, an allocation, a communicator or a collective. */
 enum call_detail {
 	DETAIL_NONE,
 	DETAIL_TO_DEVICE,
@@ -53,6 +56,9 @@ enum call_detail {
 	DETAIL_MANAGED,
 	DETAIL_HOST,
 	DETAIL_PHYSICAL,
+	DETAIL_ONE_RANK,
+	DETAIL_ALL_RANKS,
+	DETAIL_SPLIT,
 	DETAIL_ALL_REDUCE,
 	DETAIL_BROADCAST,
 	DETAIL_REDUCE,

@@ -28,6 +28,7 @@ PART(boundary)
 PART(hist)
 PART(tier)
 PART(calls)
+PART(comm)
 
 SEC("syscall")
 int parity_run(void *ctx)
@@ -43,6 +44,7 @@ int parity_run(void *ctx)
 		run_hist(i);
 		run_tier(i);
 		run_calls(i);
+		run_comm(i);
 		hist_record(&batch.hist, batch.cases[i].value);
 	}
 	parity_finish(&batch);

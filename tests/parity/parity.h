@@ -7,6 +7,7 @@
  * the test can see, and is compared byte for byte.
  */
 #include "core/boundary.h"
+#include "core/comm.h"
 #include "core/hist.h"
 #include "core/mpi.h"
 #include "core/phase.h"
@@ -33,7 +34,8 @@ struct parity_case {
 	u32 nr_observations;
 	u32 permille;
 	u32 next_phase;
-	u32 pad;
+	u32 rank;
+	struct comm_group group;
 };
 
 struct parity_result {
@@ -60,7 +62,9 @@ struct parity_result {
 	u32 has_crossed;
 	u32 handle_kind;
 	u32 is_held;
-	u32 pad;
+	u32 is_whole;
+	struct comm_place place;
+	u64 identity;
 };
 
 struct parity_batch {
@@ -127,6 +131,13 @@ static inline void parity_calls(const struct parity_case *in, struct parity_resu
 	out->sized = in->world;
 	mpi_size_told(&out->sized, in->handle & 1, in->nr_observations);
 	out->is_held = scope_holds(in->world.comm, in->handle);
+}
+
+static inline void parity_comm(const struct parity_case *in, struct parity_result *out)
+{
+	out->is_whole = comm_group_is_whole(&in->group, in->rank);
+	out->place = comm_split(&in->group, in->rank);
+	out->identity = comm_mix(in->value, in->average);
 }
 
 /* Once all cases of a batch are recorded. */

@@ -145,6 +145,40 @@ static void kernel_decides_six_tenths_exactly(void **state)
 	assert_int_equal(b->results[3].votes.nr[TIER_LAT_CRITICAL], 3);
 }
 
+static void kernel_splits_by_color_and_key(void **state)
+{
+	struct parity_batch *b = batch_of(state);
+
+	for (u32 i = 0; i < 4; i++) {
+		b->cases[i].group = (struct comm_group){
+			.present = 15,
+			.member = { { 0, 0 }, { 0, -1 }, { COMM_NO_COLOR, 0 }, { 0, 0 } },
+		};
+		b->cases[i].rank = i;
+	}
+	run_in_kernel(state, 4);
+	assert_int_equal(b->results[0].place.rank, 1);
+	assert_int_equal(b->results[1].place.rank, 0);
+	assert_int_equal(b->results[2].place.nr_ranks, 0);
+	assert_int_equal(b->results[3].place.rank, 2);
+	assert_int_equal(b->results[3].place.nr_ranks, 3);
+}
+
+/* Few colours and keys, so that ranks meet; often all of the ranks, else any of them. */
+static struct comm_group random_group(struct random *r, u32 nr_ranks)
+{
+	struct comm_group group = { .present = random_u64(r) };
+
+	if (nr_ranks && nr_ranks <= COMM_MEMBERS_MAX && random_below(r, 4))
+		group.present = ~0ULL >> (COMM_MEMBERS_MAX - nr_ranks);
+	for (u32 i = 0; i < COMM_MEMBERS_MAX; i++)
+		group.member[i] = (struct comm_member){
+			.color = (s32)random_below(r, 4) - 1,
+			.key = random_below(r, 2) ? (s32)random_below(r, 4) : (s32)random_u64(r),
+		};
+	return group;
+}
+
 static struct parity_case random_case(struct random *r)
 {
 	struct phase_config config = random_config(r);
@@ -163,6 +197,8 @@ static struct parity_case random_case(struct random *r)
 		.world = { random_below(r, 3), (s32)random_any32(r), random_any32(r) },
 	};
 
+	c.rank = random_below(r, 8) ? random_below(r, COMM_MEMBERS_MAX + 2) : random_any32(r);
+	c.group = random_group(r, c.rank);
 	/* One clear winner and a deviation below the average: where the decision is close. */
 	if (random_below(r, 2))
 		c.votes.nr[random_below(r, TIER_NR)] = 0;
@@ -182,6 +218,7 @@ static void run_in_user_space(struct parity_batch *b)
 		parity_hist(&b->cases[i], &b->results[i]);
 		parity_tier(&b->cases[i], &b->results[i]);
 		parity_calls(&b->cases[i], &b->results[i]);
+		parity_comm(&b->cases[i], &b->results[i]);
 		hist_record(&b->hist, b->cases[i].value);
 	}
 	parity_finish(b);
@@ -230,6 +267,7 @@ int main(void)
 		cmocka_unit_test_setup(kernel_books_the_time_in_each_phase, start_afresh),
 		cmocka_unit_test_setup(kernel_fills_the_expected_buckets, start_afresh),
 		cmocka_unit_test_setup(kernel_decides_six_tenths_exactly, start_afresh),
+		cmocka_unit_test_setup(kernel_splits_by_color_and_key, start_afresh),
 		cmocka_unit_test_setup(kernel_and_user_space_agree, start_afresh),
 	};
 	struct parity *skel = parity__open_and_load();
