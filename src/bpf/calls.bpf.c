@@ -15,6 +15,7 @@
  */
 #include "bpf/calls.bpf.h"
 #include "bpf/compat.bpf.h"
+#include "core/comm.h"
 #include "core/mpi.h"
 
 struct thread_map threads SEC(".maps");
@@ -183,7 +184,7 @@ CALL_PROGRAM("uretprobe.multi", collective_return)
 	if (!frame)
 		return;
 	operation = operation_of(call.row);
-	if ((int)PT_REGS_RC(ctx) == 0) {
+	if (collective_accepted(call.row->runtime, (s32)PT_REGS_RC(ctx))) {
 		__sync_fetch_and_add(&call.process->nr_collectives[operation], 1);
 		__sync_fetch_and_add(&call.process->collective_bytes[operation],
 				     call.row->runtime == RUNTIME_MPI

@@ -1,21 +1,304 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Communicators of the collective runtimes: which rank a process has, among how many. */
-#include "bpf/calls.bpf.h"
+/*
+ * Communicators of the collective runtimes: which rank a process has, among how
+ * many, and what its splits made of that.
+ *
+ * A call that makes a communicator is noted when it is entered and settled when
+ * it returned, inside a group when the group did: then the runtime has met all
+ * ranks and the handle can be read. A split is noted in the group of calls of
+ * its parent as well. All of them are entered before any returns, so at the
+ * return the group holds every rank there is on this machine; if that is not all
+ * of the parent's, rank and size stay unknown (core/comm.h).
+ *
+ * Trusts nothing that a process passes; what it says of its own ranks it may
+ * get wrong. Somebody who knows another's unique id could join its groups.
+ *
+ * Races that are accepted: calls on one communicator by two threads at once,
+ * which the runtimes forbid, may count as one. With communicators that do not
+ * block, a split may end before all have entered it: it stays unknown then.
+ */
+#include "bpf/comms.bpf.h"
+
+#define UNIQUE_ID_WORDS 16
+/* Other threads may settle a communicator while we look, so often at most. */
+#define WORLD_TRIES	64
+
+struct comms_map process_comms SEC(".maps");
+struct comm_group_map comm_groups SEC(".maps");
+u64 nr_dropped_comms;
+
+/*
+ * ncclUniqueId is passed by value: above the return address on x86-64, by
+ * reference on arm64. 0 when it cannot be read.
+ */
+static __noinline u64 unique_id_identity(struct pt_regs *ctx)
+{
+	u64 word[UNIQUE_ID_WORDS], identity = 0;
+#if defined(__TARGET_ARCH_arm64)
+	const void *id = (const void *)PT_REGS_PARM3(ctx);
+#else
+	const void *id = (const void *)(PT_REGS_SP(ctx) + 8);
+#endif
+
+	if (bpf_probe_read_user(word, sizeof(word), id) < 0)
+		return 0;
+	for (u32 i = 0; i < UNIQUE_ID_WORDS; i++)
+		identity = comm_mix(identity, word[i]);
+	return identity;
+}
+
+/* One call makes all ranks of a communicator: the first is `found`, this makes the next. */
+static int rank_step(u32 i, struct walk *walk)
+{
+	struct comm *first = comm_at(walk->comms, walk->found), *comm;
+	u32 rank = i + 1;
+
+	if (!first || rank >= first->nr_ranks)
+		return 1;
+	comm = comm_claim(walk->comms);
+	if (!comm) {
+		__sync_fetch_and_add(&nr_dropped_comms, 1);
+		return 0;
+	}
+	comm->handle = 0;
+	bpf_probe_read_user(&comm->handle, sizeof(comm->handle),
+			    (const void *)(first->out + sizeof(comm->handle) * rank));
+	comm->identity = first->identity;
+	comm->since_ns = first->since_ns;
+	comm->made_by = first->made_by;
+	comm->nr_splits = 0;
+	comm->rank = rank;
+	comm->nr_ranks = first->nr_ranks;
+	comm_set_state(comm, COMM_READY);
+	return 0;
+}
+
+static void comm_settle(struct comms *comms, struct comm *comm, u32 i)
+{
+	struct walk ranks = { .comms = comms, .found = i };
+
+	comm->handle = 0;
+	bpf_probe_read_user(&comm->handle, sizeof(comm->handle), (const void *)comm->out);
+	if (comm->made_by == DETAIL_SPLIT)
+		split_settle(comm);
+	else if (comm->made_by == DETAIL_ALL_RANKS)
+		bpf_loop(COMMS_MAX, rank_step, &ranks, 0);
+	/* A split that has no colour makes none. */
+	comm_set_state(comm, comm->handle || comm->nr_ranks ? COMM_READY : COMM_FREE);
+}
+
+/* The call failed or will never return. */
+static void comm_give_up(struct comms *comms, struct comm *comm)
+{
+	u64 key = comm->group;
+	struct comm_group *group = key ? bpf_map_lookup_elem(&comm_groups, &key) : NULL;
+
+	if (group)
+		split_give_up(comm, comm_find(comms, comm->parent), group);
+	comm_set_state(comm, COMM_FREE);
+}
+
+static int end_step(u32 i, struct walk *walk)
+{
+	struct comm *comm = comm_at(walk->comms, i);
+
+	if (!comm || comm->state != COMM_JOINING || comm->tid != walk->tid)
+		return 0;
+	if (walk->wanted && comm->since_ns != walk->wanted)
+		return 0;
+	if (walk->succeeded)
+		comm_settle(walk->comms, comm, i);
+	else
+		comm_give_up(walk->comms, comm);
+	return 0;
+}
+
+/* Settles what this thread asked for, or gives it up; at one time or, with 0, at any. */
+static void comms_end(struct comms *comms, u32 tid, u64 since_ns, bool succeeded)
+{
+	struct walk walk = {
+		.comms = comms, .wanted = since_ns, .tid = tid, .succeeded = succeeded
+	};
+
+	bpf_loop(COMMS_MAX, end_step, &walk, 0);
+}
+
+struct world {
+	struct process_state *process;
+	struct comms *comms;
+	u64 found; /* the first that was made of it; COMMS_MAX: none */
+	u32 rank;
+	u32 nr_local_ranks;
+};
+
+static int world_find_step(u32 i, struct world *world)
+{
+	static const struct comm none;
+	const struct comm *comm = comm_at(world->comms, i);
+	const struct comm *best = comm_at(world->comms, world->found);
+
+	if (comm && comm_is_world_before(comm, best ?: &none))
+		world->found = i;
+	return 0;
+}
+
+static int world_count_step(u32 i, struct world *world)
+{
+	const struct comm *comm = comm_at(world->comms, i);
+	const struct comm *first = comm_at(world->comms, world->found);
+
+	if (!comm || !first || !comm_is_same(comm, first))
+		return 0;
+	if (!world->nr_local_ranks++ || comm->rank < world->rank)
+		world->rank = comm->rank;
+	return 0;
+}
+
+/* Whoever writes last has seen every change before it, or another will write after it. */
+static int world_write_step(u32 i, struct world *world)
+{
+	struct process_state *process = world->process;
+	u64 seen = *(volatile u64 *)&world->comms->nr_changes;
+	const struct comm *first;
+
+	world->found = COMMS_MAX;
+	world->nr_local_ranks = 0;
+	bpf_loop(COMMS_MAX, world_find_step, world, 0);
+	bpf_loop(COMMS_MAX, world_count_step, world, 0);
+	first = comm_at(world->comms, world->found);
+	if (!first)
+		return 1;
+	/* A world that MPI told of may be larger still. */
+	if (process->comm_handle && process->nr_ranks > first->nr_ranks)
+		return 1;
+	process_write_begin(process);
+	process->rank = world->rank;
+	process->nr_ranks = first->nr_ranks;
+	process->nr_local_ranks = world->nr_local_ranks;
+	process_write_end(process);
+	return *(volatile u64 *)&world->comms->nr_changes == seen;
+}
+
+static void world_update(struct process_state *process, struct comms *comms)
+{
+	struct world world = { .process = process, .comms = comms };
+
+	__sync_fetch_and_add(&comms->nr_changes, 1);
+	bpf_loop(WORLD_TRIES, world_write_step, &world, 0);
+}
+
+/* What the arguments say of a communicator that is asked for. */
+static void comm_describe(struct comm *comm, const struct traced_call *call,
+			  const struct arguments *args)
+{
+	comm->out = argument(args, call->row->arg[0]);
+	comm->since_ns = call->now;
+	comm->tid = call->p->pid;
+	comm->made_by = call->row->detail;
+	comm->nr_splits = 0;
+	comm->group = 0;
+	comm->identity = 0;
+	comm->rank = 0;
+	comm->nr_ranks = 0;
+	comm->parent = 0;
+	if (comm->made_by == DETAIL_SPLIT) {
+		comm->parent = argument(args, call->row->arg[1]);
+		comm->color = (s32)argument(args, call->row->arg[2]);
+	} else {
+		comm->nr_ranks = (u32)argument(args, call->row->arg[1]);
+		comm->rank = (u32)argument(args, call->row->arg[2]);
+	}
+}
 
 CALL_PROGRAM("uprobe.multi", comm_enter)
 {
+	struct arguments args = ARGUMENTS(ctx);
 	struct traced_call call;
+	struct comms *comms;
+	struct comm *comm;
 
-	call_entered(ctx, &call);
+	if (!call_entered(ctx, &call) || call.thread->depth > MAX_CALL_DEPTH)
+		return;
+	comms = comms_get(call.p);
+	comm = comms ? comm_claim(comms) : NULL;
+	if (!comm) {
+		__sync_fetch_and_add(&nr_dropped_comms, 1);
+		return;
+	}
+	comm_describe(comm, &call, &args);
+	if (comm->made_by == DETAIL_SPLIT)
+		split_join(comms, comm, (s32)argument(&args, call.row->arg[2] + 1));
+	else if (comm->made_by == DETAIL_ONE_RANK)
+		comm->identity = unique_id_identity(ctx);
+	else
+		comm->identity = comm_mix(comm_mix(call.process->start_ns, comm->tid), call.now);
+	comm_set_state(comm, COMM_JOINING);
 }
 
 CALL_PROGRAM("uretprobe.multi", comm_return)
 {
 	struct traced_call call;
 	struct call_frame *frame = call_returned(ctx, &call);
+	struct comms *comms = frame ? comms_find(call.p) : NULL;
+	bool succeeded;
 
-	if (!frame || (int)PT_REGS_RC(ctx) != 0)
+	if (!comms)
 		return;
-	call.process->nr_ranks = frame->arg[1];
-	call.process->rank = frame->arg[2];
+	succeeded = collective_accepted(call.row->runtime, (s32)PT_REGS_RC(ctx));
+	if (succeeded && call.thread->nr_groups)
+		return;
+	comms_end(comms, call.p->pid, frame->entered_ns, succeeded);
+	world_update(call.process, comms);
+}
+
+/* Before the call: once it runs, the handle may become another communicator's. */
+CALL_PROGRAM("uprobe.multi", comm_free_enter)
+{
+	struct comms *comms = comms_find(bpf_get_current_task_btf());
+	struct comm *comm = comms ? comm_find(comms, PT_REGS_PARM1(ctx)) : NULL;
+
+	if (comm)
+		comm_set_state(comm, COMM_FREE);
+}
+
+CALL_PROGRAM("uprobe.multi", group_start_enter)
+{
+	struct thread_state *thread = thread_get(bpf_get_current_task_btf());
+
+	if (thread)
+		thread->nr_groups++;
+}
+
+/* One that was opened before we came is not counted. */
+CALL_PROGRAM("uretprobe.multi", group_end_return)
+{
+	struct traced_call call;
+	struct comms *comms;
+
+	if (!call_returned(ctx, &call) || !call.thread->nr_groups || --call.thread->nr_groups)
+		return;
+	comms = comms_find(call.p);
+	if (!comms)
+		return;
+	comms_end(comms, call.p->pid, 0,
+		  collective_accepted(call.row->runtime, (s32)PT_REGS_RC(ctx)));
+	world_update(call.process, comms);
+}
+
+/* The other threads are gone by now, and the communicators with them. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(comms_exec, struct task_struct *p)
+{
+	bpf_task_storage_delete(&process_comms, p);
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(comms_exit, struct task_struct *p)
+{
+	struct comms *comms = comms_find(p);
+
+	if (comms)
+		comms_end(comms, p->pid, 0, false);
+	return 0;
 }

@@ -19,7 +19,9 @@ struct call_frame {
 
 struct thread_state {
 	u32 role;
-	u32 depth; /* runtime calls this thread is inside of */
+	u32 depth;     /* runtime calls this thread is inside of */
+	u32 nr_groups; /* of collective calls that it has open */
+	u32 pad;
 	struct call_frame frames[MAX_CALL_DEPTH];
 	u64 scope;	       /* the object of the loader's scope it is in, or 0 */
 	u64 running_since_ns;  /* 0 unless it runs */

@@ -189,6 +189,14 @@ int BPF_PROG(thread_waking, struct task_struct *p)
 	return 0;
 }
 
+/* A thread that is born inside the set-up of a collective runtime is its helper. */
+static bool makes_helpers(const struct thread_state *thread)
+{
+	u32 kind = thread_call_kind(thread);
+
+	return kind == CALL_KIND_COMM_INIT || kind == CALL_KIND_GROUP_END;
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
 {
@@ -197,9 +205,7 @@ int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
 	u64 now = bpf_ktime_get_ns();
 
 	if (parent->tgid == child->tgid) {
-		if (!thread || thread_call_kind(thread) != CALL_KIND_COMM_INIT)
-			return 0;
-		made = thread_get(child);
+		made = thread && makes_helpers(thread) ? thread_get(child) : NULL;
 		if (made)
 			thread_set_role(child, made, ROLE_COLLECTIVE_HELPER, now);
 		return 0;

@@ -9,6 +9,7 @@
 #include "abi/sched.h"
 #include "abi/signals.h"
 #include "collect/library.h"
+#include "core/comm.h"
 #include "core/hist.h"
 #include "core/process.h"
 
@@ -55,6 +56,7 @@ struct kernel_drops {
 	u64 nr_processes;
 	u64 nr_frames;
 	u64 nr_samples;
+	u64 nr_comms; /* communicators and splits */
 };
 struct kernel_drops kernel_drops(const struct kernel *kernel);
 
@@ -71,6 +73,9 @@ struct kernel_snapshot {
 /* -EAGAIN: processes changed too fast to be read. */
 int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret);
 void kernel_snapshot_done(struct kernel_snapshot *snapshot);
+
+/* The communicators of a process. -ENOENT: it never made one. */
+int kernel_read_comms(struct kernel *kernel, pid_t pid, struct comms *ret);
 
 /* -ENOENT: nothing was recorded. */
 int kernel_read_hist(struct kernel *kernel, const struct process_state *process, u32 kind,

@@ -11,7 +11,7 @@ struct library_links {
 	struct bpf_link *leave[CALL_KIND_NR];
 };
 
-#define THREAD_PROGRAMS_NR 5
+#define THREAD_PROGRAMS_NR 7
 
 struct kernel {
 	struct zernel_bpf *skel;

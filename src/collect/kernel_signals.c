@@ -22,13 +22,17 @@ static const struct {
 	[CALL_KIND_COMM_SIZE] = { "call_enter", "comm_told_return" },
 	[CALL_KIND_SCOPE_ENTER] = { "call_enter", "scope_return" },
 	[CALL_KIND_SCOPE_LEAVE] = { .enter = "scope_leave" },
+	[CALL_KIND_COMM_FREE] = { .enter = "comm_free_enter" },
+	[CALL_KIND_GROUP_START] = { .enter = "group_start_enter" },
+	[CALL_KIND_GROUP_END] = { "call_enter", "group_end_return" },
 };
 
 int kernel_attach_threads(struct kernel *kernel)
 {
 	static const char *const names[THREAD_PROGRAMS_NR] = { "thread_switch", "thread_waking",
-							       "thread_fork", "thread_exec",
-							       "thread_exit" };
+							       "thread_fork",	"thread_exec",
+							       "thread_exit",	"comms_exec",
+							       "comms_exit" };
 
 	for (u32 i = 0; i < THREAD_PROGRAMS_NR; i++) {
 		struct bpf_program *prog =
@@ -166,6 +170,7 @@ struct kernel_drops kernel_drops(const struct kernel *kernel)
 		.nr_processes = kernel->skel->bss->nr_dropped_processes,
 		.nr_frames = kernel->skel->bss->nr_dropped_frames,
 		.nr_samples = kernel->skel->bss->nr_dropped_samples,
+		.nr_comms = kernel->skel->bss->nr_dropped_comms,
 	};
 }
 

@@ -46,14 +46,16 @@ struct process_state {
 	u64 phase_since_before_wait_ns;
 	u64 comm_handle; /* MPI: the communicator that rank and nr_ranks are about */
 	u32 phase_before_wait;
-	s32 rank; /* valid when nr_ranks is not 0 */
-	u32 nr_ranks;
+	/* In its world (core/comm.h), also when that is gone; the lowest where it has several. */
+	s32 rank;
+	u32 nr_ranks; /* 0: not known */
+	u32 nr_local_ranks;
 	u32 launcher_tid;  /* who launched last; 0 until somebody did */
 	u32 consumer_tgid; /* for a loader: whom it feeds */
 	u8 woken_with_data;
 	u8 launcher_asleep; /* outside of any call; the scheduler's own note */
 	u8 tells_waits;	    /* its framework says when it waits for data: sleeping proves nothing */
-	u8 pad[1];
+	u8 pad[5];
 	char comm[COMM_LEN];
 	u64 nr_writes_begun;
 };

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * Where communicators are kept and found, and the groups of calls that a split
+ * is made of. Communicators are in the task storage of the process's leader and
+ * go with it; a group lives from its first call's entry to its last one's end.
+ */
+#include "bpf/calls.bpf.h"
+#include "core/comm.h"
+
+#define SPLITS_MAX 1024
+
+struct comms_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct comms);
+};
+
+struct comm_group_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, SPLITS_MAX);
+	__type(key, u64);
+	__type(value, struct comm_group);
+};
+
+extern struct comms_map process_comms SEC(".maps");
+extern struct comm_group_map comm_groups SEC(".maps");
+
+/* Communicators and groups that did not fit. */
+extern u64 nr_dropped_comms;
+
+static inline struct comms *comms_find(struct task_struct *p)
+{
+	struct task_struct *leader = p->group_leader;
+
+	return leader ? bpf_task_storage_get(&process_comms, leader, NULL, 0) : NULL;
+}
+
+static inline struct comms *comms_get(struct task_struct *p)
+{
+	struct task_struct *leader = p->group_leader;
+
+	if (leader)
+		bpf_task_storage_get(&process_comms, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	/* Of two threads that make it at the same time, one fails. */
+	return comms_find(p);
+}
+
+static inline struct comm *comm_at(struct comms *comms, u64 i)
+{
+	if (i >= COMMS_MAX)
+		return NULL;
+	/* Keeps the compiler from computing the address before the check. */
+	barrier_var(i);
+	return &comms->comm[i];
+}
+
+/* A walk over the communicators of a process, by bpf_loop(): a step returns 1 to end it. */
+struct walk {
+	struct comms *comms;
+	u64 wanted; /* handle or time */
+	u32 tid;
+	u32 succeeded;
+	u64 found; /* COMMS_MAX: none */
+};
+
+static inline int find_step(u32 i, struct walk *walk)
+{
+	struct comm *comm = comm_at(walk->comms, i);
+
+	if (!comm || comm->state != COMM_READY || comm->handle != walk->wanted)
+		return 0;
+	walk->found = i;
+	return 1;
+}
+
+static inline struct comm *comm_find(struct comms *comms, u64 handle)
+{
+	struct walk walk = { .comms = comms, .wanted = handle, .found = COMMS_MAX };
+
+	if (handle)
+		bpf_loop(COMMS_MAX, find_step, &walk, 0);
+	return comm_at(comms, walk.found);
+}
+
+static inline int claim_step(u32 i, struct walk *walk)
+{
+	struct comm *comm = comm_at(walk->comms, i);
+
+	if (!comm ||
+	    __sync_val_compare_and_swap(&comm->state, COMM_FREE, COMM_CLAIMED) != COMM_FREE)
+		return 0;
+	walk->found = i;
+	return 1;
+}
+
+static inline struct comm *comm_claim(struct comms *comms)
+{
+	struct walk walk = { .comms = comms, .found = COMMS_MAX };
+
+	bpf_loop(COMMS_MAX, claim_step, &walk, 0);
+	return comm_at(comms, walk.found);
+}
+
+/* A communicator is seen by others from its state on, so that comes last. */
+static inline void comm_set_state(struct comm *comm, u64 state)
+{
+	__sync_lock_test_and_set(&comm->state, state);
+}
+
+static inline struct comm_group *group_get(u64 key)
+{
+	static const struct comm_group empty;
+	struct comm_group *group = bpf_map_lookup_elem(&comm_groups, &key);
+
+	if (group)
+		return group;
+	bpf_map_update_elem(&comm_groups, &key, &empty, BPF_NOEXIST);
+	group = bpf_map_lookup_elem(&comm_groups, &key);
+	if (!group)
+		__sync_fetch_and_add(&nr_dropped_comms, 1);
+	return group;
+}
+
+static inline void split_leave(struct comm *comm, struct comm_group *group)
+{
+	u64 key = comm->group;
+
+	if (__sync_fetch_and_add(&group->nr_open, -1) == 1)
+		bpf_map_delete_elem(&comm_groups, &key);
+	comm->group = 0;
+}
+
+/*
+ * This rank is taken out of the group, and as nobody knows how far the others
+ * came, later splits of its parent are unknown as well.
+ */
+static inline void split_give_up(struct comm *comm, struct comm *parent, struct comm_group *group)
+{
+	__sync_fetch_and_and(&group->present, ~(1ULL << (comm->parent_rank % COMM_MEMBERS_MAX)));
+	split_leave(comm, group);
+	if (parent)
+		parent->identity = 0;
+}
+
+/* Notes what this rank asks for. Where its parent is not known, nothing is. */
+static inline void split_join(struct comms *comms, struct comm *comm, s32 key)
+{
+	struct comm *parent = comm_find(comms, comm->parent);
+	struct comm_group *group;
+	u64 rank;
+
+	if (!parent || !parent->identity || !comm->out || comm->color < COMM_NO_COLOR)
+		return;
+	comm->parent_rank = parent->rank;
+	comm->nr_parent_ranks = parent->nr_ranks;
+	comm->group = comm_mix(parent->identity, ++parent->nr_splits);
+	rank = parent->rank;
+	group = parent->nr_ranks <= COMM_MEMBERS_MAX ? group_get(comm->group) : NULL;
+	if (!group) {
+		comm->group = 0;
+		return;
+	}
+	barrier_var(rank);
+	rank &= COMM_MEMBERS_MAX - 1;
+	group->member[rank] = (struct comm_member){ .color = comm->color, .key = key };
+	__sync_fetch_and_add(&group->nr_open, 1);
+	/*
+	 * With its old value, which makes it a barrier: the member is there before its bit.
+	 * Two who say that they are the same rank cannot be told apart.
+	 */
+	if (__sync_fetch_and_or(&group->present, 1ULL << rank) >> rank & 1)
+		split_give_up(comm, parent, group);
+}
+
+static inline void split_settle(struct comm *comm)
+{
+	u64 key = comm->group;
+	struct comm_group *group = key ? bpf_map_lookup_elem(&comm_groups, &key) : NULL;
+	struct comm_place place;
+
+	if (!group)
+		return;
+	if (comm_group_is_whole(group, comm->nr_parent_ranks)) {
+		place = comm_split(group, comm->parent_rank);
+		comm->rank = place.rank;
+		comm->nr_ranks = place.nr_ranks;
+		comm->identity = comm_mix(comm->group, (u32)comm->color);
+	}
+	split_leave(comm, group);
+}
