@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/*
+ * Ranks, sizes, operations and bytes of collectives: what the kernel side knows
+ * must be exactly what the programs did. Probes go onto the virtual GPU's
+ * libraries alone, so this runs on any machine; what needs to hear of every
+ * exit runs where SIGNALS_THREADS is set, which is for guests.
+ */
+#include "signals/comms.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <bpf/libbpf.h>
+#include "base/cleanup.h"
+#include "collect/kernel_internal.h"
+#include "property/random.h"
+
+struct shared *shared;
+
+static struct kernel *kernel;
+static struct library *library;
+static char unseen_path[64];
+static pid_t pids[NR_RANKS];
+static u32 nr_pids;
+
+static void log_libbpf(const char *text)
+{
+	print_error("# %s\n", text);
+}
+
+/* Whether a process ended; it can still be waited for. */
+static bool has_ended(pid_t pid)
+{
+	siginfo_t info = {};
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid;
+}
+
+static void await_stage(u32 stage)
+{
+	for (u32 i = 0; i < nr_pids; i++)
+		while (shared->truth[i].stage < stage) {
+			assert_false(has_ended(pids[i]));
+			usleep(1000);
+		}
+}
+
+static u32 nr_open_groups(void)
+{
+	u32 nr = 0;
+	u64 key, *previous = NULL;
+
+	while (!bpf_map__get_next_key(kernel->skel->maps.comm_groups, previous, &key,
+				      sizeof(key))) {
+		previous = &key;
+		nr++;
+	}
+	return nr;
+}
+
+static void compare_comms(pid_t pid, const struct truth *truth)
+{
+	struct comms comms;
+	u32 nr = 0;
+	int err = kernel_read_comms(kernel, pid, &comms);
+
+	if (err == -ENOENT && !truth->nr_comms)
+		return;
+	assert_int_equal(err, 0);
+	for (u32 i = 0; i < COMMS_MAX; i++) {
+		assert_true(comms.comm[i].state == COMM_READY || comms.comm[i].state == COMM_FREE);
+		nr += comms.comm[i].state == COMM_READY;
+	}
+	assert_int_equal(nr, truth->nr_comms);
+	for (u32 t = 0; t < truth->nr_comms; t++) {
+		const struct true_comm *wanted = &truth->comm[t];
+		const struct comm *found = NULL;
+
+		for (u32 i = 0; i < COMMS_MAX; i++)
+			if (comms.comm[i].state == COMM_READY &&
+			    comms.comm[i].handle == wanted->handle)
+				found = &comms.comm[i];
+		assert_non_null(found);
+		assert_int_equal(found->rank, wanted->rank);
+		assert_int_equal(found->nr_ranks, wanted->nr_ranks);
+	}
+}
+
+static void compare_process(const struct kernel_snapshot *snapshot, pid_t pid,
+			    const struct truth *truth)
+{
+	static const struct process_state none;
+	const struct process_state *process = &none;
+
+	for (u32 i = 0; i < snapshot->nr_processes; i++)
+		if (snapshot->processes[i].task.pid == (u32)pid)
+			process = &snapshot->processes[i];
+	assert_int_equal(process->nr_ranks, truth->nr_ranks);
+	assert_int_equal(process->rank, truth->rank);
+	assert_int_equal(process->nr_local_ranks, truth->nr_local_ranks);
+	for (u32 op = 0; op < COLLECTIVE_NR; op++) {
+		assert_int_equal(process->nr_collectives[op], truth->nr[op]);
+		assert_int_equal(process->collective_bytes[op], truth->bytes[op]);
+	}
+}
+
+static void compare(void)
+{
+	struct kernel_snapshot snapshot;
+
+	assert_int_equal(kernel_snapshot_read(kernel, &snapshot), 0);
+	for (u32 i = 0; i < nr_pids; i++) {
+		compare_process(&snapshot, pids[i], &shared->truth[i]);
+		compare_comms(pids[i], &shared->truth[i]);
+	}
+	kernel_snapshot_done(&snapshot);
+	/* All calls came to their end, and so did the groups they were in. */
+	assert_int_equal(nr_open_groups(), 0);
+}
+
+static bool all_done(void)
+{
+	for (u32 i = 0; i < nr_pids; i++)
+		if (!shared->truth[i].is_done)
+			return false;
+	return true;
+}
+
+static void start(child_fn fn, u32 nr, u64 seed)
+{
+	/* Or each of them would print again what was printed so far. */
+	fflush(stdout);
+	memset(shared, 0, sizeof(*shared));
+	shared->seed = seed;
+	for (u32 i = 0; i < sizeof(shared->id) / sizeof(*shared->id); i++)
+		assert_int_equal(ncclGetUniqueId(&shared->id[i]), ncclSuccess);
+	for (nr_pids = 0; nr_pids < nr; nr_pids++)
+		pids[nr_pids] = child_start(fn, (int)nr_pids);
+}
+
+/* What a test that failed has left behind. */
+static int stop(void **state)
+{
+	for (; nr_pids > 0; nr_pids--) {
+		kill(pids[nr_pids - 1], SIGKILL);
+		waitpid(pids[nr_pids - 1], NULL, 0);
+	}
+	return 0;
+}
+
+/* Compares at each stage of the processes, to their end; gives the number of stages. */
+static u32 follow(void)
+{
+	struct kernel_drops drops;
+	u32 stage = 1;
+
+	for (;; stage++) {
+		while (!all_done() && shared->truth[0].stage < stage) {
+			for (u32 i = 0; i < nr_pids; i++)
+				assert_true(shared->truth[i].is_done || !has_ended(pids[i]));
+			usleep(1000);
+		}
+		if (all_done())
+			break;
+		await_stage(stage);
+		compare();
+		shared->nr_compared = stage;
+	}
+	for (; nr_pids > 0; nr_pids--)
+		child_join(pids[nr_pids - 1]);
+	drops = kernel_drops(kernel);
+	assert_int_equal(drops.nr_comms, 0);
+	assert_int_equal(drops.nr_frames, 0);
+	assert_int_equal(drops.nr_processes, 0);
+	return stage - 1;
+}
+
+static void ranks_and_counts_are_exact(void **state)
+{
+	struct random r = random_start();
+	u64 nr, bytes;
+
+	for (u32 s = 0; s < nr_scenarios; s++) {
+		scenario = &scenarios[s];
+		start(ranks_live, scenario->nr_processes, random_u64(&r));
+		follow();
+		nr = bytes = 0;
+		for (u32 i = 0; i < scenario->nr_processes; i++)
+			for (u32 op = 0; op < COLLECTIVE_NR; op++) {
+				nr += shared->truth[i].nr[op];
+				bytes += shared->truth[i].bytes[op];
+			}
+		print_message("# %s: %u stages equal; %llu operations, %llu bytes\n",
+			      scenario->name, shared->nr_compared, nr, bytes);
+	}
+}
+
+static void the_largest_communicator_is_the_world(void **state)
+{
+	start(ranks_in_a_smaller_world, NR_RANKS, 0);
+	assert_int_equal(follow(), 3);
+}
+
+static void a_split_with_ranks_elsewhere_is_unknown(void **state)
+{
+	start(ranks_split_half_seen, NR_RANKS, 0);
+	assert_int_equal(follow(), 1);
+}
+
+static void a_split_of_what_was_not_seen_is_unknown(void **state)
+{
+	kernel_detach_library(kernel, library);
+	start(ranks_split_late, NR_RANKS, 0);
+	await_stage(1);
+	assert_int_equal(kernel_attach_library(kernel, library), 0);
+	assert_int_equal(follow(), 2);
+}
+
+static void killed_ranks_leave_nothing(void **state)
+{
+	if (!getenv("SIGNALS_THREADS")) {
+		print_message(
+			"# skipped: hears of every exit on the machine, so only in a guest\n");
+		skip();
+	}
+	assert_int_equal(kernel_attach_threads(kernel), 0);
+	start(ranks_never_return, NR_RANKS, 0);
+	await_stage(1);
+	while (!nr_open_groups())
+		usleep(1000);
+	usleep(200000);
+	assert_int_equal(nr_open_groups(), 1);
+	stop(state);
+	for (u32 i = 0; i < 5000 && nr_open_groups(); i++)
+		usleep(1000);
+	assert_int_equal(nr_open_groups(), 0);
+}
+
+/* The library by its path, as if a process had mapped it. */
+static int attach(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), runtime = library_runtime_of(path), err;
+
+	library = calloc(1, sizeof(*library));
+	if (fd < 0 || runtime < 0 || !library)
+		return -ENOENT;
+	library->runtime = (enum runtime)runtime;
+	snprintf(library->path, sizeof(library->path), "/proc/self/fd/%d", fd);
+	err = library_resolve(fd, library->runtime, false, &library->probes);
+	return err < 0 ? err : kernel_attach_library(kernel, library);
+}
+
+/* A copy is another file, and nobody attached to that. */
+static int copy_library(const char *path)
+{
+	CLEANUP_FD int from = open(path, O_RDONLY | O_CLOEXEC), to = -EBADF;
+	char buffer[65536];
+	ssize_t n;
+
+	snprintf(unseen_path, sizeof(unseen_path), "/tmp/zernel-unseen-XXXXXX");
+	to = mkstemp(unseen_path);
+	if (from < 0 || to < 0)
+		return -errno;
+	while ((n = read(from, buffer, sizeof(buffer))) > 0)
+		if (write(to, buffer, (size_t)n) != n)
+			return -EIO;
+	unseen_library = unseen_path;
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(ranks_and_counts_are_exact, stop),
+		cmocka_unit_test_teardown(the_largest_communicator_is_the_world, stop),
+		cmocka_unit_test_teardown(a_split_with_ranks_elsewhere_is_unknown, stop),
+		cmocka_unit_test_teardown(a_split_of_what_was_not_seen_is_unknown, stop),
+		cmocka_unit_test_teardown(killed_ranks_leave_nothing, stop),
+	};
+	int err = kernel_new(log_libbpf, 0, &kernel), result;
+
+	if (err == -EPERM || err == -ENOSYS) {
+		printf("1..0 # SKIP this kernel does not let us load BPF: %s\n", strerror(-err));
+		return 0;
+	}
+	harness_start("4", "1e9");
+	alarm(100);
+	/* So that bytes can be many. */
+	setenv("VGPU_NCCL_BANDWIDTH", "1e18", 1);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
+	if (argc != 2 || err < 0 || shared == MAP_FAILED || attach(argv[1]) < 0 ||
+	    copy_library(argv[1]) < 0)
+		return harness_end(EXIT_FAILURE);
+	result = cmocka_run_group_tests_name("comms", tests, NULL, NULL);
+	unlink(unseen_path);
+	kernel_free(kernel);
+	free(library);
+	return harness_end(result);
+}
