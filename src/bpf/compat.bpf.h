@@ -133,14 +133,14 @@ enum sleep_kind {
 };
 
 #if defined(__TARGET_ARCH_x86)
-#define SYSCALL_OF(regs)	BPF_CORE_READ((struct pt_regs___x86 *)(regs), orig_ax)
+#define SYSCALL_OF(regs)	BPF_CORE_READ((struct pt_regs___zernel_x86 *)(regs), orig_ax)
 #define SYSCALL_NANOSLEEP	35
 #define SYSCALL_FUTEX		202
 #define SYSCALL_CLOCK_NANOSLEEP 230
 #define SYSCALL_WAIT4		61
 #define SYSCALL_WAITID		247
 #elif defined(__TARGET_ARCH_arm64)
-#define SYSCALL_OF(regs)	BPF_CORE_READ((struct pt_regs___arm64 *)(regs), syscallno)
+#define SYSCALL_OF(regs)	BPF_CORE_READ((struct pt_regs___zernel_arm64 *)(regs), syscallno)
 #define SYSCALL_NANOSLEEP	101
 #define SYSCALL_FUTEX		98
 #define SYSCALL_CLOCK_NANOSLEEP 115
@@ -148,11 +148,11 @@ enum sleep_kind {
 #define SYSCALL_WAITID		95
 #endif
 
-struct pt_regs___x86 {
+struct pt_regs___zernel_x86 {
 	unsigned long orig_ax;
 } __attribute__((preserve_access_index));
 
-struct pt_regs___arm64 {
+struct pt_regs___zernel_arm64 {
 	s32 syscallno;
 } __attribute__((preserve_access_index));
 
