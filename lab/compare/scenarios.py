@@ -50,7 +50,7 @@ SERVE = Job("serve", "serve", "--rate 15 --tokenizers 2 --tokenize-us 3000 --pre
 SCENARIOS = (
     Scenario("quiet", "a training job alone", (TRAIN,)),
     Scenario("noisy", "the same beside 4 CPU hogs a CPU", (TRAIN,), f"hogs {4 * CPUS}"),
-    Scenario("forkstorm", "beside short compiler-like processes", (TRAIN,), f"forkstorm {40 * CPUS}"),
+    Scenario("forkstorm", "beside short compiler-like processes", (TRAIN,), f"forkstorm {20 * CPUS}"),
     Scenario("self", "its own loaders, 4 times the CPUs, are the noise", (SELF,),
              quiet_jobs=(replace(SELF, args=SELF.args.replace("34000", "4000")),)),
     Scenario("spin", "syncs spin instead of sleeping, 4 hogs a CPU", (SPIN,), f"hogs {4 * CPUS}"),
