@@ -60,7 +60,6 @@ CUresult ctx_set(struct CUctx_st *ctx)
 static CUresult ctx_open(struct CUctx_st *ctx)
 {
 	ctx->object.live = true;
-	ctx->refs = 1;
 	ctx->legacy = stream_new(ctx, 0);
 	if (!ctx->legacy) {
 		ctx->object.live = false;
@@ -86,9 +85,11 @@ CUresult ctx_new(CUdevice ordinal, unsigned int flags, struct CUctx_st **ret)
 	ctx->ordinal = ordinal;
 	ctx->flags = flags;
 	r = ctx_open(ctx);
-	if (r == CUDA_SUCCESS)
-		*ret = ctx;
-	return r;
+	if (r != CUDA_SUCCESS)
+		return r;
+	ctx->refs = 1;
+	*ret = ctx;
+	return CUDA_SUCCESS;
 }
 
 CUresult ctx_retain(CUdevice ordinal, struct CUctx_st **ret)
@@ -100,13 +101,13 @@ CUresult ctx_retain(CUdevice ordinal, struct CUctx_st **ret)
 		return r;
 	ENGINE_LOCKED();
 	ctx = &engine.primary[ordinal];
-	if (ctx->object.live)
-		ctx->refs++;
-	else
+	if (!ctx->object.live)
 		r = ctx_open(ctx);
-	if (r == CUDA_SUCCESS)
-		*ret = ctx;
-	return r;
+	if (r != CUDA_SUCCESS)
+		return r;
+	ctx->refs++;
+	*ret = ctx;
+	return CUDA_SUCCESS;
 }
 
 /* With the engine locked. */
@@ -124,7 +125,6 @@ static void ctx_close(struct CUctx_st *ctx)
 		o->live = false;
 	}
 	ctx->object.live = false;
-	ctx->refs = 0;
 	__atomic_fetch_sub(&engine.shm->procs[engine.proc].contexts[ctx->device], 1,
 			   __ATOMIC_RELAXED);
 }
@@ -133,12 +133,13 @@ CUresult ctx_release(struct CUctx_st *ctx, bool reset)
 {
 	if (engine.state != CUDA_SUCCESS)
 		return CUDA_ERROR_NOT_INITIALIZED;
-	if (!ctx || !ctx->object.live)
+	if (!ctx || !(ctx->object.live || ctx->refs))
 		return CUDA_ERROR_INVALID_CONTEXT;
+	/* A reset does not release: who retained the context before it must still do so. */
 	if (!reset) {
 		ENGINE_LOCKED();
 
-		if (--ctx->refs)
+		if (--ctx->refs || !ctx->object.live)
 			return CUDA_SUCCESS;
 	}
 	ctx_drain(ctx);

@@ -167,12 +167,14 @@ CUresult CU(CtxCreate_v2)(CUcontext *ctx, unsigned int flags, CUdevice device)
 CUresult CU(CtxDestroy_v2)(CUcontext ctx)
 {
 	CUcontext popped;
+	CUresult r;
 
 	if (ctx && ctx->primary)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (ctx && ctx_peek() == ctx)
+	r = ctx_release(ctx, false);
+	if (r == CUDA_SUCCESS && ctx_peek() == ctx)
 		ctx_pop(&popped);
-	return ctx_release(ctx, false);
+	return r;
 }
 
 CUresult CU(CtxSetCurrent)(CUcontext ctx)

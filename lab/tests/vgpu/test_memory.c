@@ -120,6 +120,42 @@ static void test_reset_gives_all_back(void **state)
 	cudaGetLastError();
 }
 
+/* Who retained the primary context still has it after a reset. */
+static void test_reset_does_not_release(void **state)
+{
+	CUcontext ctx;
+	unsigned int flags;
+	int active;
+	void *a;
+
+	CUDA_OK(cudaSetDevice(1));
+	CUDA_OK(cuDevicePrimaryCtxRetain(&ctx, 1));
+	CUDA_OK(cudaDeviceReset());
+	CUDA_OK(cudaMalloc(&a, 1000));
+	CUDA_OK(cuDevicePrimaryCtxRelease_v2(1));
+	CUDA_OK(cuDevicePrimaryCtxGetState(1, &flags, &active));
+	assert_int_equal(active, 1);
+	assert_int_equal(used(), 1000);
+	CUDA_OK(cudaFree(a));
+	CUDA_OK(cudaSetDevice(0));
+}
+
+static void test_failed_destroy_changes_nothing(void **state)
+{
+	CUcontext a, b, current;
+
+	CUDA_OK(cuCtxCreate_v2(&a, 0, 0));
+	CUDA_OK(cuCtxCreate_v2(&b, 0, 0));
+	CUDA_OK(cuCtxPushCurrent_v2(b));
+	CUDA_OK(cuCtxDestroy_v2(b));
+	/* It is gone, and still the current one. */
+	assert_int_equal(cuCtxDestroy_v2(b), CUDA_ERROR_INVALID_CONTEXT);
+	CUDA_OK(cuCtxGetCurrent(&current));
+	assert_ptr_equal(current, b);
+	CUDA_OK(cuCtxPopCurrent_v2(&current));
+	CUDA_OK(cuCtxDestroy_v2(a));
+}
+
 static const CUmemAllocationProp prop = {
 	.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 }
 };
@@ -214,6 +250,8 @@ int main(void)
 		cmocka_unit_test(test_out_of_memory_and_recovery),
 		cmocka_unit_test(test_devices_have_their_own_memory),
 		cmocka_unit_test(test_reset_gives_all_back),
+		cmocka_unit_test(test_reset_does_not_release),
+		cmocka_unit_test(test_failed_destroy_changes_nothing),
 		cmocka_unit_test(test_vmm),
 		cmocka_unit_test(test_vmm_errors),
 		cmocka_unit_test(test_fork_after_init),
