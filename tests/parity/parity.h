@@ -6,6 +6,7 @@
  * function that src/core shares with the kernel. Everything happens in memory
  * the test can see, and is compared byte for byte.
  */
+#include "core/book.h"
 #include "core/boundary.h"
 #include "core/comm.h"
 #include "core/hist.h"
@@ -29,6 +30,7 @@ struct parity_case {
 	u64 deviation;
 	u64 handle;
 	struct mpi_world world;
+	struct memory_book book;
 	struct tier_votes votes;
 	u32 observed;
 	u32 nr_observations;
@@ -46,6 +48,8 @@ struct parity_result {
 	struct mpi_world ranked;
 	struct mpi_world sized;
 	u64 datatype_bytes;
+	struct memory_book allocated;
+	struct memory_book freed;
 	u64 middle;
 	u64 average;
 	u64 product;
@@ -98,6 +102,14 @@ static inline void parity_boundary(const struct parity_case *in, struct parity_r
 {
 	out->crossed = in->task;
 	out->has_crossed = boundary_cross(&in->config, &out->crossed, in->next_phase, in->now);
+}
+
+static inline void parity_book(const struct parity_case *in, struct parity_result *out)
+{
+	out->allocated = in->book;
+	book_alloc(&out->allocated, in->value);
+	out->freed = in->book;
+	book_free(&out->freed, in->value);
 }
 
 static inline void parity_hist(const struct parity_case *in, struct parity_result *out)

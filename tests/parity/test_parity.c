@@ -179,6 +179,24 @@ static struct comm_group random_group(struct random *r, u32 nr_ranks)
 	return group;
 }
 
+static void kernel_keeps_the_peak(void **state)
+{
+	struct parity_batch *b = batch_of(state);
+
+	b->cases[0].book = (struct memory_book){ 100, 150, 4, 3 };
+	b->cases[0].value = 40;
+	b->cases[1].book = (struct memory_book){ 100, 150, 4, 3 };
+	b->cases[1].value = 60;
+	run_in_kernel(state, 2);
+	assert_int_equal(b->results[0].allocated.current_bytes, 140);
+	assert_int_equal(b->results[0].allocated.peak_bytes, 150);
+	assert_int_equal(b->results[0].allocated.nr_allocs, 5);
+	assert_int_equal(b->results[1].allocated.peak_bytes, 160);
+	assert_int_equal(b->results[1].freed.current_bytes, 40);
+	assert_int_equal(b->results[1].freed.peak_bytes, 150);
+	assert_int_equal(b->results[1].freed.nr_frees, 4);
+}
+
 static struct parity_case random_case(struct random *r)
 {
 	struct phase_config config = random_config(r);
@@ -188,6 +206,7 @@ static struct parity_case random_case(struct random *r)
 		.now = random_any(r),
 		.value = random_any(r),
 		.average = random_any(r),
+		.book = { random_any(r), random_any(r), random_any(r), random_any(r) },
 		.votes = { { random_any32(r), random_any32(r), random_any32(r) } },
 		.observed = random_below(r, 4) ? random_below(r, 4) : random_any32(r),
 		.nr_observations = random_any32(r),
@@ -215,6 +234,7 @@ static void run_in_user_space(struct parity_batch *b)
 		parity_phase(&b->cases[i], &b->results[i]);
 		parity_task(&b->cases[i], &b->results[i]);
 		parity_boundary(&b->cases[i], &b->results[i]);
+		parity_book(&b->cases[i], &b->results[i]);
 		parity_hist(&b->cases[i], &b->results[i]);
 		parity_tier(&b->cases[i], &b->results[i]);
 		parity_calls(&b->cases[i], &b->results[i]);
@@ -268,6 +288,7 @@ int main(void)
 		cmocka_unit_test_setup(kernel_fills_the_expected_buckets, start_afresh),
 		cmocka_unit_test_setup(kernel_decides_six_tenths_exactly, start_afresh),
 		cmocka_unit_test_setup(kernel_splits_by_color_and_key, start_afresh),
+		cmocka_unit_test_setup(kernel_keeps_the_peak, start_afresh),
 		cmocka_unit_test_setup(kernel_and_user_space_agree, start_afresh),
 	};
 	struct parity *skel = parity__open_and_load();
