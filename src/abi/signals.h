@@ -23,6 +23,7 @@ enum event_kind {
 	EVENT_PHASE, /* value: the phase entered at time_ns; only while a timeline is wanted */
 	EVENT_ROLE,  /* value: the role the thread has from time_ns on; likewise */
 	EVENT_EXIT,  /* the process is gone: struct exit_event */
+	EVENT_GPU,   /* value: the runtime by which it first used a GPU: struct gpu_event */
 	EVENT_NR,
 };
 
@@ -44,10 +45,14 @@ enum hist_kind {
 	HIST_KIND_NR = HIST_COLLECTIVE + COLLECTIVE_NR,
 };
 
-/* A pid alone may be anybody's by the time it is read. */
+/*
+ * A pid alone may be anybody's by the time it is read. The keys of all maps that
+ * hold something of a process begin like this.
+ */
 struct process_key {
-	u64 start_ns; /* boot time */
+	u64 start_ns; /* as in struct process_state */
 	u32 tgid;
+	u32 pad;
 };
 
 struct hist_key {
@@ -56,3 +61,51 @@ struct hist_key {
 	u32 kind;
 };
 _Static_assert(sizeof(struct hist_key) == 16, "shared with BPF");
+
+struct gpu_event {
+	struct event event;
+	u64 start_ns;
+};
+
+/*
+ * A process counts the devices it may see; the machine counts all of them. What
+ * user space found out of that, for a process; 0 is not known, else one more than
+ * the machine's number.
+ */
+struct gpu_numbers {
+	u8 of[GPU_MAX];
+};
+
+/* What the kernel remembers of a process's GPU memory, all in one map. */
+enum memory_space {
+	SPACE_POINTER, /* address: what was allocated there */
+	SPACE_HANDLE,  /* physical memory by its handle */
+	SPACE_MAPPING, /* address: which handle is mapped there */
+	SPACE_CONTEXT, /* a context by its handle */
+	SPACE_PRIMARY, /* the primary context of a device, by the device's number */
+};
+
+struct memory_key {
+	u64 start_ns;
+	u32 tgid;
+	u8 level;
+	u8 space;
+	u8 pad[2];
+	u64 address;
+};
+_Static_assert(sizeof(struct memory_key) == 24, "shared with BPF");
+
+struct memory {
+	u64 bytes;
+	/*
+	 * Of a context: its number, never used again though its handle may be. Of a
+	 * pointer: the number of the context it was made in, 0 where that is not known.
+	 * Of a mapping: the handle. Of a primary context's device: the context.
+	 */
+	u64 owner;
+	u64 nr_refs; /* calls or mappings that keep it */
+	u8 device;   /* as the process counts */
+	u8 detail;   /* which memory: enum call_detail */
+	u8 pad[6];
+};
+_Static_assert(sizeof(struct memory) == 32, "shared with BPF");
