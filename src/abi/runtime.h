@@ -29,6 +29,9 @@ enum call_kind {
 	CALL_KIND_COPY,
 	CALL_KIND_ALLOC,
 	CALL_KIND_FREE,
+	CALL_KIND_MEM_HOLD,
+	CALL_KIND_MEM_MAP,
+	CALL_KIND_MEM_UNMAP,
 	CALL_KIND_COLLECTIVE,
 	CALL_KIND_COMM_INIT,
 	CALL_KIND_COMM_RANK,
@@ -45,7 +48,7 @@ enum call_kind {
 	CALL_KIND_NR,
 };
 
-/* The detail of a copy, an allocation, a communicator or a collective. */
+/* The detail of a copy, an allocation, a context, a communicator or a collective. */
 enum call_detail {
 	DETAIL_NONE,
 	DETAIL_TO_DEVICE,
@@ -59,6 +62,10 @@ enum call_detail {
 	DETAIL_ONE_RANK,
 	DETAIL_ALL_RANKS,
 	DETAIL_SPLIT,
+	DETAIL_PRIMARY,
+	DETAIL_RESET,
+	DETAIL_PUSH,
+	DETAIL_POP,
 	DETAIL_ALL_REDUCE,
 	DETAIL_BROADCAST,
 	DETAIL_REDUCE,

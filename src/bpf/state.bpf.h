@@ -53,6 +53,42 @@ struct hist_map {
 	__type(value, struct hist);
 };
 
+#define CONTEXT_DEPTH 16
+
+/* What a thread's call is about to give back: see memory.bpf.h. */
+struct leaving {
+	struct memory_key key;
+	struct memory memory;
+	u64 state;
+};
+
+/* One for each level, since a runtime's free calls the driver's, and one for contexts. */
+#define LEAVING_CONTEXT LEVEL_NR
+#define LEAVING_NR	4
+
+struct gpu_thread {
+	u32 device; /* chosen through the runtime; counts while no context is current */
+	u32 depth;  /* contexts on the stack */
+	u64 contexts[CONTEXT_DEPTH];
+	struct leaving leaving[LEAVING_NR];
+};
+
+struct gpu_thread_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct gpu_thread);
+};
+
+/* Filled by user space. */
+struct gpu_numbers_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_PROCESSES);
+	__type(key, struct process_key);
+	__type(value, struct gpu_numbers);
+};
+
 struct event_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 18);
@@ -62,6 +98,8 @@ extern struct thread_map threads SEC(".maps");
 extern struct process_map processes SEC(".maps");
 extern struct hist_map hists SEC(".maps");
 extern struct event_map events SEC(".maps");
+extern struct gpu_thread_map gpu_threads SEC(".maps");
+extern struct gpu_numbers_map gpu_numbers SEC(".maps");
 
 /* What did not fit or could not be sent, by kind; read by user space. */
 extern u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples;
@@ -124,7 +162,8 @@ static inline struct process_state *process_get(struct task_struct *p)
 		__sync_fetch_and_add(&nr_dropped_processes, 1);
 		return NULL;
 	}
-	process->start_ns = leader->start_boottime;
+	/* Once: another thread may be here too, and an exec makes another process of it. */
+	__sync_val_compare_and_swap(&process->start_ns, 0, bpf_ktime_get_boot_ns());
 	process->task.pid = leader->tgid;
 	process->task.signals.is_ml = 1;
 	bpf_probe_read_kernel(process->comm, sizeof(process->comm), leader->comm);

@@ -25,17 +25,32 @@ static bool is_launcher(const struct thread_state *thread)
 	return thread && thread->role == ROLE_LAUNCHER;
 }
 
+/* The utilisation of the device that the process mainly uses, plus one; 0 is not known. */
+static u32 gpu_sampled(const struct process_state *process)
+{
+	struct process_key key = { .start_ns = process->start_ns, .tgid = process->task.pid };
+	struct gpu_numbers *numbers;
+	u32 gpu = process->task.gpu_id;
+
+	if (!process->task.has_gpu)
+		return 0;
+	numbers = bpf_map_lookup_elem(&gpu_numbers, &key);
+	if (!numbers)
+		return 0;
+	barrier_var(gpu);
+	gpu = numbers->of[gpu & (GPU_MAX - 1)] - 1;
+	barrier_var(gpu);
+	return gpu < GPU_MAX ? gpu_utilization[gpu] : 0;
+}
+
 static void look_at(struct task_struct *p, struct process_state *process, u64 now)
 {
-	u32 before = process->task.phase, gpu = process->task.gpu_id;
+	u32 before = process->task.phase, sampled;
 	u64 since = process->task.phase_since_ns;
-	u32 sampled = 0;
 
 	if (now < process->window.since_ns + PROCESS_WINDOW_NS)
 		return;
-	barrier_var(gpu);
-	if (process->task.has_gpu && gpu < GPU_MAX)
-		sampled = gpu_utilization[gpu];
+	sampled = gpu_sampled(process);
 	process_write_begin(process);
 	process_infer(&phase_config, process, sampled - 1, sampled > 0, now);
 	process_write_end(process);
@@ -222,6 +237,7 @@ int BPF_PROG(thread_exec, struct task_struct *p)
 {
 	bpf_task_storage_delete(&threads, p);
 	bpf_task_storage_delete(&processes, p);
+	bpf_task_storage_delete(&gpu_threads, p);
 	return 0;
 }
 

@@ -56,7 +56,8 @@ struct kernel_drops {
 	u64 nr_processes;
 	u64 nr_frames;
 	u64 nr_samples;
-	u64 nr_comms; /* communicators and splits */
+	u64 nr_comms;  /* communicators and splits */
+	u64 nr_memory; /* allocations, mappings or contexts that did not fit or could not be read */
 };
 struct kernel_drops kernel_drops(const struct kernel *kernel);
 
@@ -70,12 +71,27 @@ struct kernel_snapshot {
 	u32 nr_processes;
 	u32 nr_threads;
 };
-/* -EAGAIN: processes changed too fast to be read. */
+/* Sweeps now and then. -EAGAIN: processes changed too fast to be read. */
 int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret);
 void kernel_snapshot_done(struct kernel_snapshot *snapshot);
 
 /* The communicators of a process. -ENOENT: it never made one. */
 int kernel_read_comms(struct kernel *kernel, pid_t pid, struct comms *ret);
+
+/* One process, without looking at any other. -ENOENT: it made no call yet. */
+int kernel_read_process(const struct kernel *kernel, int pidfd, struct process_state *ret);
+
+/*
+ * The machine's number of a device that the process counts as `device`. Known
+ * shortly after it first used one; -ENOENT before, and where it has no such device.
+ */
+int kernel_gpu_number(const struct kernel *kernel, const struct process_state *process, u32 device,
+		      u32 *ret);
+
+/* Removes what processes left behind whose end was not seen. */
+int kernel_sweep(struct kernel *kernel);
+/* How much there is of all processes outside of their own state; none when all are gone. */
+u64 kernel_nr_entries(const struct kernel *kernel);
 
 /* -ENOENT: nothing was recorded. */
 int kernel_read_hist(struct kernel *kernel, const struct process_state *process, u32 kind,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #pragma once
 
-/* Shared by kernel.c (loading, scheduler) and kernel_signals.c, and by nobody else. */
+/* Shared by the kernel*.c files, and by nobody else. */
 #include "collect/kernel.h"
 #include "zernel.skel.h"
 
@@ -12,6 +12,7 @@ struct library_links {
 };
 
 #define THREAD_PROGRAMS_NR 7
+#define PROCESS_MAPS_NR	   3
 
 struct kernel {
 	struct zernel_bpf *skel;
@@ -22,6 +23,13 @@ struct kernel {
 	kernel_event_fn on_event;
 	void *event_ctx;
 	bool has_scheduler;
+	u64 swept_ns;
+	u64 swept_drops;
 };
 
 void kernel_close_signals(struct kernel *kernel);
+/* Without a sweep. */
+int kernel_snapshot_take(struct kernel *kernel, struct kernel_snapshot *ret);
+bool kernel_sweep_is_due(const struct kernel *kernel);
+void kernel_forget_process(struct kernel *kernel, const struct process_state *process);
+void kernel_learn_gpus(struct kernel *kernel, const struct gpu_event *event);

@@ -16,6 +16,15 @@ static const struct {
 	[CALL_KIND_LAUNCH] = { .enter = "launch_enter" },
 	[CALL_KIND_COPY] = { .enter = "copy_enter" },
 	[CALL_KIND_SYNC] = { "sync_enter", "sync_return" },
+	[CALL_KIND_ALLOC] = { "call_enter", "alloc_return" },
+	[CALL_KIND_FREE] = { "free_enter", "free_return" },
+	[CALL_KIND_MEM_HOLD] = { "call_enter", "hold_return" },
+	[CALL_KIND_MEM_MAP] = { "call_enter", "map_return" },
+	[CALL_KIND_MEM_UNMAP] = { .enter = "unmap_enter" },
+	[CALL_KIND_DEVICE_SET] = { "call_enter", "device_return" },
+	[CALL_KIND_CTX_NEW] = { "call_enter", "context_new_return" },
+	[CALL_KIND_CTX_SET] = { "call_enter", "context_set_return" },
+	[CALL_KIND_CTX_FREE] = { "context_free_enter", "context_free_return" },
 	[CALL_KIND_COLLECTIVE] = { "collective_enter", "collective_return" },
 	[CALL_KIND_COMM_INIT] = { "comm_enter", "comm_return" },
 	[CALL_KIND_COMM_RANK] = { "call_enter", "comm_told_return" },
@@ -128,6 +137,9 @@ static void forget_process(struct kernel *kernel, const struct process_state *pr
 
 	for (key.kind = 0; key.kind < HIST_KIND_NR; key.kind++)
 		bpf_map__delete_elem(kernel->skel->maps.hists, &key, sizeof(key), 0);
+	/* Few have more, and finding it means a walk. */
+	if (process->task.has_gpu)
+		kernel_forget_process(kernel, process);
 }
 
 static int on_record(void *ctx, void *data, size_t size)
@@ -137,6 +149,11 @@ static int on_record(void *ctx, void *data, size_t size)
 
 	if (size < sizeof(*event))
 		return 0;
+	if (event->kind == EVENT_GPU) {
+		if (size >= sizeof(struct gpu_event))
+			kernel_learn_gpus(kernel, data);
+		return 0;
+	}
 	kernel->on_event(kernel->event_ctx, event);
 	if (event->kind == EVENT_EXIT && size >= sizeof(struct exit_event))
 		forget_process(kernel, &((const struct exit_event *)data)->process);
@@ -171,6 +188,7 @@ struct kernel_drops kernel_drops(const struct kernel *kernel)
 		.nr_frames = kernel->skel->bss->nr_dropped_frames,
 		.nr_samples = kernel->skel->bss->nr_dropped_samples,
 		.nr_comms = kernel->skel->bss->nr_dropped_comms,
+		.nr_memory = kernel->skel->bss->nr_dropped_memory,
 	};
 }
 

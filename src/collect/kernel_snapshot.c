@@ -121,13 +121,20 @@ static int snapshot_try(struct kernel *kernel, struct kernel_snapshot *ret)
 	return err;
 }
 
-int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
+int kernel_snapshot_take(struct kernel *kernel, struct kernel_snapshot *ret)
 {
 	int err = -EAGAIN;
 
 	for (int i = 0; i < TRIES && err == -EAGAIN; i++)
 		err = snapshot_try(kernel, ret);
 	return err;
+}
+
+int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
+{
+	if (kernel_sweep_is_due(kernel))
+		kernel_sweep(kernel);
+	return kernel_snapshot_take(kernel, ret);
 }
 
 void kernel_snapshot_done(struct kernel_snapshot *snapshot)

@@ -6,6 +6,7 @@
  * the truth, in the task storage of the process's leader; user space mirrors it.
  */
 #include "abi/signals.h"
+#include "core/book.h"
 #include "core/boundary.h"
 #include "core/busy.h"
 
@@ -28,7 +29,7 @@ struct process_window {
  */
 struct process_state {
 	u64 nr_writes_done;
-	u64 start_ns; /* boot time; with the pid, who this is */
+	u64 start_ns; /* boot time when it became known; with the pid, who this is */
 	struct task_state task;
 	struct process_window window;
 	struct busy_estimate busy;
@@ -57,9 +58,12 @@ struct process_state {
 	u8 tells_waits;	    /* its framework says when it waits for data: sleeping proves nothing */
 	u8 pad[5];
 	char comm[COMM_LEN];
+	struct memory_book books[LEVEL_NR][GPU_MAX]; /* by device, as the process counts */
+	struct memory_book host_books[LEVEL_NR];     /* pinned host memory */
 	u64 nr_writes_begun;
 };
 _Static_assert(sizeof(struct process_state) % 8 == 0, "shared with BPF");
+_Static_assert(sizeof(struct process_state) < 2048, "copied at every look");
 
 static inline bool process_is_whole(const struct process_state *process)
 {

@@ -15,7 +15,7 @@ struct task_state {
 	u64 nr_transitions;
 	u32 pid;
 	u32 phase;
-	u32 gpu_id; /* the GPU it mainly uses, if has_gpu says so */
+	u32 gpu_id; /* the GPU it mainly uses, as it counts them, if has_gpu says so */
 	u8 has_gpu;
 	u8 inferred; /* the phase came from the rule, not from a call boundary */
 	u8 pad[2];

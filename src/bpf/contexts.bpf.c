@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Which device a thread uses: by the runtime's call that chooses one, and by the
+ * stack of contexts that the driver keeps for each thread. A context is looked up
+ * by its handle whenever it matters, never remembered with its device: a handle
+ * may be used again, and threads that have it on their stack then have the new one.
+ *
+ * What was allocated in a context goes with it. Unless all has been freed before,
+ * the whole map is walked for that: 1 ms, and another for every 7,000 entries, with
+ * the CPU held. It happens at the end of a process, if at all.
+ */
+#include "bpf/memory.bpf.h"
+
+/* The last number that was given to a context. */
+static u64 nr_contexts;
+
+CALL_PROGRAM("uretprobe.multi", device_return)
+{
+	struct traced_call call;
+	struct call_frame *frame = call_returned(ctx, &call);
+	struct gpu_thread *gpu;
+
+	if (!frame || (u32)PT_REGS_RC(ctx) != 0 || frame->arg[0] >= GPU_MAX)
+		return;
+	gpu = gpu_thread_get(call.p);
+	if (!gpu)
+		return;
+	gpu->device = frame->arg[0];
+	gpu_used(&call, gpu->device);
+}
+
+static void context_push(struct gpu_thread *gpu, u64 context)
+{
+	u32 depth = gpu->depth++;
+
+	if (depth >= CONTEXT_DEPTH) {
+		__sync_fetch_and_add(&nr_dropped_frames, 1);
+		return;
+	}
+	barrier_var(depth);
+	gpu->contexts[depth & (CONTEXT_DEPTH - 1)] = context;
+}
+
+static void context_pop(struct gpu_thread *gpu)
+{
+	if (gpu->depth)
+		gpu->depth--;
+}
+
+static u64 context_top(const struct gpu_thread *gpu)
+{
+	u32 depth = gpu->depth - 1;
+
+	if (depth >= CONTEXT_DEPTH)
+		return 0;
+	barrier_var(depth);
+	return gpu->contexts[depth & (CONTEXT_DEPTH - 1)];
+}
+
+/* A primary context is there once, however many threads retain it at the same time. */
+static void context_add(const struct traced_call *call, u64 context, u32 device)
+{
+	struct memory memory = { .nr_refs = 1 }, *known;
+	struct memory_key key = memory_key(call->process, LEVEL_DRIVER, SPACE_CONTEXT, context);
+
+	memory.device = device;
+	memory.detail = call->row->detail;
+	memory.owner = __sync_fetch_and_add(&nr_contexts, 1) + 1;
+	if (memory.detail != DETAIL_PRIMARY) {
+		memory_put(&key, &memory);
+		return;
+	}
+	if (bpf_map_update_elem(&memories, &key, &memory, BPF_NOEXIST)) {
+		known = bpf_map_lookup_elem(&memories, &key);
+		if (known)
+			__sync_fetch_and_add(&known->nr_refs, 1);
+		else
+			__sync_fetch_and_add(&nr_dropped_memory, 1);
+	}
+	key = memory_key(call->process, LEVEL_DRIVER, SPACE_PRIMARY, device);
+	memory.owner = context;
+	memory_put(&key, &memory);
+}
+
+CALL_PROGRAM("uretprobe.multi", context_new_return)
+{
+	struct traced_call call;
+	struct call_frame *frame = call_returned(ctx, &call);
+	struct gpu_thread *gpu;
+	u64 context = 0;
+
+	if (!frame || (u32)PT_REGS_RC(ctx) != 0 || frame->arg[1] >= GPU_MAX ||
+	    bpf_probe_read_user(&context, sizeof(context), (void *)frame->arg[0]))
+		return;
+	context_add(&call, context, frame->arg[1]);
+	if (call.row->detail == DETAIL_PRIMARY)
+		return;
+	gpu = gpu_thread_get(call.p);
+	if (!gpu)
+		return;
+	context_push(gpu, context);
+	gpu_used(&call, frame->arg[1]);
+}
+
+CALL_PROGRAM("uretprobe.multi", context_set_return)
+{
+	struct traced_call call;
+	struct call_frame *frame = call_returned(ctx, &call);
+	struct gpu_thread *gpu;
+	struct memory *context;
+
+	if (!frame || (u32)PT_REGS_RC(ctx) != 0)
+		return;
+	gpu = gpu_thread_get(call.p);
+	if (!gpu)
+		return;
+	if (call.row->detail != DETAIL_PUSH)
+		context_pop(gpu);
+	if (call.row->detail == DETAIL_POP || !frame->arg[0])
+		return;
+	context_push(gpu, frame->arg[0]);
+	context = memory_find(call.process, LEVEL_DRIVER, SPACE_CONTEXT, frame->arg[0]);
+	if (context)
+		gpu_used(&call, context->device);
+}
+
+struct drop {
+	struct process_state *process;
+	u64 owner; /* a context's number; 0: what was made in none that is known */
+	u32 device;
+};
+
+static long drop_one(struct memory_map *map, struct memory_key *key, struct memory *memory,
+		     struct drop *drop)
+{
+	struct process_state *process = drop->process;
+	struct memory copy = *memory;
+	u32 level = key->level;
+
+	if (key->start_ns != process->start_ns || key->tgid != process->task.pid ||
+	    key->space != SPACE_POINTER || copy.owner != drop->owner)
+		return 0;
+	if (!copy.owner && (level != LEVEL_RUNTIME || copy.device != drop->device))
+		return 0;
+	if (bpf_map_delete_elem(map, key) == 0)
+		memory_booked_free(process, level, &copy);
+	return 0;
+}
+
+/* Whether anything is left to free, on any device. */
+static bool holds_memory(const struct process_state *process)
+{
+	u64 open = 0;
+
+	for (u32 level = 0; level < LEVEL_NR; level++) {
+		const struct memory_book *host = &process->host_books[level];
+
+		open += host->nr_allocs - host->nr_frees;
+		for (u32 i = 0; i < GPU_MAX; i++) {
+			const struct memory_book *book = &process->books[level][i];
+
+			open += book->nr_allocs - book->nr_frees;
+		}
+	}
+	return open;
+}
+
+static void drop_all(struct process_state *process, u64 owner, u32 device)
+{
+	struct drop drop = { process, owner, device };
+
+	if (holds_memory(process))
+		bpf_for_each_map_elem(&memories, drop_one, &drop, 0);
+}
+
+/* The handle of a device's primary context, or 0. */
+static u64 primary_of(const struct process_state *process, u64 device)
+{
+	struct memory *primary = memory_find(process, LEVEL_DRIVER, SPACE_PRIMARY, device);
+
+	return primary ? primary->owner : 0;
+}
+
+CALL_PROGRAM("uprobe.multi", context_free_enter)
+{
+	struct traced_call call;
+	struct call_frame *frame;
+	struct gpu_thread *gpu;
+	struct memory_key key;
+
+	if (!call_entered(ctx, &call) || call.row->detail == DETAIL_RESET)
+		return;
+	frame = frame_of(&call);
+	gpu = gpu_thread_get(call.p);
+	if (!frame || !gpu)
+		return;
+	key = memory_key(call.process, LEVEL_DRIVER, SPACE_CONTEXT, frame->arg[0]);
+	if (call.row->detail == DETAIL_PRIMARY)
+		key.address = primary_of(call.process, frame->arg[0]);
+	leaving_begin(gpu, LEAVING_CONTEXT, &key);
+}
+
+/* A runtime whose driver is not seen resets the thread's device, in no context that is known. */
+static void device_reset(const struct traced_call *call, const struct call_frame *frame,
+			 const struct gpu_thread *gpu)
+{
+	struct memory *context;
+
+	if (call->row->level == LEVEL_RUNTIME) {
+		drop_all(call->process, 0, gpu->device);
+		return;
+	}
+	context = memory_find(call->process, LEVEL_DRIVER, SPACE_CONTEXT,
+			      primary_of(call->process, frame->arg[0]));
+	if (context)
+		drop_all(call->process, context->owner, 0);
+}
+
+CALL_PROGRAM("uretprobe.multi", context_free_return)
+{
+	struct traced_call call;
+	struct call_frame *frame = call_returned(ctx, &call);
+	bool failed = (u32)PT_REGS_RC(ctx) != 0;
+	struct gpu_thread *gpu;
+	struct leaving *leaving;
+
+	if (!frame)
+		return;
+	gpu = gpu_thread_get(call.p);
+	if (!gpu)
+		return;
+	if (call.row->detail == DETAIL_RESET) {
+		if (!failed)
+			device_reset(&call, frame, gpu);
+		return;
+	}
+	leaving = leaving_at(gpu, LEAVING_CONTEXT);
+	if (!failed && call.row->detail == DETAIL_NONE && context_top(gpu) == frame->arg[0])
+		context_pop(gpu);
+	if (leaving_end(leaving, failed))
+		drop_all(call.process, leaving->memory.owner, 0);
+}

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * What the programs on allocations and on contexts share: the map of all that a
+ * process has of GPU memory, which device a thread uses, and how something is
+ * given back.
+ *
+ * A call that gives back takes the entry out of the map when it is entered, and
+ * its return books that or puts it back. In between the driver may hand the same
+ * address to another thread, whose entry must not be mistaken for the old one.
+ */
+#include "bpf/calls.bpf.h"
+
+#define MAX_MEMORY (1 << 18)
+
+enum leaving_state {
+	LEAVING_NOTHING,
+	LEAVING_REFERENCE, /* others still hold it */
+	LEAVING_ALL,	   /* it is out of the map */
+};
+
+struct memory_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_MEMORY);
+	__type(key, struct memory_key);
+	__type(value, struct memory);
+};
+
+extern struct memory_map memories SEC(".maps");
+extern u64 nr_dropped_memory;
+
+static inline struct gpu_thread *gpu_thread_get(struct task_struct *p)
+{
+	struct gpu_thread *gpu =
+		bpf_task_storage_get(&gpu_threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (!gpu)
+		__sync_fetch_and_add(&nr_dropped_frames, 1);
+	return gpu;
+}
+
+static inline struct memory_key memory_key(const struct process_state *process, u32 level,
+					   enum memory_space space, u64 address)
+{
+	return (struct memory_key){
+		.start_ns = process->start_ns,
+		.tgid = process->task.pid,
+		.level = level,
+		.space = space,
+		.address = address,
+	};
+}
+
+static inline struct memory *memory_find(const struct process_state *process, u32 level,
+					 enum memory_space space, u64 address)
+{
+	struct memory_key key = memory_key(process, level, space, address);
+
+	return bpf_map_lookup_elem(&memories, &key);
+}
+
+static inline bool memory_put(const struct memory_key *key, const struct memory *memory)
+{
+	if (bpf_map_update_elem(&memories, key, memory, BPF_ANY) == 0)
+		return true;
+	__sync_fetch_and_add(&nr_dropped_memory, 1);
+	return false;
+}
+
+/* Where the memory is booked; its device was checked when it was allocated. */
+static inline struct memory_book *book_of(struct process_state *process, u32 level,
+					  const struct memory *memory)
+{
+	u32 device = memory->device;
+
+	barrier_var(level);
+	barrier_var(device);
+	if (memory->detail == DETAIL_HOST)
+		return &process->host_books[level & (LEVEL_NR - 1)];
+	return &process->books[level & (LEVEL_NR - 1)][device & (GPU_MAX - 1)];
+}
+
+static inline void memory_booked_free(struct process_state *process, u32 level,
+				      const struct memory *memory)
+{
+	process_write_begin(process);
+	book_free(book_of(process, level, memory), memory->bytes);
+	process_write_end(process);
+}
+
+static inline struct leaving *leaving_at(struct gpu_thread *gpu, u32 slot)
+{
+	barrier_var(slot);
+	return &gpu->leaving[slot & (LEAVING_NR - 1)];
+}
+
+/* At the entry of a call that gives back. */
+static inline void leaving_begin(struct gpu_thread *gpu, u32 slot, const struct memory_key *key)
+{
+	struct leaving *leaving = leaving_at(gpu, slot);
+	struct memory *memory = bpf_map_lookup_elem(&memories, key);
+
+	if (!memory)
+		return;
+	leaving->key = *key;
+	leaving->memory = *memory;
+	leaving->state = LEAVING_REFERENCE;
+	if (__sync_fetch_and_add(&memory->nr_refs, -1) == 1 &&
+	    bpf_map_delete_elem(&memories, key) == 0)
+		leaving->state = LEAVING_ALL;
+}
+
+/* At its return: true when the last reference has gone, and what it was is in `leaving`. */
+static inline bool leaving_end(struct leaving *leaving, bool failed)
+{
+	u64 state = leaving->state;
+	struct memory *memory;
+
+	leaving->state = LEAVING_NOTHING;
+	if (!failed || state == LEAVING_NOTHING)
+		return state == LEAVING_ALL;
+	if (state == LEAVING_ALL) {
+		leaving->memory.nr_refs = 1;
+		memory_put(&leaving->key, &leaving->memory);
+		return false;
+	}
+	memory = bpf_map_lookup_elem(&memories, &leaving->key);
+	if (memory)
+		__sync_fetch_and_add(&memory->nr_refs, 1);
+	return false;
+}
+
+/* The frame that the call's entry pushed, or NULL when there was no room for it. */
+static inline struct call_frame *frame_of(const struct traced_call *call)
+{
+	u32 depth = call->thread->depth - 1;
+
+	return depth < MAX_CALL_DEPTH ? frame_at(call->thread, depth) : NULL;
+}
+
+static inline u64 gpu_bytes(struct process_state *process, u32 device)
+{
+	barrier_var(device);
+	device &= GPU_MAX - 1;
+	return process->books[LEVEL_RUNTIME][device].current_bytes +
+	       process->books[LEVEL_DRIVER][device].current_bytes;
+}
+
+/*
+ * The process chose a device or allocated on it. The one it mainly uses is the
+ * one that holds most of its memory; as long as it has none, the last one chosen.
+ */
+static inline void gpu_used(const struct traced_call *call, u32 device)
+{
+	struct process_state *process = call->process;
+	struct task_state *task = &process->task;
+	bool first = !task->has_gpu;
+	struct gpu_event *event;
+	u64 held;
+
+	if (device >= GPU_MAX)
+		return;
+	held = first ? 0 : gpu_bytes(process, task->gpu_id);
+	if (held && held >= gpu_bytes(process, device))
+		return;
+	task->gpu_id = device;
+	task->has_gpu = 1;
+	if (!first)
+		return;
+	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	if (!event) {
+		__sync_fetch_and_add(&nr_dropped_events, 1);
+		return;
+	}
+	event->event = (struct event){
+		.time_ns = call->now,
+		.kind = EVENT_GPU,
+		.tgid = call->p->tgid,
+		.tid = call->p->pid,
+		.value = call->row->runtime,
+	};
+	event->start_ns = process->start_ns;
+	bpf_ringbuf_submit(event, 0);
+}
