@@ -76,8 +76,10 @@ static inline enum sched_class class_of(const struct class_view *view, u32 rules
 			return CLASS_LATE_LOADER;
 		return CLASS_LOADER;
 	case ROLE_COLLECTIVE_HELPER:
-		return view->in_collective && rule_on(rules_off, RULE_HELPER) ? CLASS_FEEDER
-									      : CLASS_ORDINARY;
+		/* A helper polls and yields as long as ranks are missing: that must cost nobody. */
+		return view->in_collective && view->woken && rule_on(rules_off, RULE_HELPER)
+			       ? CLASS_FEEDER
+			       : CLASS_ORDINARY;
 	default: return CLASS_ORDINARY;
 	}
 }
