@@ -23,7 +23,8 @@ enum event_kind {
 	EVENT_PHASE, /* value: the phase entered at time_ns; only while a timeline is wanted */
 	EVENT_ROLE,  /* value: the role the thread has from time_ns on; likewise */
 	EVENT_EXIT,  /* the process is gone: struct exit_event */
-	EVENT_GPU,   /* value: the runtime by which it first used a GPU: struct gpu_event */
+	EVENT_THREAD_EXIT, /* one of its threads is: struct thread_event */
+	EVENT_GPU,	   /* value: the runtime by which it first used a GPU: struct gpu_event */
 	EVENT_NR,
 };
 

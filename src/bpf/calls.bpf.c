@@ -57,9 +57,8 @@ static void device_fed(struct task_struct *p, struct process_state *process)
 	thread = thread_get(p);
 	if (!thread)
 		return;
-	thread_set_role(p, thread, ROLE_LAUNCHER, now);
-	process->launcher_tid = p->pid;
-	process->consumer_tgid = 0;
+	thread->has_fed = 1;
+	launcher_found(p, thread, process, now);
 	process_cross(p, process, BOUNDARY_LAUNCH, now);
 }
 

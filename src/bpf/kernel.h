@@ -14,7 +14,8 @@
 #include <bpf/bpf_tracing.h>
 #include "abi/types.h"
 
-#define PF_KTHREAD 0x00200000
+#define PF_FORKNOEXEC 0x00000040 /* forked, and still the same program */
+#define PF_KTHREAD    0x00200000
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

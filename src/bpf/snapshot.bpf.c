@@ -6,31 +6,13 @@
  */
 #include "bpf/state.bpf.h"
 
-static void write_thread(struct seq_file *seq, struct task_struct *p)
-{
-	struct thread_state *thread = thread_find(p);
-	struct thread_record record = {
-		.kind = RECORD_THREAD,
-		.tgid = p->tgid,
-		.tid = p->pid,
-		.start_ns = p->start_boottime,
-	};
-
-	if (thread) {
-		record.role = thread->role;
-		record.runqueue_wait_ns = thread->runqueue_wait_ns;
-		record.io_wait_ns = thread->io_wait_ns;
-	}
-	bpf_probe_read_kernel(record.comm, sizeof(record.comm), p->comm);
-	bpf_seq_write(seq, &record, sizeof(record));
-}
-
 SEC("iter/task")
 int snapshot(struct bpf_iter__task *ctx)
 {
 	static const u64 process_head = RECORD_PROCESS;
 	struct task_struct *p = ctx->task;
 	struct process_state *process;
+	struct thread_record thread;
 
 	if (!p)
 		return 0;
@@ -41,6 +23,7 @@ int snapshot(struct bpf_iter__task *ctx)
 		bpf_seq_write(ctx->meta->seq, (void *)&process_head, sizeof(process_head));
 		bpf_seq_write(ctx->meta->seq, process, sizeof(*process));
 	}
-	write_thread(ctx->meta->seq, p);
+	thread_describe(p, &thread);
+	bpf_seq_write(ctx->meta->seq, &thread, sizeof(thread));
 	return 0;
 }

@@ -21,7 +21,7 @@ struct thread_state {
 	u32 role;
 	u32 depth;     /* runtime calls this thread is inside of */
 	u32 nr_groups; /* of collective calls that it has open */
-	u32 pad;
+	u32 has_fed;   /* the device, ever */
 	struct call_frame frames[MAX_CALL_DEPTH];
 	u64 scope;	       /* the object of the loader's scope it is in, or 0 */
 	u64 running_since_ns;  /* 0 unless it runs */
@@ -181,6 +181,22 @@ static inline void process_write_end(struct process_state *process)
 	__sync_fetch_and_add(&process->nr_writes_done, 1);
 }
 
+static inline void event_fill(struct event *event, u32 kind, struct task_struct *p, u32 value,
+			      u64 now)
+{
+	event->time_ns = now;
+	event->kind = kind;
+	event->tgid = p->tgid;
+	event->tid = p->pid;
+	event->value = value;
+}
+
+/* A reader that wakes up would take the CPU from the very thread that is watched. */
+static inline void event_submit(void *event)
+{
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
+}
+
 static inline void event_send(u32 kind, struct task_struct *p, u32 value, u64 now)
 {
 	struct event *event;
@@ -192,12 +208,26 @@ static inline void event_send(u32 kind, struct task_struct *p, u32 value, u64 no
 		__sync_fetch_and_add(&nr_dropped_events, 1);
 		return;
 	}
-	event->time_ns = now;
-	event->kind = kind;
-	event->tgid = p->tgid;
-	event->tid = p->pid;
-	event->value = value;
-	bpf_ringbuf_submit(event, 0);
+	event_fill(event, kind, p, value, now);
+	event_submit(event);
+}
+
+static inline void thread_describe(struct task_struct *p, struct thread_record *record)
+{
+	struct thread_state *thread = thread_find(p);
+
+	*record = (struct thread_record){
+		.kind = RECORD_THREAD,
+		.tgid = p->tgid,
+		.tid = p->pid,
+		.start_ns = p->start_boottime,
+	};
+	if (thread) {
+		record->role = thread->role;
+		record->runqueue_wait_ns = thread->runqueue_wait_ns;
+		record->io_wait_ns = thread->io_wait_ns;
+	}
+	bpf_probe_read_kernel(record->comm, sizeof(record->comm), p->comm);
 }
 
 static inline void thread_set_role(struct task_struct *p, struct thread_state *thread, u32 role,
@@ -248,6 +278,33 @@ static inline void process_cross(struct task_struct *p, struct process_state *pr
 		phase_changed(p, process, before, since, now);
 }
 
+static inline struct hist_key hist_key_of(const struct process_state *process, u32 kind)
+{
+	return (struct hist_key){
+		.start_ns = process->start_ns,
+		.tgid = process->task.pid,
+		.kind = kind,
+	};
+}
+
+static const struct hist hist_empty;
+
+/*
+ * Room for the distributions of a launcher, from where memory can be had: inside
+ * of a context switch, where the first samples come from, there may be none.
+ */
+static __noinline __attribute__((unused)) int process_expect_samples(struct process_state *process)
+{
+	if (!process)
+		return 0;
+	for (u32 kind = 0; kind < HIST_COLLECTIVE; kind++) {
+		struct hist_key key = hist_key_of(process, kind);
+
+		bpf_map_update_elem(&hists, &key, &hist_empty, BPF_NOEXIST);
+	}
+	return 0;
+}
+
 /*
  * A sample for one of the process's distributions. Per CPU, and a program may be
  * preempted by another on the same CPU: one of two samples can be lost then.
@@ -255,18 +312,15 @@ static inline void process_cross(struct task_struct *p, struct process_state *pr
 static __noinline __attribute__((unused)) int process_sample(struct process_state *process,
 							     u32 kind, u64 ns)
 {
-	static const struct hist empty;
-	struct hist_key key = {};
+	struct hist_key key;
 	struct hist *hist;
 
 	if (!process)
 		return 0;
-	key.start_ns = process->start_ns;
-	key.tgid = process->task.pid;
-	key.kind = kind;
+	key = hist_key_of(process, kind);
 	hist = bpf_map_lookup_elem(&hists, &key);
 	if (!hist) {
-		bpf_map_update_elem(&hists, &key, &empty, BPF_NOEXIST);
+		bpf_map_update_elem(&hists, &key, &hist_empty, BPF_NOEXIST);
 		hist = bpf_map_lookup_elem(&hists, &key);
 	}
 	if (hist)

@@ -6,24 +6,18 @@
  * A launcher that goes to sleep outside of any call waits for data, unless it
  * asked for a pause, waits for a child's end, or is woken by somebody outside its
  * family. The family are the threads of its process and the processes that forked
- * from it; whoever of them ends such a sleep is a loader. A forked process whose
- * parent feeds a device is a loader from birth, until it makes calls of its own or
- * becomes another program. Threads born inside a collective runtime's set-up are
- * its helpers.
+ * from it; whoever of them ends such a sleep is a loader. Threads born inside a
+ * collective runtime's set-up are its helpers. The rest of the roles is in
+ * roles.bpf.h.
  *
  * Everything here runs for every switch and wake-up of the machine, so the first
  * thing each program does is to leave when the task has no state.
  */
 #include "bpf/compat.bpf.h"
-#include "bpf/state.bpf.h"
+#include "bpf/roles.bpf.h"
 
 /* One bit among others: a futex wait is freezable too. */
 #define TASK_INTERRUPTIBLE 1
-
-static bool is_launcher(const struct thread_state *thread)
-{
-	return thread && thread->role == ROLE_LAUNCHER;
-}
 
 /* The utilisation of the device that the process mainly uses, plus one; 0 is not known. */
 static u32 gpu_sampled(const struct process_state *process)
@@ -96,6 +90,7 @@ static void thread_runs(struct task_struct *p, struct thread_state *thread, u64 
 	if (!process)
 		return;
 	__sync_fetch_and_add(&process->runqueue_wait_ns, waited);
+	launcher_confirm(p, thread, process, now);
 	if (is_launcher(thread)) {
 		if (waited)
 			process_sample(process, HIST_RUNQUEUE_WAIT, waited);
@@ -118,44 +113,6 @@ int BPF_PROG(thread_switch, bool preempt, struct task_struct *prev, struct task_
 	if (thread)
 		thread_runs(next, thread, bpf_ktime_get_ns());
 	return 0;
-}
-
-/* Whether `p` is one of the process's threads, or a fork of it. */
-static bool is_family(struct task_struct *p, u32 tgid)
-{
-	return (u32)p->tgid == tgid || (u32)BPF_CORE_READ(p, real_parent, tgid) == tgid;
-}
-
-static void leader_loads(struct task_struct *p, u64 now)
-{
-	struct task_struct *leader = p->group_leader;
-	struct thread_state *thread = leader ? thread_get(leader) : NULL;
-
-	if (thread && thread->role == ROLE_OTHER)
-		thread_set_role(leader, thread, ROLE_LOADER, now);
-}
-
-static void loader_found(struct task_struct *p, u32 consumer_tgid, u64 now)
-{
-	struct thread_state *thread = thread_get(p);
-	struct process_state *process;
-
-	if (!thread || thread->role != ROLE_OTHER)
-		return;
-	thread_set_role(p, thread, ROLE_LOADER, now);
-	/* Loaders that are threads share the process, and so the phase, of the launcher. */
-	if ((u32)p->tgid == consumer_tgid)
-		return;
-	/* Whoever hands the data on in a forked process, its first thread made them. */
-	leader_loads(p, now);
-	process = process_get(p);
-	if (!process || process->launcher_tid)
-		return;
-	process_write_begin(process);
-	process->consumer_tgid = consumer_tgid;
-	task_transition(&process->task, PHASE_DATA_LOADING, now);
-	process_write_end(process);
-	event_send(EVENT_PHASE, p, PHASE_DATA_LOADING, now);
 }
 
 static void thread_woken(struct task_struct *p, struct thread_state *thread, u64 now)
@@ -204,6 +161,23 @@ int BPF_PROG(thread_waking, struct task_struct *p)
 	return 0;
 }
 
+/* Walks all processes, but only once for each that uses a device. */
+int loaders_find(u64 now)
+{
+	struct task_struct *parent = bpf_get_current_task_btf(), *p;
+	struct bpf_iter_task it;
+
+	if (!bpf_ksym_exists(bpf_iter_task_new))
+		return 0;
+	bpf_iter_task_new(&it, NULL, BPF_TASK_ITER_ALL_PROCS);
+	while ((p = bpf_iter_task_next(&it)))
+		if (p->flags & PF_FORKNOEXEC && p->tgid != parent->tgid &&
+		    is_family(p, parent->tgid))
+			loader_found(p, parent->tgid, now);
+	bpf_iter_task_destroy(&it);
+	return 0;
+}
+
 /* A thread that is born inside the set-up of a collective runtime is its helper. */
 static bool makes_helpers(const struct thread_state *thread)
 {
@@ -231,41 +205,70 @@ int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
 	return 0;
 }
 
-/* Whatever it was, it is another program now. */
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(thread_exec, struct task_struct *p)
+static void thread_gone(struct task_struct *p, u64 now)
 {
-	bpf_task_storage_delete(&threads, p);
-	bpf_task_storage_delete(&processes, p);
-	bpf_task_storage_delete(&gpu_threads, p);
-	return 0;
+	struct thread_event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event) {
+		__sync_fetch_and_add(&nr_dropped_events, 1);
+		return;
+	}
+	event_fill(&event->event, EVENT_THREAD_EXIT, p, 0, now);
+	thread_describe(p, &event->thread);
+	event_submit(event);
 }
 
-SEC("tp_btf/sched_process_exit")
-int BPF_PROG(thread_exit, struct task_struct *p)
+static void process_gone(struct task_struct *p, struct process_state *process, u64 now)
 {
-	u64 now = bpf_ktime_get_ns();
-	struct process_state *process;
 	struct exit_event *event;
 
-	if (p->signal->live.counter)
-		return 0;
-	process = process_find(p);
-	if (!process)
-		return 0;
 	task_transition(&process->task, process->task.phase, now);
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
 		__sync_fetch_and_add(&nr_dropped_events, 1);
-		return 0;
+		return;
 	}
-	event->event = (struct event){
-		.time_ns = now,
-		.kind = EVENT_EXIT,
-		.tgid = p->tgid,
-		.tid = p->pid,
-	};
+	event_fill(&event->event, EVENT_EXIT, p, 0, now);
 	bpf_probe_read_kernel(&event->process, sizeof(event->process), process);
-	bpf_ringbuf_submit(event, 0);
+	event_submit(event);
+}
+
+/*
+ * On its way out a task still sleeps and wakes, which is no life of its own: its
+ * state goes now. From 7.0 on this program can be preempted, and the kernel leaves a
+ * program out that already runs on a CPU: of two processes that end there at the same
+ * time one may be missed, which the kernel counts.
+ */
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(thread_exit, struct task_struct *p)
+{
+	struct process_state *process = process_find(p);
+	u64 now = bpf_ktime_get_ns();
+
+	if (!process)
+		return 0;
+	thread_gone(p, now);
+	bpf_task_storage_delete(&threads, p);
+	if (p->signal->live.counter || !p->group_leader)
+		return 0;
+	process_gone(p, process, now);
+	bpf_task_storage_delete(&processes, p->group_leader);
+	return 0;
+}
+
+/* Whatever it was, it is another program now: what was known of it ends here. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(thread_exec, struct task_struct *p)
+{
+	struct process_state *process = process_find(p);
+	u64 now = bpf_ktime_get_ns();
+
+	if (process) {
+		thread_gone(p, now);
+		process_gone(p, process, now);
+	}
+	bpf_task_storage_delete(&threads, p);
+	bpf_task_storage_delete(&processes, p);
+	bpf_task_storage_delete(&gpu_threads, p);
 	return 0;
 }

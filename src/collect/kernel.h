@@ -45,7 +45,10 @@ int kernel_attach_threads(struct kernel *kernel);
 int kernel_attach_library(struct kernel *kernel, const struct library *library);
 void kernel_detach_library(struct kernel *kernel, const struct library *library);
 
-/* Rare events, in order of their time on each CPU; with `timeline` every phase and role too. */
+/*
+ * Rare events, in order of their time on each CPU; with `timeline` every phase and role too.
+ * They wake nobody, so that they do not disturb what they tell of: look often enough.
+ */
 typedef void (*kernel_event_fn)(void *ctx, const struct event *event);
 int kernel_open_events(struct kernel *kernel, bool timeline, kernel_event_fn on_event, void *ctx);
 int kernel_events_fd(const struct kernel *kernel); /* readable when there are some */
@@ -56,6 +59,7 @@ struct kernel_drops {
 	u64 nr_processes;
 	u64 nr_frames;
 	u64 nr_samples;
+	u64 nr_runs;   /* of a program on threads, that the kernel left out */
 	u64 nr_comms;  /* communicators and splits */
 	u64 nr_memory; /* allocations, mappings or contexts that did not fit or could not be read */
 };

@@ -36,16 +36,16 @@ static const struct {
 	[CALL_KIND_GROUP_END] = { "call_enter", "group_end_return" },
 };
 
+static const char *const thread_programs[THREAD_PROGRAMS_NR] = { "thread_switch", "thread_waking",
+								 "thread_fork",	  "thread_exec",
+								 "thread_exit",	  "comms_exec",
+								 "comms_exit" };
+
 int kernel_attach_threads(struct kernel *kernel)
 {
-	static const char *const names[THREAD_PROGRAMS_NR] = { "thread_switch", "thread_waking",
-							       "thread_fork",	"thread_exec",
-							       "thread_exit",	"comms_exec",
-							       "comms_exit" };
-
 	for (u32 i = 0; i < THREAD_PROGRAMS_NR; i++) {
 		struct bpf_program *prog =
-			bpf_object__find_program_by_name(kernel->skel->obj, names[i]);
+			bpf_object__find_program_by_name(kernel->skel->obj, thread_programs[i]);
 		struct bpf_link *link = prog ? bpf_program__attach(prog) : NULL;
 
 		if (!link)
@@ -180,6 +180,22 @@ int kernel_read_events(struct kernel *kernel)
 	return ring_buffer__consume(kernel->events);
 }
 
+static u64 nr_runs_missed(const struct kernel *kernel)
+{
+	u64 nr = 0;
+
+	for (u32 i = 0; i < THREAD_PROGRAMS_NR; i++) {
+		struct bpf_prog_info info = {};
+		u32 size = sizeof(info);
+		struct bpf_program *prog =
+			bpf_object__find_program_by_name(kernel->skel->obj, thread_programs[i]);
+
+		if (prog && !bpf_prog_get_info_by_fd(bpf_program__fd(prog), &info, &size))
+			nr += info.recursion_misses;
+	}
+	return nr;
+}
+
 struct kernel_drops kernel_drops(const struct kernel *kernel)
 {
 	return (struct kernel_drops){
@@ -187,6 +203,7 @@ struct kernel_drops kernel_drops(const struct kernel *kernel)
 		.nr_processes = kernel->skel->bss->nr_dropped_processes,
 		.nr_frames = kernel->skel->bss->nr_dropped_frames,
 		.nr_samples = kernel->skel->bss->nr_dropped_samples,
+		.nr_runs = nr_runs_missed(kernel),
 		.nr_comms = kernel->skel->bss->nr_dropped_comms,
 		.nr_memory = kernel->skel->bss->nr_dropped_memory,
 	};

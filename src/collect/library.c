@@ -351,6 +351,11 @@ int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child)
 	return 0;
 }
 
+bool library_set_has_process(const struct library_set *set, pid_t pid)
+{
+	return process_find(set, pid);
+}
+
 void library_set_forget_process(struct library_set *set, pid_t pid)
 {
 	if (process_find(set, pid))

@@ -64,6 +64,9 @@ int library_set_scan_all(struct library_set *set);
 /* A new process shares what its parent had mapped, and no event says so. */
 int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child);
 
+/* Whether a process is known to use any. */
+bool library_set_has_process(const struct library_set *set, pid_t pid);
+
 void library_set_forget_process(struct library_set *set, pid_t pid);
 
 struct library_counts library_set_count(const struct library_set *set);

@@ -99,6 +99,12 @@ struct thread_record {
 	char comm[COMM_LEN];
 };
 
+/* With EVENT_THREAD_EXIT, of every thread of an ML process. */
+struct thread_event {
+	struct event event;
+	struct thread_record thread;
+};
+
 /* Sizes of ncclDataType_t, by its values. */
 static const u8 collective_datatype_bytes[] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1 };
 
@@ -200,3 +206,7 @@ static inline u64 process_data_ready(const struct phase_config *c, struct proces
 	}
 	return 0;
 }
+
+/* User space only: names for people, metrics and files. */
+const char *role_label(u32 role);
+const char *operation_label(u32 operation);

@@ -119,7 +119,7 @@ static enum outcome run_scheduler(const sigset_t *stop_signals, u32 rules_off)
 
 	err = kernel_new(log_libbpf, rules_off, &kernel);
 	if (err == 0)
-		err = manager_new(kernel, false, &handler, NULL, &manager);
+		err = manager_new(kernel, -1, false, &handler, NULL, &manager);
 	if (err == 0)
 		err = kernel_attach_scheduler(kernel);
 	if (err < 0) {

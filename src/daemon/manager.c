@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include "base/cleanup.h"
 #include "collect/mmap_events.h"
 #include "daemon/manager.h"
@@ -48,11 +51,27 @@ static void on_exec(void *ctx, pid_t pid)
 	library_set_scan_process(manager->libraries, pid);
 }
 
+/* A process gives up its memory before its end is told. */
+static bool has_memory(pid_t pid)
+{
+	CLEANUP_FD int fd = -EBADF;
+	char path[32], byte;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 && read(fd, &byte, 1) == 1;
+}
+
+/* The rings of several CPUs know no order: the child's end may have been heard before. */
 static void on_fork(void *ctx, pid_t parent, pid_t child)
 {
 	struct manager *manager = ctx;
 
+	if (!library_set_has_process(manager->libraries, parent))
+		return;
 	library_set_fork_process(manager->libraries, parent, child);
+	if (!has_memory(child))
+		library_set_forget_process(manager->libraries, child);
 }
 
 static void on_exit_process(void *ctx, pid_t pid)
@@ -62,8 +81,8 @@ static void on_exit_process(void *ctx, pid_t pid)
 	library_set_forget_process(manager->libraries, pid);
 }
 
-int manager_new(struct kernel *kernel, bool timeline, const struct manager_handler *handler,
-		void *ctx, struct manager **ret)
+int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
+		const struct manager_handler *handler, void *ctx, struct manager **ret)
 {
 	static const struct library_ops library_ops = { .attach = on_attach, .detach = on_detach };
 	static const struct mmap_handler mmap_handler = {
@@ -80,16 +99,17 @@ int manager_new(struct kernel *kernel, bool timeline, const struct manager_handl
 	manager->kernel = kernel;
 	manager->handler = handler;
 	manager->ctx = ctx;
-	err = kernel_attach_threads(kernel);
+	err = pid < 0 ? kernel_attach_threads(kernel) : 0;
 	if (err == 0)
 		err = kernel_open_events(kernel, timeline, handler->on_event, ctx);
 	if (err == 0)
 		err = library_set_new("/proc", &library_ops, manager, &manager->libraries);
 	if (err == 0)
-		err = mmap_events_new(-1, &mmap_handler, manager, &manager->maps);
+		err = mmap_events_new(pid, &mmap_handler, manager, &manager->maps);
 	/* What was mapped before anybody listened. */
 	if (err == 0)
-		err = library_set_scan_all(manager->libraries);
+		err = pid < 0 ? library_set_scan_all(manager->libraries)
+			      : library_set_scan_process(manager->libraries, pid);
 	if (err < 0)
 		return err;
 	*ret = TAKE_PTR(manager);

@@ -16,9 +16,13 @@ struct manager_handler {
 	void (*on_attach_error)(void *ctx, const struct library *library, int err);
 };
 
-/* Follows the whole machine. `kernel` must outlive the manager. */
-int manager_new(struct kernel *kernel, bool timeline, const struct manager_handler *handler,
-		void *ctx, struct manager **ret);
+/*
+ * Follows the whole machine when `pid` is -1. Else that process and the children it
+ * has from now on, and of them only the calls: who sleeps and who wakes whom is heard
+ * of everybody or of nobody. `kernel` must outlive the manager.
+ */
+int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
+		const struct manager_handler *handler, void *ctx, struct manager **ret);
 struct manager *manager_free(struct manager *manager);
 
 /* Takes in what happened; waits for it so long at most. */

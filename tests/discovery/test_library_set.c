@@ -228,6 +228,8 @@ static void test_excess_processes(void **state)
 	for (int pid = 2; pid <= LIBRARY_PROCESS_MAX; pid++)
 		assert_int_equal(library_set_fork_process(set, 1, pid), 0);
 	assert_int_equal(library_set_fork_process(set, 1, LIBRARY_PROCESS_MAX + 1), -ENOSPC);
+	assert_true(library_set_has_process(set, LIBRARY_PROCESS_MAX));
+	assert_false(library_set_has_process(set, LIBRARY_PROCESS_MAX + 1));
 	assert_int_equal(library_set_count(set).nr_processes, LIBRARY_PROCESS_MAX);
 	assert_int_equal(library_set_count(set).nr_processes_excess, 1);
 	/* One that does not fit attaches nothing that nobody would detach. */

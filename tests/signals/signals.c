@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Runs a command and shows what the kernel side knows of it: processes, phases,
- * roles and counts at the end, and on request every change as a line of
+ * Runs a command and shows what the kernel side knows of it: processes, threads,
+ * roles, phases, ranks and distributions, live on a terminal and at the end. On
+ * request every change is written down as a line of
  *
  *   phase TGID TID TIME_NS LABEL
  *   role TGID TID TIME_NS LABEL
@@ -10,33 +11,35 @@
  * It hears every switch and wake-up of the machine, so it belongs into the guest.
  */
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
+#include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "daemon/manager.h"
+#include "signals/report.h"
 
-#define MAX_SEEN 256
+#define LIVE_NS	     NSEC_PER_SEC
+#define POLL_MS	     100
+#define SCREEN_CLEAR "\033[H\033[2J"
 
-static const char *const role_labels[ROLE_NR] = {
-	[ROLE_OTHER] = "other",
-	[ROLE_LAUNCHER] = "launcher",
-	[ROLE_SYNC_WAITER] = "sync_waiter",
-	[ROLE_LOADER] = "loader",
-	[ROLE_COLLECTIVE_HELPER] = "collective_helper",
+struct options {
+	bool json;
+	bool is_terminal;
+	const char *timeline;
+	char **command;
 };
 
 struct session {
+	const struct options *options;
 	struct kernel *kernel;
 	struct manager *manager;
 	FILE *timeline;
-	/* Processes that ended; the kernel has forgotten them. */
-	struct process_state ended[MAX_SEEN];
-	u32 nr_ended;
+	struct report ended; /* the kernel has forgotten them */
 };
 
 static void log_libbpf(const char *text)
@@ -44,20 +47,37 @@ static void log_libbpf(const char *text)
 	log_warning("%s", text);
 }
 
+static void timeline_write(FILE *timeline, const struct event *event)
+{
+	static const char *const kinds[] = {
+		[EVENT_PHASE] = "phase",
+		[EVENT_ROLE] = "role",
+		[EVENT_EXIT] = "exit",
+	};
+	const char *value = event->kind == EVENT_PHASE	? phase_label(event->value)
+			    : event->kind == EVENT_ROLE ? role_label(event->value)
+							: "";
+
+	if (event->kind < sizeof(kinds) / sizeof(*kinds))
+		fprintf(timeline, "%s %u %u %llu %s\n", kinds[event->kind], event->tgid, event->tid,
+			event->time_ns, value);
+}
+
 static void on_event(void *ctx, const struct event *event)
 {
-	static const char *const kinds[EVENT_NR] = { "phase", "role", "exit" };
 	struct session *session = ctx;
-	const char *value = event->kind == EVENT_PHASE ? phase_label(event->value)
-			    : event->kind == EVENT_ROLE && event->value < ROLE_NR
-				    ? role_labels[event->value]
-				    : "";
+	int err = 0;
 
-	if (session->timeline && event->kind < EVENT_NR)
-		fprintf(session->timeline, "%s %u %u %" PRIu64 " %s\n", kinds[event->kind],
-			event->tgid, event->tid, (uint64_t)event->time_ns, value);
-	if (event->kind == EVENT_EXIT && session->nr_ended < MAX_SEEN)
-		session->ended[session->nr_ended++] = ((const struct exit_event *)event)->process;
+	if (session->timeline)
+		timeline_write(session->timeline, event);
+	if (event->kind == EVENT_EXIT)
+		err = report_add_process(&session->ended, session->kernel,
+					 &((const struct exit_event *)event)->process, true);
+	else if (event->kind == EVENT_THREAD_EXIT)
+		err = report_add_thread(&session->ended,
+					&((const struct thread_event *)event)->thread);
+	if (err < 0)
+		log_error("process %u is not in the report: %s", event->tgid, strerror(-err));
 }
 
 static void on_attach_error(void *ctx, const struct library *library, int err)
@@ -68,89 +88,149 @@ static void on_attach_error(void *ctx, const struct library *library, int err)
 static int session_open(struct session *session)
 {
 	static const struct manager_handler handler = { on_event, on_attach_error };
-	int err = kernel_new(log_libbpf, 0, &session->kernel);
+	const char *path = session->options->timeline;
+	int err;
 
+	if (path) {
+		session->timeline = fopen(path, "we");
+		if (!session->timeline)
+			return -errno;
+	}
+	err = kernel_new(log_libbpf, 0, &session->kernel);
 	return err < 0 ? err
-		       : manager_new(session->kernel, session->timeline, &handler, session,
+		       : manager_new(session->kernel, -1, path, &handler, session,
 				     &session->manager);
 }
 
+static void session_close(struct session *session)
+{
+	manager_free(session->manager);
+	kernel_free(session->kernel);
+	report_done(&session->ended);
+	if (session->timeline && fclose(session->timeline))
+		log_error("%s: %s", session->options->timeline, strerror(errno));
+}
+
+static u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
+}
+
+static int session_report(struct session *session, bool is_final)
+{
+	const struct options *options = session->options;
+	struct report report;
+	int err = report_take(&session->ended, session->kernel, now_ns(), &report);
+
+	if (err < 0)
+		return err;
+	report.is_final = is_final;
+	report.nr_lost_maps = manager_nr_lost_maps(session->manager);
+	if (options->json) {
+		err = json_print(&report, stdout);
+	} else {
+		if (options->is_terminal && !is_final)
+			fputs(SCREEN_CLEAR, stdout);
+		table_print(&report, options->is_terminal, stdout);
+		fflush(stdout);
+	}
+	report_done(&report);
+	return err;
+}
+
+/* Until the command ends; returns its exit status as a shell has it. */
 static int session_follow(struct session *session, pid_t pid)
 {
-	int status = 0;
+	bool is_live = session->options->json || session->options->is_terminal;
+	u64 next = now_ns() + LIVE_NS;
+	int status = 0, err;
 
-	while (waitpid(pid, &status, WNOHANG) == 0)
-		manager_poll(session->manager, 100);
+	while (waitpid(pid, &status, WNOHANG) == 0) {
+		manager_poll(session->manager, POLL_MS);
+		if (!is_live || now_ns() < next)
+			continue;
+		next += LIVE_NS;
+		err = session_report(session, false);
+		if (err < 0 && err != -EAGAIN)
+			log_warning("no report this second: %s", strerror(-err));
+	}
 	manager_poll(session->manager, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-static void print_table(const struct session *session)
+/* With --json what the command prints goes to standard error: standard output is ours. */
+static pid_t command_start(const struct options *options)
 {
-	struct kernel_drops drops = kernel_drops(session->kernel);
+	pid_t pid = fork();
 
-	printf("%8s %-16s %5s %9s %9s %9s %9s", "pid", "comm", "rank", "launches", "syncs",
-	       "copies", "colls");
-	for (u32 phase = 0; phase < PHASE_NR; phase++)
-		printf(" %15s", phase_label(phase));
-	putchar('\n');
-	for (u32 i = 0; i < session->nr_ended; i++) {
-		const struct process_state *p = &session->ended[i];
-		u64 nr_collectives = 0;
-
-		for (u32 op = 0; op < COLLECTIVE_NR; op++)
-			nr_collectives += p->nr_collectives[op];
-
-		printf("%8u %-16.16s %5d %9" PRIu64 " %9" PRIu64 " %9" PRIu64 " %9" PRIu64,
-		       p->task.pid, p->comm, p->nr_ranks ? p->rank : -1,
-		       (uint64_t)p->nr_launches[LEVEL_RUNTIME],
-		       (uint64_t)p->nr_syncs[LEVEL_RUNTIME], (uint64_t)p->nr_copies[LEVEL_RUNTIME],
-		       (uint64_t)nr_collectives);
-		for (u32 phase = 0; phase < PHASE_NR; phase++)
-			printf(" %12.1f ms", (double)p->task.phase_ns[phase] / NSEC_PER_MSEC);
-		putchar('\n');
+	if (pid != 0) {
+		/* An interrupt from the terminal ends the command, and we report. */
+		signal(SIGINT, SIG_IGN);
+		return pid;
 	}
-	printf("dropped: %" PRIu64 " events, %" PRIu64 " processes, %" PRIu64 " frames, %" PRIu64
-	       " maps\n",
-	       (uint64_t)drops.nr_events, (uint64_t)drops.nr_processes, (uint64_t)drops.nr_frames,
-	       (uint64_t)manager_nr_lost_maps(session->manager));
+	if (options->json)
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+	execvp(options->command[0], options->command);
+	log_error("%s: %s", options->command[0], strerror(errno));
+	_exit(127);
+}
+
+static int options_parse(int argc, char **argv, struct options *ret)
+{
+	static const struct option rows[] = {
+		{ "json", no_argument, NULL, 'j' },
+		    { "timeline", required_argument, NULL, 't' },
+		  {}
+	};
+	/* The output of a guest is a file: whoever shows it on a terminal says so. */
+	struct options options = { .is_terminal =
+					   isatty(STDOUT_FILENO) || getenv("SIGNALS_TERMINAL") };
+	int option;
+
+	while ((option = getopt_long(argc, argv, "+", rows, NULL)) != -1) {
+		if (option == 'j')
+			options.json = true;
+		else if (option == 't')
+			options.timeline = optarg;
+		else
+			return -EINVAL;
+	}
+	if (optind == argc)
+		return -EINVAL;
+	options.command = argv + optind;
+	*ret = options;
+	return 0;
 }
 
 int main(int argc, char **argv)
 {
-	CLEANUP_FREE struct session *session = calloc(1, sizeof(*session));
-	int first = 1, err, status;
+	struct options options;
+	struct session session = { .options = &options };
 	pid_t pid;
+	int err, status = 1;
 
-	if (!session)
-		return 1;
-	if (argc > 2 && strcmp(argv[1], "--timeline") == 0) {
-		session->timeline = fopen(argv[2], "w");
-		first = 3;
-	}
-	if (argc > first && strcmp(argv[first], "--") == 0)
-		first++;
-	if (argc <= first) {
-		fputs("Usage: signals [--timeline FILE] -- COMMAND...\n", stderr);
+	if (options_parse(argc, argv, &options) < 0) {
+		fputs("Usage: signals [--json] [--timeline FILE] -- COMMAND...\n", stderr);
 		return 2;
 	}
-	err = session_open(session);
+	err = session_open(&session);
 	if (err < 0) {
 		log_error("cannot follow calls: %s (it needs root and a kernel with BTF)",
 			  strerror(-err));
+		session_close(&session);
 		return 1;
 	}
-	pid = fork();
-	if (pid == 0) {
-		execvp(argv[first], argv + first);
-		log_error("%s: %s", argv[first], strerror(errno));
-		_exit(127);
-	}
-	status = session_follow(session, pid);
-	print_table(session);
-	if (session->timeline)
-		fclose(session->timeline);
-	manager_free(session->manager);
-	kernel_free(session->kernel);
-	return status;
+	pid = command_start(&options);
+	if (pid < 0)
+		log_error("cannot fork: %s", strerror(errno));
+	else
+		status = session_follow(&session, pid);
+	err = session_report(&session, true);
+	if (err < 0)
+		log_error("no report: %s", strerror(-err));
+	session_close(&session);
+	return err < 0 ? 1 : status;
 }

@@ -125,6 +125,19 @@ static void test_utilization_is_the_samplers_or_the_spans(void **state)
 	assert_int_equal(process.task.signals.gpu_utilization, 73);
 }
 
+static void test_every_label_is_its_own(void **state)
+{
+	for (u32 i = 0; i < ROLE_NR; i++)
+		for (u32 j = 0; j < i; j++)
+			assert_string_not_equal(role_label(i), role_label(j));
+	assert_string_equal(role_label(ROLE_NR), role_label(ROLE_OTHER));
+	for (u32 i = 0; i < COLLECTIVE_NR; i++)
+		for (u32 j = 0; j < i; j++)
+			assert_string_not_equal(operation_label(i), operation_label(j));
+	assert_string_equal(operation_label(DETAIL_BARRIER - COLLECTIVE_FIRST), "barrier");
+	assert_string_equal(operation_label(COLLECTIVE_NR), "unknown");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -136,6 +149,7 @@ int main(void)
 		cmocka_unit_test(test_inference_needs_three_looks),
 		cmocka_unit_test(test_inference_leaves_a_boundary_alone),
 		cmocka_unit_test(test_utilization_is_the_samplers_or_the_spans),
+		cmocka_unit_test(test_every_label_is_its_own),
 	};
 
 	return cmocka_run_group_tests_name("process", tests, NULL, NULL);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "core/process.h"
+
+static const char *const role_labels[ROLE_NR] = {
+	[ROLE_OTHER] = "other",
+	[ROLE_LAUNCHER] = "launcher",
+	[ROLE_SYNC_WAITER] = "sync_waiter",
+	[ROLE_LOADER] = "loader",
+	[ROLE_COLLECTIVE_HELPER] = "collective_helper",
+};
+
+static const char *const operation_labels[COLLECTIVE_NR] = {
+	[DETAIL_ALL_REDUCE - COLLECTIVE_FIRST] = "all_reduce",
+	[DETAIL_BROADCAST - COLLECTIVE_FIRST] = "broadcast",
+	[DETAIL_REDUCE - COLLECTIVE_FIRST] = "reduce",
+	[DETAIL_ALL_GATHER - COLLECTIVE_FIRST] = "all_gather",
+	[DETAIL_REDUCE_SCATTER - COLLECTIVE_FIRST] = "reduce_scatter",
+	[DETAIL_SEND - COLLECTIVE_FIRST] = "send",
+	[DETAIL_RECV - COLLECTIVE_FIRST] = "recv",
+	[DETAIL_BARRIER - COLLECTIVE_FIRST] = "barrier",
+};
+
+const char *role_label(u32 role)
+{
+	return role_labels[role < ROLE_NR ? role : ROLE_OTHER];
+}
+
+const char *operation_label(u32 operation)
+{
+	return operation < COLLECTIVE_NR ? operation_labels[operation] : "unknown";
+}
