@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""How far what the kernel said (a timeline of `signals`) agrees with what the lab logged, by time."""
+import collections
+import json
+
+PHASES = ["unknown", "data_loading", "gpu_compute", "nccl_collective", "optimizer_step"]
+ROLES = ["other", "launcher", "sync_waiter", "loader", "collective_helper"]
+WORK_KERNEL, WORK_COPY = 0, 1  # lab/truth/truth.h
+
+
+class Truth:
+    """The records of `truth dump`: phases and life of every thread, launches and copies of every process."""
+
+    def __init__(self, path):
+        self.phases, self.threads = collections.defaultdict(list), {}
+        self.launches, self.copies = collections.Counter(), collections.Counter()
+        counts = {WORK_KERNEL: self.launches, WORK_COPY: self.copies}
+        with open(path, encoding="ascii") as stream:
+            for record in map(json.loads, stream):
+                thread, span = (record["pid"], record["tid"]), (record["start_ns"], record["end_ns"])
+                if record["kind"] == "phase":
+                    self.phases[thread].append((*span, PHASES[record["sub"]]))
+                elif record["kind"] == "thread":
+                    self.threads[thread] = (*span, ROLES[record["sub"]])
+                elif record["kind"] == "launch" and record["sub"] in counts:
+                    counts[record["sub"]][record["pid"]] += 1
+
+
+class Timeline:
+    """Changes of phase by process, of role by thread, sorted by time."""
+
+    def __init__(self, path):
+        self.phases, self.roles = collections.defaultdict(list), collections.defaultdict(list)
+        with open(path, encoding="ascii") as stream:
+            for line in stream:
+                kind, tgid, tid, time, *label = line.split()
+                if kind == "phase":
+                    self.phases[int(tgid)].append((int(time), label[0]))
+                elif kind == "role":
+                    self.roles[int(tid)].append((int(time), label[0]))
+        for changes in (*self.phases.values(), *self.roles.values()):
+            changes.sort(key=lambda change: change[0])
+
+
+def confusion(spans, changes, before):
+    """Time in ns by (truth, seen) over the spans; `before` is what holds until the first change."""
+    matrix = collections.Counter()
+    edges = sorted({t for s in spans for t in s[:2]} | {t for t, _ in changes})
+    seen, next_change, span = before, 0, 0
+    spans = sorted(spans)
+    for start, end in zip(edges, edges[1:]):
+        while next_change < len(changes) and changes[next_change][0] <= start:
+            seen = changes[next_change][1]
+            next_change += 1
+        while span < len(spans) and spans[span][1] <= start:
+            span += 1
+        if span < len(spans) and spans[span][0] <= start:
+            matrix[spans[span][2], seen] += end - start
+    return matrix
+
+
+def share(matrix):
+    """Of the time in the matrix, the part in which both say the same; 0 when there is none."""
+    total = sum(matrix.values())
+    return sum(ns for (truth, seen), ns in matrix.items() if truth == seen) / total if total else 0.0
+
+
+def of_phases(truth, timeline):
+    """(pid, role) -> confusion matrix. A process is in the phase of its launcher, or of its only thread."""
+    result = {}
+    for (pid, tid), spans in sorted(truth.phases.items()):
+        role = truth.threads[pid, tid][2]
+        if role == "launcher" or pid == tid:
+            result[pid, role] = confusion(spans, timeline.phases[pid], "unknown")
+    return result
+
+
+def of_roles(truth, timeline):
+    """(pid, tid, role) -> confusion matrix."""
+    return {(pid, tid, role): confusion([(start, end, role)], timeline.roles[tid], "other")
+            for (pid, tid), (start, end, role) in sorted(truth.threads.items())}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * What tests on the machine's own kernel share. They attach to libraries and
+ * processes of their own and to nothing else, least of all to the scheduler.
+ */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "collect/kernel_internal.h"
+
+static inline void native_log(const char *text)
+{
+	print_message("# %s\n", text);
+}
+
+/* The kernel side, or a skipped test where the kernel lets nobody load it. */
+static inline struct kernel *native_kernel(void)
+{
+	struct kernel *kernel = NULL;
+	int err = kernel_new(native_log, 0, &kernel);
+
+	if (err == -EPERM || err == -EACCES) {
+		print_message("# skipped: no right to load BPF programs: %s\n", strerror(-err));
+		skip();
+	}
+	assert_int_equal(err, 0);
+	return kernel;
+}
+
+/* A library to attach: all of the runtime's calls in the file, or only `call`. */
+static inline struct library native_library(const char *path, enum runtime runtime, int call)
+{
+	struct library library = { .runtime = runtime };
+	struct library_probes all;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	snprintf(library.name, sizeof(library.name), "%s", path);
+	snprintf(library.path, sizeof(library.path), "/proc/self/fd/%d", fd);
+	assert_int_equal(library_resolve(fd, runtime, false, &all), 0);
+	for (u32 i = 0; i < all.nr; i++)
+		if (call < 0 || all.probe[i].call == (u32)call)
+			library.probes.probe[library.probes.nr++] = all.probe[i];
+	assert_true(library.probes.nr > 0);
+	return library;
+}
+
+static inline u64 native_clock(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
+}
+
+/* The state of the calling process as the kernel side has it. */
+static inline struct process_state native_state(struct kernel *kernel, pid_t pid)
+{
+	struct process_state state = {};
+	struct kernel_snapshot snapshot;
+
+	assert_int_equal(kernel_snapshot_read(kernel, &snapshot), 0);
+	for (u32 i = 0; i < snapshot.nr_processes; i++)
+		if (snapshot.processes[i].task.pid == (u32)pid)
+			state = snapshot.processes[i];
+	kernel_snapshot_done(&snapshot);
+	return state;
+}
+
+static inline int native_compare(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Sorts, then gives the value of that rank. */
+static inline u64 native_quantile(u64 *values, u32 nr, u32 permille)
+{
+	qsort(values, nr, sizeof(*values), native_compare);
+	return values[(u64)nr * permille / 1000 < nr ? (u64)nr * permille / 1000 : nr - 1];
+}

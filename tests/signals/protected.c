@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A launch as vendors compile it: a landing pad, then a push of a register that it
+ * needs over a call. The other name is for linking.
+ */
+int cudaLaunchKernel(int stream);
+int protected_launch(int stream);
+
+static int work(int stream)
+{
+	return stream;
+}
+
+/* Volatile, so that the compiler knows nothing of what it calls. */
+static int (*volatile driver)(int stream) = work;
+
+int cudaLaunchKernel(int stream)
+{
+	return driver(stream) + driver(stream);
+}
+
+int protected_launch(int stream) __attribute__((alias("cudaLaunchKernel")));

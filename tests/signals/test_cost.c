@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a launch costs the program that makes it. Rounds with no probe, an empty
+ * one and ours follow each other within milliseconds, and the cheapest round of
+ * each counts: whatever else happens to the machine only makes rounds dearer.
+ */
+#include "signals/native.h"
+
+#include "signals/reader.h"
+#include "reader.skel.h"
+#include "vgpu/include/vgpu_cudart.h"
+
+#define NR_ROUNDS	100
+#define CALLS_PER_ROUND 2000
+#define MAX_RATIO	1.25
+#define ENDBR64_BYTES	4
+
+static const char *cudart, *protected_lib;
+
+/* One way to have the launch probed. */
+struct variant {
+	const char *name;
+	struct bpf_link *(*attach)(void *ctx);
+	void *ctx;
+	u64 ns_per_round[NR_ROUNDS];
+};
+
+static void launch_vgpu(void)
+{
+	static const dim3 one = { 1, 1, 1 };
+	static u64 kernel_ns = 0;
+	void *args[] = { &kernel_ns };
+
+	cudaLaunchKernel((const void *)vgpu_busy, one, one, args, 0, NULL);
+}
+
+static u64 round_run(void (*call)(void))
+{
+	u64 begin = native_clock(CLOCK_THREAD_CPUTIME_ID);
+
+	for (u32 i = 0; i < CALLS_PER_ROUND; i++)
+		call();
+	return native_clock(CLOCK_THREAD_CPUTIME_ID) - begin;
+}
+
+static void rounds_run(struct variant *variants, u32 nr, void (*call)(void))
+{
+	for (u32 round = 0; round < NR_ROUNDS; round++) {
+		for (u32 i = 0; i < nr; i++) {
+			struct variant *variant = &variants[i];
+			struct bpf_link *link = NULL;
+
+			if (variant->attach) {
+				link = variant->attach(variant->ctx);
+				assert_non_null(link);
+			}
+			call(); /* the first one finds the page changed */
+			variant->ns_per_round[round] = round_run(call);
+			bpf_link__destroy(link);
+		}
+	}
+	for (u32 i = 0; i < nr; i++) {
+		u64 *ns = variants[i].ns_per_round;
+
+		print_message("# %-24s ns a call: least %5.0f, p25 %5.0f, p50 %5.0f, p75 %5.0f\n",
+			      variants[i].name,
+			      (double)native_quantile(ns, NR_ROUNDS, 0) / CALLS_PER_ROUND,
+			      (double)native_quantile(ns, NR_ROUNDS, 250) / CALLS_PER_ROUND,
+			      (double)native_quantile(ns, NR_ROUNDS, 500) / CALLS_PER_ROUND,
+			      (double)native_quantile(ns, NR_ROUNDS, 750) / CALLS_PER_ROUND);
+	}
+}
+
+/* What a variant adds to a bare call, in ns, by their cheapest rounds (sorted first). */
+static double added_ns(const struct variant *variant, const struct variant *bare)
+{
+	return ((double)variant->ns_per_round[0] - (double)bare->ns_per_round[0]) / CALLS_PER_ROUND;
+}
+
+/* A program at one place of a file. */
+struct place {
+	struct bpf_program *prog;
+	const char *path;
+	unsigned long offset;
+	__u64 cookie;
+};
+
+static struct bpf_link *place_attach(void *ctx)
+{
+	struct place *place = ctx;
+	LIBBPF_OPTS(bpf_uprobe_multi_opts, opts, .offsets = &place->offset,
+		    .cookies = &place->cookie, .cnt = 1);
+
+	return bpf_program__attach_uprobe_multi(place->prog, -1, place->path, NULL, &opts);
+}
+
+static void test_ours_costs_hardly_more_than_an_empty_probe(void **state)
+{
+	struct kernel *kernel = native_kernel();
+	struct library library = native_library(cudart, RUNTIME_CUDA, CALL_CUDA_cudaLaunchKernel);
+	struct reader *reader = reader__open_and_load();
+	struct place nothing = {}, ours;
+	static struct variant variants[] = {
+		{ "no probe" },
+		{ "an empty probe", place_attach },
+		    { "ours", place_attach }
+	};
+	double ratio;
+
+	assert_non_null(reader);
+	nothing = (struct place){ reader->progs.empty, library.path, library.probes.probe[0].offset,
+				  0 };
+	ours = (struct place){ kernel->skel->progs.launch_enter, library.path,
+			       library.probes.probe[0].offset, library.probes.probe[0].call };
+	variants[1].ctx = &nothing;
+	variants[2].ctx = &ours;
+	rounds_run(variants, 3, launch_vgpu);
+	ratio = added_ns(&variants[2], &variants[0]) / added_ns(&variants[1], &variants[0]);
+	print_message("# ours adds %.0f ns a launch, an empty probe %.0f ns: ratio %.3f\n",
+		      added_ns(&variants[2], &variants[0]), added_ns(&variants[1], &variants[0]),
+		      ratio);
+	/* It did its work meanwhile, to the call. */
+	assert_int_equal(native_state(kernel, getpid()).nr_launches[LEVEL_RUNTIME],
+			 NR_ROUNDS * (CALLS_PER_ROUND + 1));
+	assert_true(ratio > 0);
+	assert_true(ratio <= MAX_RATIO);
+	reader__destroy(reader);
+	kernel_free(kernel);
+}
+
+int protected_launch(int stream);
+
+static void launch_protected(void)
+{
+	protected_launch(1);
+}
+
+/* A function as vendors compile them: endbr64, then a push. */
+static void test_past_endbr64_is_cheaper(void **state)
+{
+	struct library library =
+		native_library(protected_lib, RUNTIME_CUDA, CALL_CUDA_cudaLaunchKernel);
+	struct reader *reader = reader__open_and_load();
+	struct place past, start;
+	static struct variant variants[] = {
+		{ "no probe" },
+		{ "empty, past endbr64", place_attach },
+		{ "empty, on endbr64", place_attach }
+	};
+	double factor;
+
+	assert_non_null(reader);
+	past = (struct place){ reader->progs.empty, library.path, library.probes.probe[0].offset };
+	start = past;
+	start.offset -= ENDBR64_BYTES;
+	variants[1].ctx = &past;
+	variants[2].ctx = &start;
+	rounds_run(variants, 3, launch_protected);
+	factor = added_ns(&variants[2], &variants[0]) / added_ns(&variants[1], &variants[0]);
+	print_message("# on endbr64 a probe costs %.1f times as much as past it\n", factor);
+	assert_true(factor > 1);
+	reader__destroy(reader);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ours_costs_hardly_more_than_an_empty_probe),
+		cmocka_unit_test(test_past_endbr64_is_cheaper),
+	};
+
+	if (argc != 3)
+		return 2;
+	cudart = argv[1];
+	protected_lib = argv[2];
+	return cmocka_run_group_tests_name("cost", tests, NULL, NULL);
+}

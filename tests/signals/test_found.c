@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Discovery to the end: a library is found where a child of this test maps it,
+ * and from then on the kernel side counts every call. Nobody else is watched.
+ */
+#include "discovery/support.h"
+#include "signals/native.h"
+
+#include "daemon/manager.h"
+
+#define NR_CALLS     1000
+#define MAX_FOUND_NS NSEC_PER_SEC
+#define PATIENCE_NS  (10 * NSEC_PER_SEC)
+#define POLL_MS	     5
+
+static const char *lib_dir, *program, *static_program;
+static char scratch[] = "/tmp/found.XXXXXX";
+
+struct watch {
+	struct kernel *kernel;
+	struct manager *manager;
+};
+
+static void on_event(void *ctx, const struct event *event)
+{
+}
+
+static void on_attach_error(void *ctx, const struct library *library, int err)
+{
+	print_message("# %s: %s\n", library->name, strerror(-err));
+}
+
+/* Children that are started from now on are followed. */
+static struct watch watch_start(void)
+{
+	static const struct manager_handler handler = { on_event, on_attach_error };
+	struct watch watch = { .kernel = native_kernel() };
+	int err = manager_new(watch.kernel, getpid(), false, &handler, NULL, &watch.manager);
+
+	if (err == -EACCES || err == -EPERM || err == -ENOENT) {
+		print_message("# skipped: the kernel allows no perf events here: %s\n",
+			      strerror(-err));
+		kernel_free(watch.kernel);
+		skip();
+	}
+	assert_int_equal(err, 0);
+	return watch;
+}
+
+static void watch_end(struct watch *watch)
+{
+	assert_int_equal(manager_nr_lost_maps(watch->manager), 0);
+	manager_free(watch->manager);
+	kernel_free(watch->kernel);
+}
+
+/* Serves events until so many libraries are attached; returns when that was. */
+static u64 watch_until(struct watch *watch, u32 nr_libraries)
+{
+	u64 begin = native_clock(CLOCK_MONOTONIC), now = begin;
+
+	while (manager_libraries(watch->manager).nr_libraries != nr_libraries) {
+		assert_true(manager_poll(watch->manager, POLL_MS) >= 0);
+		now = native_clock(CLOCK_MONOTONIC);
+		assert_true(now - begin < PATIENCE_NS);
+	}
+	return now;
+}
+
+/* The same for one more, which began to be mapped after `since_ns`. */
+static void watch_found(struct watch *watch, u32 nr_libraries, u64 since_ns)
+{
+	u64 found = watch_until(watch, nr_libraries);
+
+	print_message("# attached %.2f ms after it began to be mapped\n",
+		      (double)(found - since_ns) / NSEC_PER_MSEC);
+	assert_in_range(found - since_ns, 0, MAX_FOUND_NS);
+}
+
+static u64 launches_of(struct watch *watch, pid_t pid, enum call_level level)
+{
+	return native_state(watch->kernel, pid).nr_launches[level];
+}
+
+static void test_late_open(void **state)
+{
+	struct watch watch = watch_start();
+	char answer[256];
+
+	for (u32 round = 0; round < 3; round++) {
+		struct child child = child_start(program);
+		u64 begun = (u64)child_ask(&child, answer, sizeof(answer), "open %s/libcuda.so.1",
+					   lib_dir);
+
+		assert_string_equal(answer, "ok");
+		watch_found(&watch, 1, begun);
+		child_do(&child, "call cuLaunchKernel %u", NR_CALLS);
+		assert_int_equal(launches_of(&watch, child.pid, LEVEL_DRIVER), NR_CALLS);
+		child_end(&child);
+		watch_until(&watch, 0);
+	}
+	watch_end(&watch);
+}
+
+/* In a root and a mount namespace of its own, with a copy of the library that is only there. */
+static void test_another_root(void **state)
+{
+	struct watch watch = watch_start();
+	struct child child = child_start(program);
+	char answer[256];
+	u64 begun;
+
+	child_ask(&child, answer, sizeof(answer), "root %s/libcuda.so.1 %s", lib_dir, scratch);
+	if (strcmp(answer, "ok")) {
+		child_end(&child);
+		watch_end(&watch);
+		print_message("# skipped: no mount namespace here: %s\n", answer);
+		skip();
+	}
+	begun = (u64)child_ask(&child, answer, sizeof(answer), "open /libcuda.so.1");
+	assert_string_equal(answer, "ok");
+	watch_found(&watch, 1, begun);
+	child_do(&child, "call cuLaunchKernel %u", NR_CALLS);
+	assert_int_equal(launches_of(&watch, child.pid, LEVEL_DRIVER), NR_CALLS);
+	child_end(&child);
+	watch_end(&watch);
+}
+
+static void test_static_runtime(void **state)
+{
+	struct watch watch = watch_start();
+	u64 begun = native_clock(CLOCK_MONOTONIC), before;
+	struct child child = child_start(static_program);
+	char line[16];
+
+	assert_non_null(fgets(line, sizeof(line), child.from));
+	watch_found(&watch, 1, begun);
+	/* The one it makes at its start may have come before anybody could know. */
+	before = launches_of(&watch, child.pid, LEVEL_RUNTIME);
+	assert_in_range(before, 0, 1);
+	fprintf(child.to, "%u\n", NR_CALLS);
+	fflush(child.to);
+	assert_non_null(fgets(line, sizeof(line), child.from));
+	assert_string_equal(line, "done\n");
+	assert_int_equal(launches_of(&watch, child.pid, LEVEL_RUNTIME), before + NR_CALLS);
+	child_end(&child);
+	watch_end(&watch);
+}
+
+/* What runs is the old file, which has no name any more; the new one is another's. */
+static void test_replaced_on_disk(void **state)
+{
+	struct watch watch = watch_start();
+	struct child old = child_start(program), new = child_start(program);
+	char from[4096], path[4096], other[4096];
+	u64 begun;
+
+	snprintf(from, sizeof(from), "%s/libcuda.so.1", lib_dir);
+	snprintf(path, sizeof(path), "%s/libcuda.so.1", scratch);
+	snprintf(other, sizeof(other), "%s/other", scratch);
+	copy_file(from, path);
+	copy_file(from, other);
+	begun = native_clock(CLOCK_MONOTONIC);
+	child_do(&old, "open %s", path);
+	assert_int_equal(rename(other, path), 0);
+	watch_found(&watch, 1, begun);
+	begun = native_clock(CLOCK_MONOTONIC);
+	child_do(&new, "open %s", path);
+	watch_found(&watch, 2, begun);
+	child_do(&old, "call cuLaunchKernel %u", NR_CALLS);
+	child_do(&new, "call cuLaunchKernel %u", 2 * NR_CALLS);
+	assert_int_equal(launches_of(&watch, old.pid, LEVEL_DRIVER), NR_CALLS);
+	assert_int_equal(launches_of(&watch, new.pid, LEVEL_DRIVER), 2 * NR_CALLS);
+	child_end(&old);
+	child_end(&new);
+	watch_end(&watch);
+}
+
+static int make_scratch(void **state)
+{
+	return mkdtemp(scratch) ? 0 : -1;
+}
+
+static int remove_scratch(void **state)
+{
+	remove_tree(scratch);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_late_open),
+		cmocka_unit_test(test_another_root),
+		cmocka_unit_test(test_static_runtime),
+		cmocka_unit_test(test_replaced_on_disk),
+	};
+
+	if (argc != 4)
+		return 2;
+	lib_dir = argv[1];
+	program = argv[2];
+	static_program = argv[3];
+	return cmocka_run_group_tests_name("found", tests, make_scratch, remove_scratch);
+}

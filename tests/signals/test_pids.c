@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Short processes through a small space of pids, so that every pid has hundreds
+ * of owners. Some launch, each a number of times that is known; most do not. No
+ * owner may show what an earlier one did, and in the end nothing may be left.
+ *
+ * It makes the whole machine's pids few and listens to all of it: guest only.
+ */
+#include "signals/native.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/file.h"
+#include "daemon/manager.h"
+#include "vgpu/include/vgpu_cudart.h"
+
+#define PID_MAX	     400
+#define BATCH	     16
+#define ONE_LAUNCHES 5 /* of so many */
+#define MAX_LAUNCHES 20
+
+static u32 nr_processes;
+
+struct owner {
+	pid_t pid;
+	u32 nr_launches; /* that it makes */
+	u32 nr_told;	 /* how often the kernel side told of its end */
+};
+
+struct batch {
+	struct owner owners[BATCH];
+	u32 nr_strangers; /* ends of processes that never made a call */
+	u32 nr_inherited; /* more calls than were made */
+	/* Of all batches: */
+	u64 nr_missing; /* calls that were not counted */
+	u64 nr_unheard; /* ends that were not told of */
+};
+
+static void on_event(void *ctx, const struct event *event)
+{
+	const struct process_state *process = &((const struct exit_event *)event)->process;
+	struct batch *batch = ctx;
+	u64 made, counted;
+
+	if (event->kind != EVENT_EXIT)
+		return;
+	for (u32 i = 0; i < BATCH; i++) {
+		struct owner *owner = &batch->owners[i];
+
+		if (owner->pid != (pid_t)event->tgid || !owner->nr_launches)
+			continue;
+		owner->nr_told++;
+		made = owner->nr_launches + 1;
+		counted = process->nr_launches[LEVEL_RUNTIME] + process->nr_syncs[LEVEL_RUNTIME];
+		batch->nr_inherited += counted > made;
+		batch->nr_missing += counted < made ? made - counted : 0;
+		return;
+	}
+	batch->nr_strangers++;
+}
+
+static void on_attach_error(void *ctx, const struct library *library, int err)
+{
+	print_message("# %s: %s\n", library->name, strerror(-err));
+}
+
+static void owner_run(u32 nr_launches)
+{
+	static const dim3 one = { 1, 1, 1 };
+	u64 kernel_ns = 0;
+	void *args[] = { &kernel_ns };
+
+	for (u32 i = 0; i < nr_launches; i++)
+		cudaLaunchKernel((const void *)vgpu_busy, one, one, args, 0, NULL);
+	if (nr_launches)
+		cudaDeviceSynchronize();
+	_exit(0);
+}
+
+/* Within a batch no pid comes twice: nobody is waited for until all were made. */
+static void batch_run(struct batch *batch, struct manager *manager, u32 *owners_of_pid)
+{
+	for (u32 i = 0; i < BATCH; i++) {
+		struct owner *owner = &batch->owners[i];
+
+		*owner = (struct owner){};
+		if (rand() % ONE_LAUNCHES == 0)
+			owner->nr_launches = 1 + (u32)rand() % MAX_LAUNCHES;
+		owner->pid = fork();
+		if (owner->pid == 0)
+			owner_run(owner->nr_launches);
+		assert_in_range(owner->pid, 1, PID_MAX);
+		owners_of_pid[owner->pid]++;
+	}
+	for (u32 i = 0; i < BATCH; i++)
+		assert_int_equal(waitpid(batch->owners[i].pid, NULL, 0), batch->owners[i].pid);
+	assert_true(manager_poll(manager, 0) >= 0);
+	for (u32 i = 0; i < BATCH; i++)
+		batch->nr_unheard += batch->owners[i].nr_launches && !batch->owners[i].nr_told;
+	assert_int_equal(batch->nr_inherited, 0);
+	assert_int_equal(batch->nr_strangers, 0);
+}
+
+static void check_nothing_is_left(struct kernel *kernel, struct manager *manager)
+{
+	struct kernel_snapshot snapshot;
+
+	assert_int_equal(kernel_snapshot_read(kernel, &snapshot), 0);
+	assert_int_equal(snapshot.nr_processes, 0);
+	assert_int_equal(snapshot.nr_threads, 0);
+	kernel_snapshot_done(&snapshot);
+	/* Of those whose end nobody heard. */
+	assert_int_equal(kernel_sweep(kernel), 0);
+	assert_int_equal(kernel_nr_entries(kernel), 0);
+	assert_int_equal(manager_nr_lost_maps(manager), 0);
+	assert_int_equal(manager_libraries(manager).nr_processes, 1);
+}
+
+static void test_no_pid_inherits_anything(void **state)
+{
+	static const struct manager_handler handler = { on_event, on_attach_error };
+	static u32 owners_of_pid[PID_MAX + 1];
+	static struct batch batch;
+	struct kernel *kernel = native_kernel();
+	u32 nr_pids = 0, most = 0;
+	struct manager *manager;
+	struct kernel_drops drops;
+
+	assert_int_equal(manager_new(kernel, -1, false, &handler, &batch, &manager), 0);
+	for (u32 i = 0; i < nr_processes; i += BATCH)
+		batch_run(&batch, manager, owners_of_pid);
+	check_nothing_is_left(kernel, manager);
+	for (u32 pid = 0; pid <= PID_MAX; pid++) {
+		nr_pids += owners_of_pid[pid] > 0;
+		most = owners_of_pid[pid] > most ? owners_of_pid[pid] : most;
+	}
+	drops = kernel_drops(kernel);
+	print_message("# %u processes had %u pids, one of them %u owners; %llu calls not counted, "
+		      "%llu ends not heard\n",
+		      nr_processes, nr_pids, most, batch.nr_missing, batch.nr_unheard);
+	assert_true(most > 1);
+	/* What was missed is known to be. */
+	assert_in_range(batch.nr_missing, 0, drops.nr_processes);
+	assert_in_range(batch.nr_unheard, 0, drops.nr_runs);
+	assert_int_equal(drops.nr_events + drops.nr_frames + drops.nr_samples, 0);
+	manager_free(manager);
+	kernel_free(kernel);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_pid_inherits_anything),
+	};
+	FILE *pid_max;
+
+	if (argc != 2)
+		return 2;
+	if (!getenv("ZERNEL_IN_GUEST")) {
+		puts("1..0 # SKIP it changes the machine's pids: ./dev vm runs it");
+		return 0;
+	}
+	pid_max = fopen("/proc/sys/kernel/pid_max", "we");
+	if (!pid_max || fprintf(pid_max, "%d\n", PID_MAX) < 0 || fclose(pid_max))
+		return 1;
+	nr_processes = (u32)atoi(argv[1]);
+	return cmocka_run_group_tests_name("pids", tests, NULL, NULL);
+}
