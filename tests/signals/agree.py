@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Runs the lab's training scenarios under `signals` and holds phases, roles and counts against the truth.
 
-One guest for each kernel, in virtual time, so that nothing else on the machine shows. In there the jobs
-run, and their truth is picked from the logs; the judging is done outside. Speaks TAP, figures are its
+One guest for each kernel, in virtual time, so that nothing else on the machine shows; or the machine's own
+kernel, with calls alone. In there the jobs run, and their truth is picked from the logs; the judging is
+done outside. Speaks TAP, figures are its
 comments. The bounds are those of the specification, and the start of a process, before its first call,
 is not left out.
 """
 import argparse
 import collections
 import json
+import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import agreement
 from compare import run, scenarios
@@ -22,6 +25,7 @@ MIN_PHASE, MIN_ROLE = 0.97, 0.99
 # this length, and no more of it in a shorter one.
 ROLE_SECONDS = 20
 SCENARIOS = ("quiet", "noisy", "spin", "self", "io")
+NATIVE = "native"
 OUT = pathlib.Path("out/signals")
 BOOT_SECONDS, SLOWDOWN = 300, 20  # of virtual time, on a machine that is shared
 
@@ -32,13 +36,13 @@ def pick_truth(build, folder, path):
         subprocess.run(["grep", "-E", '"kind":"(phase|thread|launch)"'], stdin=dump.stdout, stdout=out, check=True)
 
 
-def run_scenario(build, seconds, out, work, name):
-    scenario = scenarios.BY_NAME[name]
-    job = scenario.jobs[0]
-    with run.noise({"build": build}, scenario, 0), open(out / f"{name}.json", "wb") as report:
-        subprocess.run([f"{build}/tests/signals/signals", "--json", "--timeline", work / "timeline", "--",
-                        f"{build}/lab/{job.program}/{job.program}", *job.args.split(),
-                        "--seconds", seconds, "--truth", work / "truth"], check=True, stdout=report)
+def follow(build, seconds, out, work, name, options, args):
+    """Runs the scenario's job under `signals`; leaves its report, its timeline and its truth in `out`."""
+    job = scenarios.BY_NAME[name].jobs[0]
+    with open(out / f"{name}.json", "wb") as report:
+        subprocess.run([f"{build}/tests/signals/signals", "--json", *options, "--timeline", work / "timeline", "--",
+                        f"{build}/lab/{job.program}/{job.program}", *job.args.split(), *args,
+                        "--seconds", str(seconds), "--truth", work / "truth"], check=True, stdout=report)
     subprocess.run([f"{build}/lab/truth/truth", "check", work / "truth"], check=True)
     pick_truth(build, work / "truth", out / f"{name}.truth")
     shutil.copy(work / "timeline", out / f"{name}.timeline")
@@ -49,10 +53,25 @@ def in_guest(build, seconds, out, *names):
         run.make_io_device()
     run.WORK.mkdir(exist_ok=True)
     for name in names:
-        work = run.WORK / name
-        work.mkdir()
-        run_scenario(build, seconds, pathlib.Path(out), work, name)
-        shutil.rmtree(work)
+        with tempfile.TemporaryDirectory(dir=run.WORK) as work, \
+                run.noise({"build": build}, scenarios.BY_NAME[name], 0):
+            follow(build, seconds, pathlib.Path(out), pathlib.Path(work), name, [], [])
+    return 0
+
+
+def boot(kernel, args, out):
+    timeout = BOOT_SECONDS + int(len(args.scenario) * args.seconds * SLOWDOWN)
+    return subprocess.run(
+        ["tools/vm", "--kernel", kernel, "--cpus", str(scenarios.CPUS), "--timeout", str(timeout), "--virtual-time",
+         "--", "env", "PYTHONPATH=lab", "PYTHONDONTWRITEBYTECODE=1", "python3", __file__, "guest",
+         args.build, str(args.seconds), str(out), *args.scenario], check=False).returncode
+
+
+def stay(args, out):
+    """On the machine's own kernel only calls are watched: nobody knows of loaders, so there are none."""
+    for name in args.scenario:
+        with tempfile.TemporaryDirectory() as work:
+            follow(args.build, args.seconds, out, pathlib.Path(work), name, ["--calls"], ["--loaders", "0"])
     return 0
 
 
@@ -96,9 +115,10 @@ def judge(tap, where, out, name, seconds):
     least = 1 - (1 - MIN_ROLE) * max(1, ROLE_SECONDS / seconds)
     tap.check(total and right / total >= least, f"{where}: roles are right for {right / total:.4f} of thread time")
 
-    for key, counted in (("launches", truth.launches), ("copies", truth.copies)):
-        seen = {pid: processes.get(pid, {}).get(key) for pid in counted}
-        tap.check(seen == dict(counted), f"{where}: {sum(counted.values())} {key}, every one counted")
+    if any(process["ended"] for process in processes.values()):
+        for key, counted in (("launches", truth.launches), ("copies", truth.copies)):
+            seen = {pid: processes.get(pid, {}).get(key) for pid in counted}
+            tap.check(seen == dict(counted), f"{where}: {sum(counted.values())} {key}, every one counted")
     tap.check(not any(report["dropped"].values()), f"{where}: nothing dropped")
 
 
@@ -110,7 +130,8 @@ def parse(argv):
         return chosen
 
     parser = argparse.ArgumentParser(prog="./dev signals compare", description=__doc__.splitlines()[0])
-    parser.add_argument("--kernel", type=lambda text: text.split(","), default=["6.18", "newest"], metavar="V[,V]")
+    parser.add_argument("--kernel", type=lambda text: text.split(","), default=["6.18", "newest"], metavar="V[,V]",
+                        help="of guests, or native: this machine's, without loaders (default 6.18,newest)")
     parser.add_argument("--scenario", type=names, default=list(SCENARIOS), metavar="S[,S]", help="default: all")
     parser.add_argument("--seconds", type=float, default=40, metavar="S", help="of a run (default 40)")
     parser.add_argument("--build", default="out/gcc", help=argparse.SUPPRESS)
@@ -120,22 +141,18 @@ def parse(argv):
 def main(argv):
     if argv[:1] == ["guest"]:
         return in_guest(*argv[1:])
-    if not pathlib.Path("/var/lib/zernel-kernels").is_dir():
+    args, tap = parse(argv), Tap()
+    if args.kernel != [NATIVE] and not pathlib.Path("/var/lib/zernel-kernels").is_dir():
         print("1..0 # SKIP no guest kernels here: run it through ./dev test signals")
         return 0
-    args, tap = parse(argv), Tap()
     for kernel in args.kernel:
-        release = subprocess.run(["tools/kernel", "release", kernel], check=True, text=True,
-                                 stdout=subprocess.PIPE).stdout.strip()
+        release = os.uname().release if kernel == NATIVE else subprocess.run(
+            ["tools/kernel", "release", kernel], check=True, text=True, stdout=subprocess.PIPE).stdout.strip()
         out = OUT / kernel
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
-        timeout = BOOT_SECONDS + int(len(args.scenario) * args.seconds * SLOWDOWN)
-        status = subprocess.run(
-            ["tools/vm", "--kernel", kernel, "--cpus", str(scenarios.CPUS), "--timeout", str(timeout), "--virtual-time", "--",
-             "env", "PYTHONPATH=lab", "PYTHONDONTWRITEBYTECODE=1", "python3", __file__, "guest",
-             args.build, str(args.seconds), str(out), *args.scenario], check=False).returncode
-        tap.check(status == 0, f"{release}: the guest ran {len(args.scenario)} scenarios")
+        status = stay(args, out) if kernel == NATIVE else boot(kernel, args, out)
+        tap.check(status == 0, f"{release}: {len(args.scenario)} scenarios were run")
         for name in args.scenario:
             if (out / f"{name}.timeline").exists():
                 judge(tap, f"{release} {name}", out, name, args.seconds)

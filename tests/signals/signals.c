@@ -8,7 +8,9 @@
  *   role TGID TID TIME_NS LABEL
  *   exit TGID TID TIME_NS
  *
- * It hears every switch and wake-up of the machine, so it belongs into the guest.
+ * It hears every switch and wake-up of the machine, so it belongs into the guest. With
+ * --calls it hears only what the command's own processes call, and not when they end:
+ * that may run anywhere.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -30,6 +32,7 @@
 struct options {
 	bool json;
 	bool is_terminal;
+	bool only_calls;
 	const char *timeline;
 	char **command;
 };
@@ -98,8 +101,8 @@ static int session_open(struct session *session)
 	}
 	err = kernel_new(log_libbpf, 0, &session->kernel);
 	return err < 0 ? err
-		       : manager_new(session->kernel, -1, path, &handler, session,
-				     &session->manager);
+		       : manager_new(session->kernel, session->options->only_calls ? getpid() : -1,
+				     path, &handler, session, &session->manager);
 }
 
 static void session_close(struct session *session)
@@ -182,8 +185,9 @@ static int options_parse(int argc, char **argv, struct options *ret)
 {
 	static const struct option rows[] = {
 		{ "json", no_argument, NULL, 'j' },
-		    { "timeline", required_argument, NULL, 't' },
-		  {}
+		{ "calls", no_argument, NULL, 'c' },
+		{ "timeline", required_argument, NULL, 't' },
+		{}
 	};
 	/* The output of a guest is a file: whoever shows it on a terminal says so. */
 	struct options options = { .is_terminal =
@@ -193,6 +197,8 @@ static int options_parse(int argc, char **argv, struct options *ret)
 	while ((option = getopt_long(argc, argv, "+", rows, NULL)) != -1) {
 		if (option == 'j')
 			options.json = true;
+		else if (option == 'c')
+			options.only_calls = true;
 		else if (option == 't')
 			options.timeline = optarg;
 		else
@@ -213,7 +219,8 @@ int main(int argc, char **argv)
 	int err, status = 1;
 
 	if (options_parse(argc, argv, &options) < 0) {
-		fputs("Usage: signals [--json] [--timeline FILE] -- COMMAND...\n", stderr);
+		fputs("Usage: signals [--json] [--calls] [--timeline FILE] -- COMMAND...\n",
+		      stderr);
 		return 2;
 	}
 	err = session_open(&session);
