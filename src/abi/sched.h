@@ -53,9 +53,6 @@ enum sched_decision {
 	DECISION_NR,
 };
 
-/* Nobody is given less: switching has its price. */
-#define SLICE_MIN_NS (200 * NSEC_PER_USEC)
-
 /* What the promoted can owe the others; more is forgiven. */
 #define DEBT_MAX_NS   (100 * NSEC_PER_MSEC)
 /* From so much on the others go first. */

@@ -38,9 +38,6 @@ extern bool scx_bpf_dsq_move_to_local(u64 dsq_id) __ksym __weak;
 extern bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
 			     u64 enq_flags) __ksym __weak;
 
-/* 6.15 */
-extern u64 scx_bpf_now(void) __ksym __weak;
-
 /* 6.19: more arguments than registers, so they travel packed. */
 struct scx_bpf_dsq_insert_vtime_args {
 	u64 dsq_id;
@@ -96,13 +93,6 @@ static inline bool compat_dsq_move(struct bpf_iter_scx_dsq *it, struct task_stru
 	if (bpf_ksym_exists(scx_bpf_dsq_move))
 		return scx_bpf_dsq_move(it, p, dsq_id, enq_flags);
 	return scx_bpf_dispatch_from_dsq(it, p, dsq_id, enq_flags);
-}
-
-static inline u64 compat_now(void)
-{
-	if (bpf_ksym_exists(scx_bpf_now))
-		return scx_bpf_now();
-	return bpf_ktime_get_ns();
 }
 
 static inline void compat_set_dsq_vtime(struct task_struct *p, u64 vtime)

@@ -32,6 +32,9 @@
  * that goes away would be ours to find, in every queue, and the kernel asks us
  * for nothing on behalf of such a CPU any more.
  *
+ * Time is bpf_ktime_get_ns() everywhere, as the signals have it: scx_bpf_now() is
+ * the run queue's clock, milliseconds and more away from that.
+ *
  * Races that are accepted: a cache's clock is advanced without a lock, so it
  * may lag by one slice; a task counted against the old clock while it moves
  * between caches is off by the same.
@@ -41,6 +44,8 @@
 #include "core/policy.h"
 
 char LICENSE[] SEC("license") = "GPL";
+
+#define CLOCK_MONOTONIC 1 /* linux/time.h */
 
 const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
 const volatile u64 patience_ns = NSEC_PER_SEC;
@@ -92,6 +97,18 @@ struct {
 	__type(key, u32);
 	__type(value, struct sched_cpu);
 } sched_cpus SEC(".maps");
+
+/* Ends somebody's turn when a spinner of that cache should run again: slices end at ticks only. */
+struct spinner_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_LLCS);
+	__type(key, u32);
+	__type(value, struct spinner_timer);
+} spinner_timers SEC(".maps");
 
 static struct sched_task *sched_task_of(struct task_struct *p)
 {
@@ -244,7 +261,7 @@ s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fl
 
 	if (!is_idle || !task)
 		return cpu;
-	task->class = classify(p, true, compat_now());
+	task->class = classify(p, true, bpf_ktime_get_ns());
 	count(task->class, DECISION_IDLE_CPU);
 	compat_dsq_insert(p, local_dsq(), rule_of(task->class)->slice_ns, 0);
 	return cpu;
@@ -285,16 +302,44 @@ static void preempt_for(struct task_struct *p, struct sched_task *task)
 	}
 }
 
-static void spinner_queued(struct task_struct *p, u32 llc)
+/* When a task that waits for its device should run again; 0 when that is not known. */
+static u64 spinner_due(struct task_struct *p)
 {
 	struct process_state *process = process_find(p);
-	u64 due = process ? busy_expected_end(&process->busy) : 0;
+	u64 end = process ? busy_expected_end(&process->busy) : 0;
 
-	if (!due)
-		return;
-	due -= SPIN_MARGIN_NS;
-	if (!llc_at(llc)->spinner_due_ns || before(due, llc_at(llc)->spinner_due_ns))
-		llc_at(llc)->spinner_due_ns = due;
+	return end > SPIN_MARGIN_NS ? end - SPIN_MARGIN_NS : end;
+}
+
+/* The first of a cache's spinners is due then. */
+static void expect_spinner(u32 llc, u64 due, u64 now)
+{
+	struct spinner_timer *timer = bpf_map_lookup_elem(&spinner_timers, &llc);
+
+	llc_at(llc)->spinner_due_ns = due;
+	if (timer && due)
+		bpf_timer_start(&timer->timer, before(now, due) ? due - now : 0, 0);
+}
+
+static void spinner_queued(struct task_struct *p, u32 llc, u64 now)
+{
+	u64 due = spinner_due(p), first = llc_at(llc)->spinner_due_ns;
+
+	if (due && (!first || before(due, first)))
+		expect_spinner(llc, due, now);
+}
+
+static int spinner_timer_fired(void *map, u32 *llc, struct spinner_timer *timer)
+{
+	u32 cpu;
+
+	bpf_for(cpu, 0, nr_cpus) {
+		if (queue_of_cpu(cpu) == *llc && can_take(cpu, CLASS_FEEDER)) {
+			take(cpu, CLASS_FEEDER);
+			break;
+		}
+	}
+	return 0;
 }
 
 SEC("struct_ops/zernel_enqueue")
@@ -303,7 +348,7 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	bool woken = enq_flags & bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_WAKEUP);
 	struct sched_task *task = sched_task_of(p);
 	const struct class_rule *rule;
-	u64 now = compat_now();
+	u64 now = bpf_ktime_get_ns();
 	u32 llc;
 	s32 cpu;
 
@@ -317,7 +362,7 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	task->class = classify(p, woken, now);
 	rule = rule_of(task->class);
 	if (task->class == CLASS_SPINNER)
-		spinner_queued(p, llc);
+		spinner_queued(p, llc, now);
 	count(task->class, DECISION_QUEUED);
 	compat_dsq_insert_vtime(p, dsq_of(rule->queue, llc), rule->slice_ns,
 				vtime_at(p, task, llc) - rule->credit_ns, enq_flags);
@@ -346,7 +391,7 @@ static void sweep_queue(u32 queue, u32 llc, u64 now)
 __noinline int sweep(u32 llc_id)
 {
 	struct llc *llc = llc_at(llc_id);
-	u64 now = compat_now(), next = llc->next_sweep_ns;
+	u64 now = bpf_ktime_get_ns(), next = llc->next_sweep_ns;
 
 	/* Of the CPUs that come by at the same time, one does it. */
 	if (before(now, next) ||
@@ -358,13 +403,13 @@ __noinline int sweep(u32 llc_id)
 	return 0;
 }
 
-/* Takes the first task of a queue that was not promoted when it came, and would be now. */
-__noinline int serve_reclassified(u32 queue, u32 llc, u32 cpu, u64 now)
+/* Takes the first loader that was not promoted when it came, and would be now. */
+__noinline int serve_loader(u32 llc, u32 cpu, u64 now)
 {
 	struct task_struct *p;
 	bool found = false;
 
-	bpf_for_each(scx_dsq, p, dsq_of(queue, llc), 0) {
+	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_LOADERS, llc), 0) {
 		struct sched_task *task = sched_task_of(p);
 		u32 class;
 
@@ -377,6 +422,33 @@ __noinline int serve_reclassified(u32 queue, u32 llc, u32 cpu, u64 now)
 		count(class, DECISION_PROMOTED);
 		found = true;
 	}
+	return found;
+}
+
+/* Takes a spinner whose device should be done, and looks when the next one's is. */
+__noinline int serve_spinner(u32 llc, u32 cpu, u64 now)
+{
+	struct task_struct *p;
+	bool found = false;
+	u64 next = 0;
+
+	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_SPINNERS, llc), 0) {
+		struct sched_task *task = sched_task_of(p);
+		u64 due = spinner_due(p);
+
+		if (!task)
+			continue;
+		if (!found && !before(now, due) && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+		    compat_dsq_move(&___it, p, local_dsq(), 0)) {
+			task->class = CLASS_FEEDER;
+			compat_set_slice(p, rule_of(CLASS_FEEDER)->slice_ns);
+			count(CLASS_FEEDER, DECISION_PROMOTED);
+			found = true;
+		} else if (!next || before(due, next)) {
+			next = due;
+		}
+	}
+	expect_spinner(llc, next, now);
 	return found;
 }
 
@@ -404,14 +476,11 @@ static bool spinner_is_due(u32 llc, u64 now)
 
 __noinline int serve_promoted(u32 llc, u32 cpu, u64 now)
 {
-	if (spinner_is_due(llc, now)) {
-		llc_at(llc)->spinner_due_ns = 0;
-		if (serve_reclassified(QUEUE_SPINNERS, llc, cpu, now))
-			return true;
-	}
+	if (spinner_is_due(llc, now) && serve_spinner(llc, cpu, now))
+		return true;
 	return compat_dsq_move_to_local(dsq_of(QUEUE_FIRST, llc)) ||
 	       (scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, llc)) > 0 &&
-		serve_reclassified(QUEUE_LOADERS, llc, cpu, now));
+		serve_loader(llc, cpu, now));
 }
 
 /* Loaders that work ahead are ordinary: whoever of the two kinds is due first. */
@@ -442,6 +511,19 @@ static bool serve(u32 llc, u32 cpu, bool others_first, u64 now)
 	return serve_overdue(llc) || compat_dsq_move_to_local(dsq_of(QUEUE_SPINNERS, llc));
 }
 
+/* Of the first of those who go first: its rank, 0 when there is nobody. */
+static u32 rank_waiting(u32 llc)
+{
+	struct sched_task *task = NULL;
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_FIRST, llc), 0) {
+		task = sched_task_of(p);
+		break;
+	}
+	return task ? rule_of(task->class)->rank : 0;
+}
+
 /* Whoever is promoted goes on, unless somebody like it waits or the others are owed. */
 static bool goes_on(struct task_struct *prev, u32 llc, u64 now)
 {
@@ -454,7 +536,7 @@ static bool goes_on(struct task_struct *prev, u32 llc, u64 now)
 		return false;
 	task->class = classify(prev, false, now);
 	if (!is_promoted(task->class) || spinner_is_due(llc, now) ||
-	    scx_bpf_dsq_nr_queued(dsq_of(QUEUE_FIRST, llc)) > 0)
+	    rank_waiting(llc) >= rule_of(task->class)->rank)
 		return false;
 	compat_set_slice(prev, rule_of(task->class)->slice_ns);
 	return true;
@@ -466,7 +548,7 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 	struct sched_cpu *here = this_cpu();
 	u32 own = queue_of_cpu(cpu), i;
 	bool others_first = cpu_at(cpu)->debt_ns > DEBT_LIMIT_NS;
-	u64 now = compat_now();
+	u64 now = bpf_ktime_get_ns();
 
 	if (!here)
 		return;
@@ -486,18 +568,15 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 	}
 }
 
-/* A spinner that waits wants this CPU at a known time: whoever runs until then runs shorter. */
-static void shorten_slice(struct task_struct *p, struct llc *llc, u64 now)
+/* Who spins gives its CPU up at a tick; it would hold it for the rest of its slice. */
+SEC("struct_ops/zernel_tick")
+void BPF_PROG(zernel_tick, struct task_struct *p)
 {
-	u64 due = llc->spinner_due_ns, left;
+	struct sched_task *task = sched_task_of(p);
 
-	if (!due)
-		return;
-	left = before(now, due) ? due - now : 0;
-	if (left < SLICE_MIN_NS)
-		left = SLICE_MIN_NS;
-	if (left < p->scx.slice)
-		compat_set_slice(p, left);
+	if (task && task->class == CLASS_FEEDER &&
+	    classify(p, false, bpf_ktime_get_ns()) == CLASS_SPINNER)
+		compat_set_slice(p, 0);
 }
 
 /*
@@ -542,7 +621,7 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 {
 	struct sched_task *task = sched_task_of(p);
 	struct llc *llc;
-	u64 now = compat_now();
+	u64 now = bpf_ktime_get_ns();
 
 	if (!task)
 		return;
@@ -558,8 +637,6 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 		llc->clock = p->scx.dsq_vtime;
 	task->running_since_ns = now;
 	cpu_at(scx_bpf_task_cpu(p))->class = task->class;
-	if (task->class != CLASS_FEEDER)
-		shorten_slice(p, llc, now);
 	note_launcher(p, false);
 }
 
@@ -574,7 +651,7 @@ void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 
 	if (!task || !here)
 		return;
-	ran_ns = compat_now() - task->running_since_ns;
+	ran_ns = bpf_ktime_get_ns() - task->running_since_ns;
 	class = task->class;
 	cpu->debt_ns = debt_after(cpu->debt_ns, is_promoted(class), ran_ns, others_permille);
 	cpu->class = CLASS_ORDINARY;
@@ -639,6 +716,7 @@ void BPF_PROG(zernel_dump_task, struct scx_dump_ctx *dump, struct task_struct *p
 SEC("struct_ops.s/zernel_init")
 s32 BPF_PROG(zernel_init)
 {
+	struct spinner_timer *timer;
 	u32 queue, i;
 	s32 err;
 
@@ -648,6 +726,15 @@ s32 BPF_PROG(zernel_init)
 			if (err)
 				return err;
 		}
+	}
+	bpf_for(i, 0, nr_llcs) {
+		u32 llc = i;
+
+		timer = bpf_map_lookup_elem(&spinner_timers, &llc);
+		if (!timer)
+			continue;
+		bpf_timer_init(&timer->timer, &spinner_timers, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&timer->timer, spinner_timer_fired);
 	}
 	return 0;
 }
@@ -668,6 +755,7 @@ struct sched_ext_ops zernel = {
 	.select_cpu = (void *)zernel_select_cpu,
 	.enqueue = (void *)zernel_enqueue,
 	.dispatch = (void *)zernel_dispatch,
+	.tick = (void *)zernel_tick,
 	.running = (void *)zernel_running,
 	.stopping = (void *)zernel_stopping,
 	.init_task = (void *)zernel_init_task,

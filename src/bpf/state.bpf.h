@@ -251,7 +251,7 @@ static inline void phase_changed(struct task_struct *p, const struct process_sta
 }
 
 /* Who has been on its CPU for less cannot tell when the device was done. */
-#define LATE_NS NSEC_PER_MSEC
+#define LATE_NS (500 * NSEC_PER_USEC)
 
 static inline bool is_late(struct task_struct *p, u64 now)
 {

@@ -6,7 +6,9 @@
  * waits for its end may have been off the CPU when it came, and then the span
  * that was seen is too long: such a span says nothing, but that the estimate was
  * too high for those who act on it, so it goes down a little until one of them
- * is there in time and sees the end.
+ * is there in time and sees the end. Nobody can tell for sure that it was in time,
+ * so work is expected to end a little earlier each time: an estimate that is too
+ * long heals.
  */
 #include "abi/types.h"
 
@@ -38,5 +40,6 @@ static inline void busy_end(struct busy_estimate *busy, bool late, u64 now)
 /* When the work of now should be done; 0 when it is not known. */
 static inline u64 busy_expected_end(const struct busy_estimate *busy)
 {
-	return busy->since_ns && busy->span_ns ? busy->since_ns + busy->span_ns : 0;
+	return busy->since_ns && busy->span_ns ? busy->since_ns + busy->span_ns - busy->span_ns / 32
+					       : 0;
 }

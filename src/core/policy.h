@@ -13,9 +13,8 @@
 #define FEEDING_MAX_NS NSEC_PER_SEC
 /* A loader whose consumer had to wait is behind until nobody had to for so long. */
 #define LATE_MAX_NS    (4 * NSEC_PER_SEC)
-/* A spinning sync comes back so long before the device should be done: a tick, at 250 Hz, and some.
- */
-#define SPIN_MARGIN_NS (5 * NSEC_PER_MSEC)
+/* A spinning sync comes back so long before the device should be done. */
+#define SPIN_MARGIN_NS NSEC_PER_MSEC
 
 struct class_rule {
 	u64 slice_ns;
