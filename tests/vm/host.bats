@@ -3,17 +3,16 @@
 #
 # tools/vm seen from outside: what it passes on and what it leaves behind.
 
+# Guests of other tests run meanwhile: these have a directory of their own.
 setup() {
-	before=$(find /var/tmp -maxdepth 1 -name 'vm.*' | sort)
+	VM_RUNS=$(mktemp -d /var/tmp/host.XXXXXX)
+	export VM_RUNS
 }
 
 # Whatever happened, no run directory and no process that names it is left.
 teardown() {
-	local dir
-	[ "$(find /var/tmp -maxdepth 1 -name 'vm.*' | sort)" = "$before" ]
-	for dir in ${run_dir-}; do
-		! grep -qsa "$dir" /proc/[0-9]*/cmdline
-	done
+	rmdir "$VM_RUNS"
+	! grep -qsa "$VM_RUNS" /proc/[0-9]*/cmdline
 }
 
 @test "output and exit status of the command come through" {
@@ -39,11 +38,10 @@ teardown() {
 	setsid env --default-signal=INT tools/vm -- sleep 300 3>&- &
 	pid=$!
 	for _ in {1..3000}; do
-		run_dir=$(comm -13 <(echo "$before") <(find /var/tmp -maxdepth 1 -name 'vm.*' | sort))
-		[ -n "$run_dir" ] && [ -e "$run_dir/booted" ] && break
+		compgen -G "$VM_RUNS/vm.*/booted" >/dev/null && break
 		sleep 0.1
 	done
-	[ -e "$run_dir/booted" ]
+	compgen -G "$VM_RUNS/vm.*/booted"
 	kill -INT -- "-$pid"
 	wait "$pid" || status=$?
 	[ "$status" = 130 ]
