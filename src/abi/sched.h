@@ -39,6 +39,7 @@ enum sched_rule {
 	RULE_LATE_LOADER,
 	RULE_SPINNER,
 	RULE_HELPER,
+	RULE_KIN,
 	RULE_PREEMPT,
 	RULE_NR,
 };

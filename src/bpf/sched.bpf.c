@@ -216,7 +216,7 @@ static u64 vtime_at(struct task_struct *p, struct sched_task *task, u32 llc)
 	return vtime;
 }
 
-/* Whom a loader feeds: its own process, or the one it was forked from. */
+/* Whom a task may feed: its own process, or the one it was forked from. */
 static struct process_state *consumer_of(struct task_struct *p, struct process_state *process)
 {
 	struct task_struct *parent = p->real_parent;
@@ -230,20 +230,17 @@ static u32 classify(struct task_struct *p, bool woken, u64 now)
 {
 	struct thread_state *thread = thread_find(p);
 	struct class_view view = { .now = now, .woken = woken };
-	struct process_state *process, *consumer;
+	struct process_state *process = process_find(p), *consumer;
 
-	if (!thread || thread->role == ROLE_OTHER)
-		return CLASS_ORDINARY;
-	view.role = thread->role;
-	process = process_find(p);
-	if (process) {
+	view.role = thread ? thread->role : ROLE_OTHER;
+	if (process && thread) {
 		view.last_sync_ns = process->task.signals.last_sync_ns;
 		view.device_busy = phase_is_busy(process->task.phase);
 		view.in_collective = process->task.phase == PHASE_COLLECTIVE;
 		view.in_sync = thread_call_kind(thread) == CALL_KIND_SYNC;
 		view.expected_end_ns = busy_expected_end(&process->busy);
 	}
-	if (view.role == ROLE_LOADER) {
+	if (view.role == ROLE_LOADER || view.role == ROLE_OTHER) {
 		consumer = consumer_of(p, process);
 		view.consumer_waits = consumer && consumer->launcher_asleep;
 		view.consumer_waited = consumer && consumer->data_waited_ns &&

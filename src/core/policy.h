@@ -46,8 +46,8 @@ struct class_view {
 	u8 in_collective;   /* the process is in a collective */
 	u8 in_sync;	    /* the thread is inside a call that waits for the device */
 	u8 woken;	    /* it slept until now */
-	u8 consumer_waits;  /* of a loader: whom it feeds sleeps and wants data */
-	u8 consumer_waited; /* and it did so lately */
+	u8 consumer_waits;  /* the launcher it may feed sleeps and wants data */
+	u8 consumer_waited; /* of a loader: and it did so lately */
 };
 
 static inline bool rule_on(u32 rules_off, u32 rule)
@@ -79,7 +79,11 @@ static inline enum sched_class class_of(const struct class_view *view, u32 rules
 		return view->in_collective && view->woken && rule_on(rules_off, RULE_HELPER)
 			       ? CLASS_FEEDER
 			       : CLASS_ORDINARY;
-	default: return CLASS_ORDINARY;
+	default:
+		/* Kin of a launcher that waits for data: on the way to it, as far as is known. */
+		return view->consumer_waits && view->woken && rule_on(rules_off, RULE_KIN)
+			       ? CLASS_WANTED_LOADER
+			       : CLASS_ORDINARY;
 	}
 }
 

@@ -146,7 +146,8 @@ static int parse_rules(char *names, u32 *ret)
 	static const char *const rules[RULE_NR] = {
 		[RULE_LATE_LOADER] = "late-loader", [RULE_FEEDER] = "feeder",
 		[RULE_LOADER] = "loader",	    [RULE_SPINNER] = "spinner",
-		[RULE_HELPER] = "helper",	    [RULE_PREEMPT] = "preempt",
+		[RULE_HELPER] = "helper",	    [RULE_KIN] = "kin",
+		[RULE_PREEMPT] = "preempt",
 	};
 	u32 bits = 0, i;
 
