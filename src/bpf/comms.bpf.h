@@ -9,8 +9,6 @@
 #include "bpf/calls.bpf.h"
 #include "core/comm.h"
 
-#define SPLITS_MAX 1024
-
 struct comms_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);

@@ -14,3 +14,69 @@ int kernel_read_comms(struct kernel *kernel, pid_t pid, struct comms *ret)
 	return bpf_map__lookup_elem(kernel->skel->maps.process_comms, &pidfd, sizeof(pidfd), ret,
 				    sizeof(*ret), 0);
 }
+
+static bool comms_have_group(const struct comms *comms, u64 group)
+{
+	for (u32 i = 0; i < COMMS_MAX; i++)
+		if (comms->comm[i].state != COMM_FREE && comms->comm[i].group == group)
+			return true;
+	return false;
+}
+
+/* Takes the groups out of the list that somebody alive is in; gives how many stay. */
+static u32 keep_deserted(struct kernel *kernel, const struct kernel_snapshot *snapshot, u64 *groups,
+			 u32 nr)
+{
+	for (u32 p = 0; p < snapshot->nr_processes && nr; p++) {
+		struct comms comms;
+		u32 kept = 0;
+
+		if (kernel_read_comms(kernel, (pid_t)snapshot->processes[p].task.pid, &comms) < 0)
+			continue;
+		for (u32 i = 0; i < nr; i++)
+			if (!comms_have_group(&comms, groups[i]))
+				groups[kept++] = groups[i];
+		nr = kept;
+	}
+	return nr;
+}
+
+static u32 note_groups(const struct kernel *kernel, u64 *groups, u32 max)
+{
+	struct bpf_map *map = kernel->skel->maps.comm_groups;
+	u64 key, at;
+	u32 nr = 0;
+
+	for (int err = bpf_map__get_next_key(map, NULL, &key, sizeof(key)); err == 0 && nr < max;
+	     err = bpf_map__get_next_key(map, &at, &key, sizeof(key)))
+		at = groups[nr++] = key;
+	return nr;
+}
+
+u32 kernel_nr_groups(const struct kernel *kernel)
+{
+	u64 groups[SPLITS_MAX];
+
+	return note_groups(kernel, groups, SPLITS_MAX);
+}
+
+/*
+ * A rank is in its group before the group can be seen, so groups are noted before
+ * the look at who is in them. Somebody who joins the dead in between loses
+ * nothing: a split that lacks a rank stays unknown.
+ */
+int kernel_sweep_groups(struct kernel *kernel)
+{
+	struct kernel_snapshot snapshot = {};
+	u64 groups[SPLITS_MAX];
+	u32 nr = note_groups(kernel, groups, SPLITS_MAX);
+	int err = nr ? kernel_snapshot_take(kernel, &snapshot) : 0;
+
+	if (err == 0)
+		nr = keep_deserted(kernel, &snapshot, groups, nr);
+	for (u32 i = 0; i < nr && err == 0; i++)
+		bpf_map__delete_elem(kernel->skel->maps.comm_groups, &groups[i], sizeof(*groups),
+				     0);
+	kernel_snapshot_done(&snapshot);
+	return err;
+}

@@ -31,5 +31,7 @@ void kernel_close_signals(struct kernel *kernel);
 /* Without a sweep. */
 int kernel_snapshot_take(struct kernel *kernel, struct kernel_snapshot *ret);
 bool kernel_sweep_is_due(const struct kernel *kernel);
+u32 kernel_nr_groups(const struct kernel *kernel);
+int kernel_sweep_groups(struct kernel *kernel);
 void kernel_forget_process(struct kernel *kernel, const struct process_state *process);
 void kernel_learn_gpus(struct kernel *kernel, const struct gpu_event *event);

@@ -158,7 +158,7 @@ int kernel_sweep(struct kernel *kernel)
 	}
 	kernel_snapshot_done(&snapshot);
 	free(list.keys);
-	return err;
+	return err < 0 ? err : kernel_sweep_groups(kernel);
 }
 
 bool kernel_sweep_is_due(const struct kernel *kernel)
@@ -169,7 +169,7 @@ bool kernel_sweep_is_due(const struct kernel *kernel)
 
 u64 kernel_nr_entries(const struct kernel *kernel)
 {
-	u64 nr = 0;
+	u64 nr = kernel_nr_groups(kernel);
 
 	for_each_key(kernel, count_key, &nr);
 	return nr;

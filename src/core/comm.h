@@ -17,6 +17,8 @@
 #define COMM_MEMBERS_MAX 64
 /* Communicators of one process. */
 #define COMMS_MAX	 64
+/* Splits under way at the same time, on the whole machine. */
+#define SPLITS_MAX	 1024
 /* What a rank passes that will be in none of the new communicators. */
 #define COMM_NO_COLOR	 (-1)
 

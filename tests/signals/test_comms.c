@@ -51,19 +51,6 @@ static void await_stage(u32 stage)
 		}
 }
 
-static u32 nr_open_groups(void)
-{
-	u32 nr = 0;
-	u64 key, *previous = NULL;
-
-	while (!bpf_map__get_next_key(kernel->skel->maps.comm_groups, previous, &key,
-				      sizeof(key))) {
-		previous = &key;
-		nr++;
-	}
-	return nr;
-}
-
 static void compare_comms(pid_t pid, const struct truth *truth)
 {
 	struct comms comms;
@@ -121,7 +108,7 @@ static void compare(void)
 	}
 	kernel_snapshot_done(&snapshot);
 	/* All calls came to their end, and so did the groups they were in. */
-	assert_int_equal(nr_open_groups(), 0);
+	assert_int_equal(kernel_nr_groups(kernel), 0);
 }
 
 static bool all_done(void)
@@ -222,6 +209,28 @@ static void a_split_of_what_was_not_seen_is_unknown(void **state)
 	assert_int_equal(follow(), 2);
 }
 
+/* Ranks 0 to 2 are in a split that the last never comes to, and are killed in it. */
+static void kill_ranks_in_a_split(void **state)
+{
+	start(ranks_never_return, NR_RANKS, 0);
+	await_stage(1);
+	while (!kernel_nr_groups(kernel))
+		usleep(1000);
+	usleep(200000);
+	/* Whoever is alive keeps it. */
+	assert_int_equal(kernel_sweep(kernel), 0);
+	assert_int_equal(kernel_nr_groups(kernel), 1);
+	stop(state);
+}
+
+static void killed_ranks_are_swept(void **state)
+{
+	kill_ranks_in_a_split(state);
+	assert_int_equal(kernel_nr_groups(kernel), 1);
+	assert_int_equal(kernel_sweep(kernel), 0);
+	assert_int_equal(kernel_nr_entries(kernel), 0);
+}
+
 static void killed_ranks_leave_nothing(void **state)
 {
 	if (!getenv("SIGNALS_THREADS")) {
@@ -230,16 +239,10 @@ static void killed_ranks_leave_nothing(void **state)
 		skip();
 	}
 	assert_int_equal(kernel_attach_threads(kernel), 0);
-	start(ranks_never_return, NR_RANKS, 0);
-	await_stage(1);
-	while (!nr_open_groups())
+	kill_ranks_in_a_split(state);
+	for (u32 i = 0; i < 5000 && kernel_nr_groups(kernel); i++)
 		usleep(1000);
-	usleep(200000);
-	assert_int_equal(nr_open_groups(), 1);
-	stop(state);
-	for (u32 i = 0; i < 5000 && nr_open_groups(); i++)
-		usleep(1000);
-	assert_int_equal(nr_open_groups(), 0);
+	assert_int_equal(kernel_nr_groups(kernel), 0);
 }
 
 /* The library by its path, as if a process had mapped it. */
@@ -281,6 +284,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(the_largest_communicator_is_the_world, stop),
 		cmocka_unit_test_teardown(a_split_with_ranks_elsewhere_is_unknown, stop),
 		cmocka_unit_test_teardown(a_split_of_what_was_not_seen_is_unknown, stop),
+		cmocka_unit_test_teardown(killed_ranks_are_swept, stop),
 		cmocka_unit_test_teardown(killed_ranks_leave_nothing, stop),
 	};
 	int err = kernel_new(log_libbpf, 0, &kernel), result;
