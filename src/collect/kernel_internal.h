@@ -14,6 +14,12 @@ struct library_links {
 #define THREAD_PROGRAMS_NR 7
 #define PROCESS_MAPS_NR	   3
 
+struct process_list {
+	struct process_key *keys;
+	u32 nr;
+	u32 capacity;
+};
+
 struct kernel {
 	struct zernel_bpf *skel;
 	struct bpf_link *scheduler;
@@ -22,6 +28,7 @@ struct kernel {
 	struct ring_buffer *events;
 	kernel_event_fn on_event;
 	void *event_ctx;
+	struct process_list gone; /* who left something, as the events now read say */
 	bool has_scheduler;
 	u64 swept_ns;
 	u64 swept_drops;
@@ -33,5 +40,7 @@ int kernel_snapshot_take(struct kernel *kernel, struct kernel_snapshot *ret);
 bool kernel_sweep_is_due(const struct kernel *kernel);
 u32 kernel_nr_groups(const struct kernel *kernel);
 int kernel_sweep_groups(struct kernel *kernel);
-void kernel_forget_process(struct kernel *kernel, const struct process_state *process);
+/* In two steps, since the second is a walk: one for all whose ends are read together. */
+int kernel_note_gone(struct kernel *kernel, const struct process_state *process);
+void kernel_forget_gone(struct kernel *kernel);
 void kernel_learn_gpus(struct kernel *kernel, const struct gpu_event *event);

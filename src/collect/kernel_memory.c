@@ -19,12 +19,6 @@
 
 #define KEY_BYTES_MAX 64
 
-struct process_list {
-	struct process_key *keys;
-	u32 nr;
-	u32 capacity;
-};
-
 /* All keys begin with struct process_key but for what stands in its padding. */
 static void process_maps(const struct kernel *kernel, struct bpf_map *ret[PROCESS_MAPS_NR])
 {
@@ -107,12 +101,18 @@ static int count_key(void *ctx, struct bpf_map *map, const void *key)
 	return 0;
 }
 
-void kernel_forget_process(struct kernel *kernel, const struct process_state *process)
+int kernel_note_gone(struct kernel *kernel, const struct process_state *process)
 {
 	struct process_key key = { .start_ns = process->start_ns, .tgid = process->task.pid };
-	struct process_list list = { .keys = &key, .nr = 1 };
 
-	for_each_key(kernel, delete_listed, &list);
+	return list_add(&kernel->gone, &key);
+}
+
+void kernel_forget_gone(struct kernel *kernel)
+{
+	if (kernel->gone.nr)
+		for_each_key(kernel, delete_listed, &kernel->gone);
+	kernel->gone.nr = 0;
 }
 
 static void keep_the_dead(struct process_list *list, const struct kernel_snapshot *snapshot)

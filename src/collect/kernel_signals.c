@@ -128,6 +128,7 @@ void kernel_close_signals(struct kernel *kernel)
 	for (u32 i = 0; i < THREAD_PROGRAMS_NR; i++)
 		bpf_link__destroy(kernel->threads[i]);
 	ring_buffer__free(kernel->events);
+	free(kernel->gone.keys);
 }
 
 /* A process is gone: what is left of it outside its task storage goes as well. */
@@ -137,9 +138,9 @@ static void forget_process(struct kernel *kernel, const struct process_state *pr
 
 	for (key.kind = 0; key.kind < HIST_KIND_NR; key.kind++)
 		bpf_map__delete_elem(kernel->skel->maps.hists, &key, sizeof(key), 0);
-	/* Few have more, and finding it means a walk. */
+	/* Few have more, and finding it means a walk. Without memory for it a sweep does it. */
 	if (process->task.has_gpu)
-		kernel_forget_process(kernel, process);
+		kernel_note_gone(kernel, process);
 }
 
 static int on_record(void *ctx, void *data, size_t size)
@@ -177,7 +178,10 @@ int kernel_events_fd(const struct kernel *kernel)
 
 int kernel_read_events(struct kernel *kernel)
 {
-	return ring_buffer__consume(kernel->events);
+	int err = ring_buffer__consume(kernel->events);
+
+	kernel_forget_gone(kernel);
+	return err;
 }
 
 static u64 nr_runs_missed(const struct kernel *kernel)
