@@ -81,6 +81,9 @@ static void make_buffers(struct session *s)
 
 static void release_buffer(struct session *s, int i)
 {
+	/* Held once more and let go once more is still held: no free. */
+	check(clRetainMemObject(s->buffer[i]), "retain");
+	check(clReleaseMemObject(s->buffer[i]), "release");
 	check(clReleaseMemObject(s->buffer[i]), "release");
 	s->counts.frees++;
 }

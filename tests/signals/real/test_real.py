@@ -42,10 +42,15 @@ def needs(name):
 
 class Real(unittest.TestCase):
     @needs("OPENCL")
-    def test_opencl_launches_copies_and_syncs_are_counted(self):
+    def test_opencl_calls_and_buffers_are_counted(self):
         (mine,), seen, _ = follow(BUILD / "real/opencl")
+        process = seen[mine["pid"]]
         for key in ("launches", "copies", "syncs"):
-            self.assertEqual(seen[mine["pid"]][key], mine[key], key)
+            self.assertEqual(process[key], mine[key], key)
+        (book,) = process["memory"]
+        print(f"# {book}", flush=True)
+        for key in ("allocs", "frees", "peak_bytes", "current_bytes"):
+            self.assertEqual(book[key], mine[key], key)
 
     @needs("MPI")
     def test_mpi_ranks_operations_and_bytes_are_exact(self):
