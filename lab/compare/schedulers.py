@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass
 
 SYSFS = pathlib.Path("/sys/kernel/sched_ext")
-START_SECONDS = 30
+START_SECONDS = 120
 STOP_SECONDS = 15
 
 

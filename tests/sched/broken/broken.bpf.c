@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The scheduler with one fault, for a test of what happens then: a task named
+ * "dropped" that has to wait is forgotten. Everything else is the scheduler's own
+ * source, whose call to put a task into a queue is replaced.
+ */
+#include "bpf/compat.bpf.h"
+
+static inline bool is_dropped(struct task_struct *p)
+{
+	return __builtin_memcmp(p->comm, "dropped", 8) == 0;
+}
+
+#define compat_dsq_insert_vtime(p, args...)                                                        \
+	do {                                                                                       \
+		if (!is_dropped(p))                                                                \
+			compat_dsq_insert_vtime(p, args);                                          \
+	} while (0)
+
+#include "bpf/sched.bpf.c"

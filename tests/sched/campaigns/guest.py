@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Inside the guest: runs campaigns and speaks TAP."""
+import os
+
+from . import machine, table
+
+
+def run(campaign, size):
+    """None, or why it failed. Lines of figures are printed as they come."""
+    machine.forget_kernel_log()
+    try:
+        for line in campaign.run(size):
+            print(f"# {campaign.name}: {line}", flush=True)
+        machine.check(machine.wait_for(machine.is_back, machine.BACK_SECONDS), "the scheduler stayed")
+        machine.check(not machine.kernel_trouble(), f"the kernel says: {machine.kernel_trouble()[:5]}")
+    except (machine.Failed, machine.schedulers.SchedulerError, OSError) as error:
+        return str(error) or type(error).__name__
+    return None
+
+
+def main(form, *names):
+    # So that zerneld loads in time, whatever load it is put under.
+    os.setpriority(os.PRIO_PROCESS, 0, -20)
+    print(f"1..{len(names)}", flush=True)
+    failed = False
+    for number, name in enumerate(names, 1):
+        campaign = table.BY_NAME[name]
+        trouble = run(campaign, getattr(campaign, form))
+        print(f"{'not ok' if trouble else 'ok'} {number} - {os.uname().release}: {campaign.help} ({name})", flush=True)
+        for line in (trouble or "").splitlines():
+            print(f"# {line}", flush=True)
+        failed |= trouble is not None
+    return int(failed)

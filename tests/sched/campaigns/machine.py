@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What campaigns do to the guest they run in, and how they watch it."""
+import contextlib
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import time
+from dataclasses import replace
+
+from compare import schedulers
+from compare.schedulers import read_sysfs, wait_for
+
+BUILD = pathlib.Path(os.environ.get("ZERNEL_BUILD", "out/gcc"))
+LOG = pathlib.Path("/tmp/zerneld.log")
+ZERNEL = schedulers.BY_NAME["zernel"]
+EEVDF = schedulers.BY_NAME["eevdf"]
+BROKEN = replace(ZERNEL, command="{build}/tests/sched/broken/zerneld")
+BACK_SECONDS = 10  # until a campaign gives up on the kernel's own scheduler
+TROUBLE = re.compile(r"WARNING:|BUG:|soft lockup|stall|sched_ext:.*error")
+
+
+class Failed(Exception):
+    """What was asserted does not hold."""
+
+
+def check(condition, text):
+    if not condition:
+        raise Failed(text)
+
+
+def attached(scheduler=ZERNEL):
+    """A scheduler for the body of a with statement."""
+    return schedulers.running(scheduler, {"build": BUILD}, LOG)
+
+
+def log_text():
+    return LOG.read_text(errors="replace")
+
+
+def is_back():
+    return read_sysfs("state") == "disabled"
+
+
+def kernel_trouble():
+    """Lines of the kernel's log that speak of trouble."""
+    text = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
+    return [line for line in text.splitlines() if TROUBLE.search(line)]
+
+
+def forget_kernel_log():
+    subprocess.run(["dmesg", "-C"], check=True)
+
+
+def be_ordinary():
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
+
+
+@contextlib.contextmanager
+def running(command):
+    """A program, in a process group of its own, that ends with the body of a with statement."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          start_new_session=True, preexec_fn=be_ordinary) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def stress(*arguments):
+    return running(["stress-ng", "--quiet", *arguments])
+
+
+def load():
+    """More of everything than the guest's CPUs can do."""
+    return stress("--cpu", "2", "--fork", "1", "--switch", "1", "--yield", "1")
+
+
+def spin():
+    while True:
+        pass
+
+
+class Hog:
+    """A process that only computes."""
+
+    def __init__(self, nice=0, cpus=None, prepare=None):
+        self.nice = nice
+        self.pid = os.fork()
+        if self.pid:
+            return
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.setpriority(os.PRIO_PROCESS, 0, nice)
+        if cpus:
+            os.sched_setaffinity(0, cpus)
+        if prepare:
+            prepare()
+        spin()
+
+    def cpu_seconds(self):
+        return int(pathlib.Path(f"/proc/{self.pid}/schedstat").read_text().split()[0]) / 1e9
+
+    def end(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+
+
+@contextlib.contextmanager
+def hogs(made):
+    """Hogs, made by a list of functions, for the body of a with statement."""
+    running_hogs = []
+    try:
+        for make in made:
+            running_hogs.append(make())
+        yield running_hogs
+    finally:
+        for hog in running_hogs:
+            hog.end()
+
+
+def cpu_time_of(running_hogs, seconds):
+    """What each hog got in so many seconds, once all of them run."""
+    time.sleep(0.5)
+    before = [hog.cpu_seconds() for hog in running_hogs]
+    time.sleep(seconds)
+    return [hog.cpu_seconds() - was for hog, was in zip(running_hogs, before)]
+
+
+class Waits:
+    """The longest time a task was able to run and did not, while the body of a with statement ran."""
+
+    def __enter__(self):
+        self.process = subprocess.Popen([BUILD / "tests/sched/waits"], stdout=subprocess.PIPE, text=True)
+        check(self.process.stdout.readline() == "ready\n", "the watcher of waits does not start")
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        out, _ = self.process.communicate()
+        number, _, self.who = out.strip().partition(" ")
+        self.longest_seconds = int(number or 0) / 1e9
+
+    def __str__(self):
+        return f"longest runnable wait {self.longest_seconds * 1000:.0f} ms ({self.who})"
+
+
+def set_online(cpu, online):
+    path = pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/online")
+    # The kernel refuses while somebody else brings CPUs up or down.
+    for _ in range(50):
+        try:
+            path.write_text(str(int(online)))
+            return
+        except OSError:
+            time.sleep(0.1)
+    raise Failed(f"cpu{cpu} cannot be switched {'on' if online else 'off'}")
+
+
+def attachments():
+    return log_text().count("scheduler attached")
+
+
