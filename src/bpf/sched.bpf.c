@@ -198,12 +198,13 @@ static u64 vtime_charge(const struct task_struct *p, u64 ran_ns)
 /*
  * The task's virtual time by the clock of `llc`. Moving to another cache keeps
  * the distance to the clock. Sleeping earns a credit of one slice at most, and
- * running alone, while nobody wanted the CPU, a debt of one slice at most.
+ * running alone, while nobody wanted the CPU, a debt of two slices at most: less
+ * would forgive what everybody runs beyond a slice, until the next tick.
  */
 static u64 vtime_at(struct task_struct *p, struct sched_task *task, u32 llc)
 {
 	u64 clock = llc_at(llc)->clock, vtime = p->scx.dsq_vtime;
-	u64 debt_limit = clock + vtime_charge(p, slice_ns);
+	u64 debt_limit = clock + vtime_charge(p, 2 * slice_ns);
 
 	if (task->llc != llc) {
 		vtime += clock - llc_at(task->llc)->clock;
@@ -539,6 +540,63 @@ static bool goes_on(struct task_struct *prev, u32 llc, u64 now)
 	return true;
 }
 
+/*
+ * By one slice at most: a task far ahead that got an overdue turn must not take the
+ * clock along, or all who wake up from then on queue up behind those who already
+ * wait.
+ */
+static void advance_clock(struct llc *llc, u64 vtime)
+{
+	if (before(llc->clock + slice_ns, vtime))
+		llc->clock += slice_ns;
+	else if (before(llc->clock, vtime))
+		llc->clock = vtime;
+}
+
+/* Puts what a task has run since it was last asked on its own account and its CPU's. */
+static void charge(struct task_struct *p, struct sched_task *task, struct sched_cpu *here, u64 now)
+{
+	struct cpu_state *cpu = cpu_at(scx_bpf_task_cpu(p));
+	u64 ran_ns = now - task->running_since_ns;
+	u32 class = task->class;
+
+	task->running_since_ns = now;
+	cpu->debt_ns = debt_after(cpu->debt_ns, is_promoted(class), ran_ns, others_permille);
+	barrier_var(class);
+	here->counters.ran_ns[class & (CLASS_SLOTS - 1)] += ran_ns;
+	/* What it got ahead of everybody is not charged twice: the debt is the bound. */
+	if (!is_promoted(class))
+		compat_set_dsq_vtime(p, p->scx.dsq_vtime + vtime_charge(p, ran_ns));
+}
+
+/*
+ * The kernel asks for the next task before it puts the last one back into a queue,
+ * so a heavy task would get every other turn at most. Whoever used its slice up and
+ * is due before all who wait goes on; whoever yielded, or was told to go, does not.
+ */
+static bool is_due_again(struct task_struct *prev, struct sched_cpu *here, u32 llc, u64 now)
+{
+	struct sched_task *task;
+	u64 due;
+
+	if (!prev || !(prev->scx.flags & bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)))
+		return false;
+	task = sched_task_of(prev);
+	if (!task || task->class != CLASS_ORDINARY || task->llc != llc ||
+	    before(now, task->running_since_ns + slice_ns / 2))
+		return false;
+	if (scx_bpf_dsq_nr_queued(dsq_of(QUEUE_FIRST, llc)) > 0 ||
+	    scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, llc)) > 0 || spinner_is_due(llc, now) ||
+	    !head_of(dsq_of(QUEUE_ORDINARY, llc), &due))
+		return false;
+	charge(prev, task, here, now);
+	if (!before(prev->scx.dsq_vtime, due))
+		return false;
+	advance_clock(llc_at(llc), prev->scx.dsq_vtime);
+	compat_set_slice(prev, slice_ns);
+	return true;
+}
+
 SEC("struct_ops/zernel_dispatch")
 void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 {
@@ -558,6 +616,8 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 	if ((here->nr_turns++ & 1) && serve_overdue(own))
 		return;
 	if (!others_first && goes_on(prev, own, now))
+		return;
+	if (is_due_again(prev, here, own, now))
 		return;
 	bpf_for(i, 0, nr_llcs) {
 		if (serve((own + i) % nr_llcs, cpu, others_first, now))
@@ -622,16 +682,8 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 
 	if (!task)
 		return;
-	/*
-	 * By one slice at most: a task far ahead that got an overdue turn must not
-	 * take the clock along, or all who wake up from then on queue up behind
-	 * those who already wait.
-	 */
 	llc = llc_at(task->llc);
-	if (before(llc->clock + slice_ns, p->scx.dsq_vtime))
-		llc->clock += slice_ns;
-	else if (before(llc->clock, p->scx.dsq_vtime))
-		llc->clock = p->scx.dsq_vtime;
+	advance_clock(llc, p->scx.dsq_vtime);
 	task->running_since_ns = now;
 	cpu_at(scx_bpf_task_cpu(p))->class = task->class;
 	note_launcher(p, false);
@@ -640,23 +692,13 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 SEC("struct_ops/zernel_stopping")
 void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 {
-	struct cpu_state *cpu = cpu_at(scx_bpf_task_cpu(p));
 	struct sched_task *task = sched_task_of(p);
 	struct sched_cpu *here = this_cpu();
-	u64 ran_ns;
-	u32 class;
 
 	if (!task || !here)
 		return;
-	ran_ns = bpf_ktime_get_ns() - task->running_since_ns;
-	class = task->class;
-	cpu->debt_ns = debt_after(cpu->debt_ns, is_promoted(class), ran_ns, others_permille);
-	cpu->class = CLASS_ORDINARY;
-	barrier_var(class);
-	here->counters.ran_ns[class & (CLASS_SLOTS - 1)] += ran_ns;
-	/* What it got ahead of everybody is not charged twice: the debt is the bound. */
-	if (!is_promoted(class))
-		compat_set_dsq_vtime(p, p->scx.dsq_vtime + vtime_charge(p, ran_ns));
+	charge(p, task, here, bpf_ktime_get_ns());
+	cpu_at(scx_bpf_task_cpu(p))->class = CLASS_ORDINARY;
 	if (!runnable)
 		note_launcher(p, true);
 }
