@@ -134,6 +134,7 @@ extern s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym __weak;
 extern s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 				  bool *is_idle) __ksym __weak;
 extern s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;
+extern bool scx_bpf_test_and_clear_cpu_idle(s32 cpu) __ksym __weak;
 extern void scx_bpf_kick_cpu(s32 cpu, u64 flags) __ksym __weak;
 extern s32 scx_bpf_dsq_nr_queued(u64 dsq_id) __ksym __weak;
 extern s32 scx_bpf_task_cpu(const struct task_struct *p) __ksym __weak;

@@ -43,6 +43,10 @@
 #include "bpf/state.bpf.h"
 #include "core/policy.h"
 
+const volatile u32 nr_cpus = 1;
+
+#include "bpf/place.bpf.h"
+
 char LICENSE[] SEC("license") = "GPL";
 
 #define CLOCK_MONOTONIC 1 /* linux/time.h */
@@ -53,7 +57,6 @@ const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;
 /* The share of each CPU that is kept for those who are not promoted. */
 const volatile u32 others_permille = 300;
 const volatile u32 rules_off;
-const volatile u32 nr_cpus = 1;
 const volatile u32 nr_llcs = 1;
 const volatile u16 cpu_llc[MAX_CPUS];
 
@@ -254,9 +257,11 @@ SEC("struct_ops/zernel_select_cpu")
 s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct sched_task *task = sched_task_of(p);
-	bool is_idle = false;
-	s32 cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
+	s32 cpu = pick_idle_near(p, prev_cpu);
+	bool is_idle = cpu >= 0;
 
+	if (!is_idle)
+		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
 	if (!is_idle || !task)
 		return cpu;
 	task->class = classify(p, true, bpf_ktime_get_ns());

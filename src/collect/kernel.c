@@ -72,7 +72,9 @@ static int configure_scheduler(struct zernel_bpf *skel)
 		return err;
 	skel->rodata->nr_cpus = (u32)nr_cpus;
 	skel->rodata->nr_llcs = topology->nr_llcs;
+	skel->rodata->nr_nodes = topology->nr_nodes;
 	memcpy((void *)skel->rodata->cpu_llc, topology->cpu_llc, sizeof(topology->cpu_llc));
+	memcpy((void *)skel->rodata->cpu_node, topology->cpu_node, sizeof(topology->cpu_node));
 	return 0;
 }
 

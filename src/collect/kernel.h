@@ -67,6 +67,8 @@ struct kernel_drops kernel_drops(const struct kernel *kernel);
 
 /* What a sampler says of a device, for inferred evidence. */
 void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent);
+/* The NUMA node that a GPU is at: the scheduler keeps the tasks that feed it there. */
+void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node);
 
 /* All ML processes and their threads at one time, each process consistent in itself. */
 struct kernel_snapshot {

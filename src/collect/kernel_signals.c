@@ -219,6 +219,12 @@ void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent)
 		kernel->skel->bss->gpu_utilization[gpu] = (u8)((percent < 100 ? percent : 100) + 1);
 }
 
+void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node)
+{
+	if (gpu < GPU_MAX && node < UINT8_MAX)
+		kernel->skel->bss->gpu_node[gpu] = (u8)(node + 1);
+}
+
 int kernel_read_hist(struct kernel *kernel, const struct process_state *process, u32 kind,
 		     struct hist *ret)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdbool.h>
@@ -48,6 +49,37 @@ static struct cache_id cache_of(const char *sysfs, u32 cpu)
 	return id;
 }
 
+/* A CPU's directory names its node by a link; the node's number plus one, 0 when there is none. */
+static u8 node_of(const char *sysfs, u32 cpu)
+{
+	char path[PATH_MAX];
+	unsigned int node = 0;
+	struct dirent *entry;
+	u8 found = 0;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u", sysfs, cpu);
+	dir = opendir(path);
+	while (dir && !found && (entry = readdir(dir)))
+		if (sscanf(entry->d_name, "node%u", &node) == 1 && node < UCHAR_MAX)
+			found = (u8)(node + 1);
+	if (dir)
+		closedir(dir);
+	return found;
+}
+
+static u32 nodes_with_cpus(const struct topology *topology)
+{
+	bool seen[UCHAR_MAX + 1] = { true };
+	u32 nr = 0;
+
+	for (u32 cpu = 0; cpu < topology->nr_cpus; cpu++) {
+		nr += !seen[topology->cpu_node[cpu]];
+		seen[topology->cpu_node[cpu]] = true;
+	}
+	return nr ? nr : 1;
+}
+
 /* CPU 0 often cannot go offline and then has no such file. */
 static bool is_online(const char *sysfs, u32 cpu)
 {
@@ -79,9 +111,11 @@ int topology_read(const char *sysfs, u32 nr_cpus, struct topology *ret)
 		if (llc == topology.nr_llcs)
 			seen[topology.nr_llcs++] = id;
 		topology.cpu_llc[cpu] = llc;
+		topology.cpu_node[cpu] = node_of(sysfs, cpu);
 	}
 	if (!topology.nr_llcs)
 		return -ENODATA;
+	topology.nr_nodes = nodes_with_cpus(&topology);
 	*ret = topology;
 	return 0;
 }

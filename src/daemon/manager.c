@@ -4,8 +4,10 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "collect/gpu.h"
 #include "collect/mmap_events.h"
 #include "daemon/manager.h"
 
@@ -18,6 +20,7 @@ struct manager {
 };
 
 DEFINE_CLEANUP(struct manager, manager_free);
+DEFINE_CLEANUP(struct gpu, gpu_free);
 
 static int on_attach(void *ctx, const struct library *library)
 {
@@ -81,6 +84,23 @@ static void on_exit_process(void *ctx, pid_t pid)
 	library_set_forget_process(manager->libraries, pid);
 }
 
+/* Where the GPUs are; a machine that does not tell has no preference. */
+static void learn_gpu_nodes(struct kernel *kernel)
+{
+	CLEANUP_FREE struct gpu_samples *samples = calloc(1, sizeof(*samples));
+	CLEANUP(gpu_free_cleanup) struct gpu *gpu = NULL;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!samples || gpu_new(&gpu_config_system, &gpu) < 0 ||
+	    gpu_read(gpu, NULL, 0, (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec, samples) < 0)
+		return;
+	for (u32 i = 0; i < samples->nr_devices; i++)
+		if (samples->devices[i].valid & GPU_HAS_NUMA_NODE)
+			kernel_set_gpu_node(kernel, samples->devices[i].index,
+					    (u32)samples->devices[i].numa_node);
+}
+
 int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		const struct manager_handler *handler, void *ctx, struct manager **ret)
 {
@@ -99,6 +119,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	manager->kernel = kernel;
 	manager->handler = handler;
 	manager->ctx = ctx;
+	learn_gpu_nodes(kernel);
 	err = pid < 0 ? kernel_attach_threads(kernel) : 0;
 	if (err == 0)
 		err = kernel_open_events(kernel, timeline, handler->on_event, ctx);

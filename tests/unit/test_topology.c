@@ -114,6 +114,31 @@ static void an_offline_cpu_is_unknown(void **state)
 	assert_int_equal(topology.cpu_llc[2], LLC_UNKNOWN);
 }
 
+static void nodes_are_counted_where_cpus_are(void **state)
+{
+	struct topology topology;
+
+	for (u32 cpu = 0; cpu < 4; cpu++) {
+		add_cpu(cpu, "0\n");
+		write_cpu_file(cpu, cpu < 2 ? "node0/cpulist" : "node2/cpulist", "\n");
+	}
+	assert_int_equal(topology_read(sysfs, 4, &topology), 0);
+	assert_int_equal(topology.nr_nodes, 2);
+	assert_int_equal(topology.cpu_node[1], 1);
+	assert_int_equal(topology.cpu_node[2], 3);
+	assert_int_equal(topology.cpu_node[4], 0);
+}
+
+static void without_nodes_there_is_one(void **state)
+{
+	struct topology topology;
+
+	add_cpu(0, "0\n");
+	assert_int_equal(topology_read(sysfs, 1, &topology), 0);
+	assert_int_equal(topology.nr_nodes, 1);
+	assert_int_equal(topology.cpu_node[0], 0);
+}
+
 static void an_empty_tree_is_an_error(void **state)
 {
 	struct topology topology = { .nr_llcs = 7 };
@@ -144,6 +169,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_highest_cache_level_counts, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_caches_a_package_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_offline_cpu_is_unknown, setup, teardown),
+		cmocka_unit_test_setup_teardown(nodes_are_counted_where_cpus_are, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_nodes_there_is_one, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_empty_tree_is_an_error, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_machine_too_large_is_an_error, setup, teardown),
 	};

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * Where a task should run when it has the choice: near the GPU that it works for.
+ * Whoever wakes up on a CPU of that node is left to the kernel's own choice, which
+ * stays close to where it was; whoever wakes up elsewhere is brought over as soon
+ * as a CPU there is idle. When none is, any idle CPU is better than to wait.
+ *
+ * Nodes are numbered from 1 here; 0 is not known. On a machine with one node the
+ * verifier throws all of this away.
+ */
+#include "bpf/compat.bpf.h"
+#include "bpf/state.bpf.h"
+
+const volatile u32 nr_nodes = 1; /* that have CPUs */
+const volatile u8 cpu_node[MAX_CPUS];
+
+/* Set by user space, as the machine numbers its GPUs. */
+u8 gpu_node[GPU_MAX];
+
+static u32 node_of_process(const struct process_state *process)
+{
+	struct process_key key = { .start_ns = process->start_ns, .tgid = process->task.pid };
+	struct gpu_numbers *numbers;
+	u32 gpu = process->task.gpu_id;
+
+	if (!process->task.has_gpu)
+		return 0;
+	numbers = bpf_map_lookup_elem(&gpu_numbers, &key);
+	if (!numbers)
+		return 0;
+	barrier_var(gpu);
+	gpu = numbers->of[gpu & (GPU_MAX - 1)] - 1;
+	barrier_var(gpu);
+	return gpu < GPU_MAX ? gpu_node[gpu] : 0;
+}
+
+/* A loader that is a process of its own works for its parent's GPU. */
+static u32 node_of_task(struct task_struct *p)
+{
+	struct thread_state *thread = thread_find(p);
+	struct task_struct *parent = p->real_parent;
+	struct process_state *process;
+
+	if (!thread || thread->role == ROLE_OTHER)
+		return 0;
+	process = process_find(p);
+	if ((!process || !process->task.has_gpu) && thread->role == ROLE_LOADER && parent)
+		process = process_find(parent);
+	return process ? node_of_process(process) : 0;
+}
+
+static u32 node_of_cpu(u32 cpu)
+{
+	barrier_var(cpu);
+	return cpu_node[cpu & (MAX_CPUS - 1)];
+}
+
+/* An idle CPU near the task's GPU, now taken; negative when the usual choice will do. */
+static s32 pick_idle_near(struct task_struct *p, s32 prev_cpu)
+{
+	u32 node, cpu;
+
+	if (nr_nodes <= 1)
+		return -1;
+	node = node_of_task(p);
+	if (!node || node_of_cpu(prev_cpu) == node)
+		return -1;
+	bpf_for(cpu, 0, nr_cpus) {
+		if (node_of_cpu(cpu) == node && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+		    scx_bpf_test_and_clear_cpu_idle(cpu))
+			return cpu;
+	}
+	return -1;
+}
