@@ -18,7 +18,7 @@ ZERNEL = schedulers.BY_NAME["zernel"]
 EEVDF = schedulers.BY_NAME["eevdf"]
 BROKEN = replace(ZERNEL, command="{build}/tests/sched/broken/zerneld")
 BACK_SECONDS = 10  # until a campaign gives up on the kernel's own scheduler
-TROUBLE = re.compile(r"WARNING:|BUG:|soft lockup|stall|sched_ext:.*error")
+TROUBLE = re.compile(r"WARNING:|BUG:|soft lockup|detected stall|task stall|sched_ext:.*error")
 
 
 class Failed(Exception):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Callable
 
-from . import fairness, faults
+from . import everyday, fairness, faults, places
 
 
 @dataclass(frozen=True)
@@ -26,5 +26,9 @@ CAMPAIGNS = (
     Campaign("stress", faults.stress, full=600),
     Campaign("rt", faults.rt, full=30),
     Campaign("fairness", fairness.fairness, full=30, guest=("--virtual-time",)),
+    Campaign("topology", places.topology, full=30,
+             guest=("--cpus", "16", "--numa", "2", "--dies", "2", "--bare-node")),
+    Campaign("many", places.many, full=20, guest=("--cpus", "64", "--mem", "4096")),
+    Campaign("everyday", everyday.everyday, full=5, guest=("--virtual-time",)),
 )
 BY_NAME = {campaign.name: campaign for campaign in CAMPAIGNS}
