@@ -21,18 +21,8 @@ u8 gpu_node[GPU_MAX];
 
 static u32 node_of_process(const struct process_state *process)
 {
-	struct process_key key = { .start_ns = process->start_ns, .tgid = process->task.pid };
-	struct gpu_numbers *numbers;
-	u32 gpu = process->task.gpu_id;
+	u32 gpu = process_gpu(process);
 
-	if (!process->task.has_gpu)
-		return 0;
-	numbers = bpf_map_lookup_elem(&gpu_numbers, &key);
-	if (!numbers)
-		return 0;
-	barrier_var(gpu);
-	gpu = numbers->of[gpu & (GPU_MAX - 1)] - 1;
-	barrier_var(gpu);
 	return gpu < GPU_MAX ? gpu_node[gpu] : 0;
 }
 

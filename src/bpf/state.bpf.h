@@ -144,6 +144,24 @@ static inline struct process_state *process_find(struct task_struct *p)
 	return leader ? bpf_task_storage_get(&processes, leader, NULL, 0) : NULL;
 }
 
+/* The machine's number of the device that the process mainly uses; GPU_MAX when it is not known. */
+static inline u32 process_gpu(const struct process_state *process)
+{
+	struct process_key key = { .start_ns = process->start_ns, .tgid = process->task.pid };
+	struct gpu_numbers *numbers;
+	u32 gpu = process->task.gpu_id;
+
+	if (!process->task.has_gpu)
+		return GPU_MAX;
+	numbers = bpf_map_lookup_elem(&gpu_numbers, &key);
+	if (!numbers)
+		return GPU_MAX;
+	barrier_var(gpu);
+	gpu = numbers->of[gpu & (GPU_MAX - 1)] - 1;
+	barrier_var(gpu);
+	return gpu < GPU_MAX ? gpu : GPU_MAX;
+}
+
 static inline struct process_state *process_get(struct task_struct *p)
 {
 	struct task_struct *leader = p->group_leader;

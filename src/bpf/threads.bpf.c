@@ -22,18 +22,8 @@
 /* The utilisation of the device that the process mainly uses, plus one; 0 is not known. */
 static u32 gpu_sampled(const struct process_state *process)
 {
-	struct process_key key = { .start_ns = process->start_ns, .tgid = process->task.pid };
-	struct gpu_numbers *numbers;
-	u32 gpu = process->task.gpu_id;
+	u32 gpu = process_gpu(process);
 
-	if (!process->task.has_gpu)
-		return 0;
-	numbers = bpf_map_lookup_elem(&gpu_numbers, &key);
-	if (!numbers)
-		return 0;
-	barrier_var(gpu);
-	gpu = numbers->of[gpu & (GPU_MAX - 1)] - 1;
-	barrier_var(gpu);
 	return gpu < GPU_MAX ? gpu_utilization[gpu] : 0;
 }
 

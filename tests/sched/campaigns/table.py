@@ -29,6 +29,6 @@ CAMPAIGNS = (
     Campaign("topology", places.topology, full=30,
              guest=("--cpus", "16", "--numa", "2", "--dies", "2", "--bare-node")),
     Campaign("many", places.many, full=20, guest=("--cpus", "64", "--mem", "4096")),
-    Campaign("everyday", everyday.everyday, full=5, guest=("--virtual-time",)),
+    Campaign("everyday", everyday.everyday, full=3, guest=("--virtual-time",)),
 )
 BY_NAME = {campaign.name: campaign for campaign in CAMPAIGNS}
