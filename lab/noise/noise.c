@@ -31,7 +31,7 @@
 #define HOG_UNIT_NS   NSEC_PER_MSEC
 #define JOB_MIN_US    5000
 #define JOB_MAX_US    50000
-#define JOB_MEM_BYTES (8ULL << 20)
+#define JOB_MEM_BYTES (1ULL << 20)
 #define PAGE_BYTES    4096
 
 struct noise {

@@ -569,9 +569,7 @@ static void charge(struct task_struct *p, struct sched_task *task, struct sched_
 	cpu->debt_ns = debt_after(cpu->debt_ns, is_promoted(class), ran_ns, others_permille);
 	barrier_var(class);
 	here->counters.ran_ns[class & (CLASS_SLOTS - 1)] += ran_ns;
-	/* What it got ahead of everybody is not charged twice: the debt is the bound. */
-	if (!is_promoted(class))
-		compat_set_dsq_vtime(p, p->scx.dsq_vtime + vtime_charge(p, ran_ns));
+	compat_set_dsq_vtime(p, p->scx.dsq_vtime + vtime_charge(p, ran_ns));
 }
 
 /*

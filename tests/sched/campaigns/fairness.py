@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """Who gets how much."""
+import contextlib
 import os
 import statistics
+import time
+from dataclasses import replace
+
+from compare import run, scenarios
 
 from . import machine
 from .machine import check
@@ -37,6 +42,37 @@ def nice_weights(seconds):
     check(all(abs(ours[nice] / eevdf[nice] - 1) <= 0.1 for nice in NICE), "more than 10 % off EEVDF's ratios")
 
 
+def starved(job):
+    """The same job with more to load than there are CPUs for, and no collectives: who waits in one polls."""
+    args = job.args.replace("--load-cpu-us 4000", "--load-cpu-us 30000").replace("--allreduce-bytes 4194304", "")
+    return replace(job, args=args)
+
+
+def shares_of_jobs(scheduler, jobs, seconds):
+    with machine.attached(scheduler), contextlib.ExitStack() as stack:
+        groups = []
+        for job in jobs:
+            group = run.cgroup(job.name)
+            process = run.start([str(machine.BUILD / f"lab/{job.program}/{job.program}"), *job.args.split(),
+                                 "--seconds", str(seconds + 10)], group, 0, {**dict(job.env), "VGPU_SHM": run.SHM})
+            stack.callback(process.wait)
+            stack.callback(process.kill)
+            groups.append(group)
+        time.sleep(3)
+        before = [run.cpu_seconds(group) for group in groups]
+        time.sleep(seconds)
+        return [run.cpu_seconds(group) - was for group, was in zip(groups, before)]
+
+
+def gpu_shares(seconds):
+    """Two jobs that would use more CPU than there is, with a process for each GPU."""
+    jobs = [starved(scenarios.THREE_GPUS), starved(scenarios.ONE_GPU)]
+    for scheduler in (machine.EEVDF, machine.ZERNEL):
+        three, one = shares_of_jobs(scheduler, jobs, seconds)
+        yield f"3 GPUs {three:.2f} s, 1 GPU {one:.2f} s of CPU in {seconds} s: {three / one:.2f} : 1 under {scheduler.name}"
+    check(abs(three / one / 3 - 1) <= 0.1, "more than 10 % off 3 : 1")
+
+
 def oversubscribed(seconds):
     number = OVERSUBSCRIBED * os.cpu_count()
     with machine.attached(), machine.hogs([machine.Hog] * number) as hogs, machine.Waits() as waits:
@@ -47,6 +83,6 @@ def oversubscribed(seconds):
 
 
 def fairness(seconds):
-    """Equal jobs, nice levels, 20 hogs a CPU."""
-    for part in (equal_jobs, nice_weights, oversubscribed):
+    """Equal jobs, nice levels, jobs by their GPUs, 20 hogs a CPU."""
+    for part in (equal_jobs, nice_weights, gpu_shares, oversubscribed):
         yield from part(seconds)
