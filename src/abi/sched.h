@@ -41,6 +41,7 @@ enum sched_rule {
 	RULE_HELPER,
 	RULE_KIN,
 	RULE_PREEMPT,
+	RULE_TIER,
 	RULE_NR,
 };
 

@@ -158,11 +158,17 @@ struct pt_regs___zernel_arm64 {
 	s32 syscallno;
 } __attribute__((preserve_access_index));
 
-static inline enum sleep_kind compat_sleep_kind(struct task_struct *p)
+/* The system call a task is in; negative when it was interrupted in its own code. */
+static inline s32 compat_syscall(struct task_struct *p)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(p);
 
-	switch ((s32)SYSCALL_OF(regs)) {
+	return (s32)SYSCALL_OF(regs);
+}
+
+static inline enum sleep_kind compat_sleep_kind(struct task_struct *p)
+{
+	switch (compat_syscall(p)) {
 	case SYSCALL_FUTEX: return SLEEP_FUTEX;
 	case SYSCALL_NANOSLEEP:
 	case SYSCALL_CLOCK_NANOSLEEP:

@@ -15,6 +15,7 @@
 #include "abi/types.h"
 
 #define PF_FORKNOEXEC 0x00000040 /* forked, and still the same program */
+#define PF_EXITING    0x00000004
 #define PF_KTHREAD    0x00200000
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
@@ -37,6 +38,45 @@ struct signal_struct {
 	} live;
 };
 
+struct cred {
+	struct {
+		u32 val;
+	} uid;
+};
+
+struct super_block {
+	u32 s_dev;
+	struct {
+		u8 b[16];
+	} s_uuid;
+};
+
+struct inode {
+	struct super_block *i_sb;
+	unsigned long i_ino;
+};
+
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
+struct file {
+	struct inode *f_inode;
+	struct path f_path;
+};
+
+struct mm_struct {
+	struct file *exe_file;
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {
@@ -55,6 +95,8 @@ struct task_struct {
 	int tgid;
 	u64 start_boottime;
 	char comm[COMM_LEN];
+	struct mm_struct *mm;
+	const struct cred *cred;
 	struct signal_struct *signal;
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;

@@ -40,6 +40,7 @@
  * between caches is off by the same.
  */
 #include "bpf/compat.bpf.h"
+#include "bpf/learn.bpf.h"
 #include "bpf/state.bpf.h"
 #include "core/policy.h"
 
@@ -72,7 +73,8 @@ static struct llc {
 struct sched_task {
 	u64 running_since_ns;
 	u64 queued_since_ns;
-	u32 llc; /* whose clock the task's virtual time is measured by */
+	u64 tier_credit_ns; /* what its virtual time is short of until it runs */
+	u32 llc;	    /* whose clock the task's virtual time is measured by */
 	u32 class;
 };
 
@@ -91,7 +93,8 @@ struct sched_cpu {
 /* Of each CPU what others look at who want to take it. */
 static struct cpu_state {
 	u64 debt_ns; /* of the promoted to the others */
-	u64 class;   /* of whoever runs there */
+	u32 class;   /* of whoever runs there */
+	u32 tier;
 } cpu_states[MAX_CPUS];
 
 struct {
@@ -140,6 +143,17 @@ static const struct class_rule *rule_of(u32 class)
 {
 	barrier_var(class);
 	return &class_rules[class & (CLASS_SLOTS - 1)];
+}
+
+static const struct tier_rule *tier_rule_of(u32 tier)
+{
+	barrier_var(tier);
+	return &tier_rules[tier & (TIER_SLOTS - 1)];
+}
+
+static u32 tier_of_task(struct task_struct *p)
+{
+	return rule_on(rules_off, RULE_TIER) ? learn_task_tier(p) : TIER_BATCH;
 }
 
 static void count(u32 class, u32 decision)
@@ -206,7 +220,7 @@ static u64 vtime_charge(const struct task_struct *p, u64 ran_ns)
  */
 static u64 vtime_at(struct task_struct *p, struct sched_task *task, u32 llc)
 {
-	u64 clock = llc_at(llc)->clock, vtime = p->scx.dsq_vtime;
+	u64 clock = llc_at(llc)->clock, vtime = p->scx.dsq_vtime + task->tier_credit_ns;
 	u64 debt_limit = clock + vtime_charge(p, 2 * slice_ns);
 
 	if (task->llc != llc) {
@@ -305,6 +319,24 @@ static void preempt_for(struct task_struct *p, struct sched_task *task)
 	}
 }
 
+/* Whoever wakes up and had less than its share need not wait for one of the lowest tier. */
+static void preempt_by_tier(struct task_struct *p, u32 tier)
+{
+	u32 start = scx_bpf_task_cpu(p), i;
+
+	bpf_for(i, 0, nr_cpus) {
+		u32 cpu = (start + i) % nr_cpus;
+
+		if (cpu_at(cpu)->class != CLASS_ORDINARY ||
+		    cpu_at(cpu)->tier >= tier_rule_of(tier)->takes_below ||
+		    !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			continue;
+		cpu_at(cpu)->tier = tier;
+		take(cpu, CLASS_ORDINARY);
+		return;
+	}
+}
+
 /* When a task that waits for its device should run again; 0 when that is not known. */
 static u64 spinner_due(struct task_struct *p)
 {
@@ -351,8 +383,8 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	bool woken = enq_flags & bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_WAKEUP);
 	struct sched_task *task = sched_task_of(p);
 	const struct class_rule *rule;
-	u64 now = bpf_ktime_get_ns();
-	u32 llc;
+	u64 now = bpf_ktime_get_ns(), vtime;
+	u32 llc, tier;
 	s32 cpu;
 
 	/* Per-CPU kernel threads are part of the CPU they serve: never behind users. */
@@ -367,8 +399,11 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	if (task->class == CLASS_SPINNER)
 		spinner_queued(p, llc, now);
 	count(task->class, DECISION_QUEUED);
+	vtime = vtime_at(p, task, llc);
+	tier = tier_of_task(p);
+	task->tier_credit_ns = task->class == CLASS_ORDINARY ? tier_rule_of(tier)->credit_ns : 0;
 	compat_dsq_insert_vtime(p, dsq_of(rule->queue, llc), rule->slice_ns,
-				vtime_at(p, task, llc) - rule->credit_ns, enq_flags);
+				vtime - rule->credit_ns - task->tier_credit_ns, enq_flags);
 
 	/* A CPU may have gone idle since select_cpu looked, or was never asked. */
 	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
@@ -376,6 +411,8 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE));
 	else if (rule->preempts && rule_on(rules_off, RULE_PREEMPT))
 		preempt_for(p, task);
+	else if (woken && task->class == CLASS_ORDINARY && before(vtime, llc_at(llc)->clock))
+		preempt_by_tier(p, tier);
 }
 
 static void sweep_queue(u32 queue, u32 llc, u64 now)
@@ -559,7 +596,8 @@ static void advance_clock(struct llc *llc, u64 vtime)
 }
 
 /* Puts what a task has run since it was last asked on its own account and its CPU's. */
-static void charge(struct task_struct *p, struct sched_task *task, struct sched_cpu *here, u64 now)
+static void charge(struct task_struct *p, struct sched_task *task, struct sched_cpu *here, bool sleeps,
+		   u64 now)
 {
 	struct cpu_state *cpu = cpu_at(scx_bpf_task_cpu(p));
 	u64 ran_ns = now - task->running_since_ns;
@@ -570,6 +608,7 @@ static void charge(struct task_struct *p, struct sched_task *task, struct sched_
 	barrier_var(class);
 	here->counters.ran_ns[class & (CLASS_SLOTS - 1)] += ran_ns;
 	compat_set_dsq_vtime(p, p->scx.dsq_vtime + vtime_charge(p, ran_ns));
+	learn_task_stops(p, ran_ns, sleeps);
 }
 
 /*
@@ -592,7 +631,7 @@ static bool is_due_again(struct task_struct *prev, struct sched_cpu *here, u32 l
 	    scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, llc)) > 0 || spinner_is_due(llc, now) ||
 	    !head_of(dsq_of(QUEUE_ORDINARY, llc), &due))
 		return false;
-	charge(prev, task, here, now);
+	charge(prev, task, here, false, now);
 	if (!before(prev->scx.dsq_vtime, due))
 		return false;
 	advance_clock(llc_at(llc), prev->scx.dsq_vtime);
@@ -685,10 +724,15 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 
 	if (!task)
 		return;
+	if (task->tier_credit_ns) {
+		compat_set_dsq_vtime(p, p->scx.dsq_vtime + task->tier_credit_ns);
+		task->tier_credit_ns = 0;
+	}
 	llc = llc_at(task->llc);
 	advance_clock(llc, p->scx.dsq_vtime);
 	task->running_since_ns = now;
 	cpu_at(scx_bpf_task_cpu(p))->class = task->class;
+	cpu_at(scx_bpf_task_cpu(p))->tier = tier_of_task(p);
 	note_launcher(p, false);
 }
 
@@ -700,7 +744,7 @@ void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 
 	if (!task || !here)
 		return;
-	charge(p, task, here, bpf_ktime_get_ns());
+	charge(p, task, here, !runnable, bpf_ktime_get_ns());
 	cpu_at(scx_bpf_task_cpu(p))->class = CLASS_ORDINARY;
 	if (!runnable)
 		note_launcher(p, true);
@@ -711,7 +755,7 @@ s32 BPF_PROG(zernel_init_task, struct task_struct *p, struct scx_init_task_args 
 {
 	if (!bpf_task_storage_get(&sched_tasks, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
 		return -12; /* ENOMEM */
-	return 0;
+	return learn_task_begins(p);
 }
 
 SEC("struct_ops/zernel_enable")

@@ -125,6 +125,7 @@ struct kernel *kernel_free(struct kernel *kernel)
 	if (!kernel)
 		return NULL;
 	kernel_detach_scheduler(kernel);
+	kernel_close_learning(kernel);
 	kernel_close_signals(kernel);
 	zernel_bpf__destroy(kernel->skel);
 	free(kernel);

@@ -6,6 +6,7 @@
  * before it runs, and the only place that writes kernel maps.
  */
 #include <stdbool.h>
+#include "abi/procdb.h"
 #include "abi/sched.h"
 #include "abi/signals.h"
 #include "collect/library.h"
@@ -54,6 +55,17 @@ int kernel_open_events(struct kernel *kernel, bool timeline, kernel_event_fn on_
 int kernel_events_fd(const struct kernel *kernel); /* readable when there are some */
 int kernel_read_events(struct kernel *kernel);
 
+/*
+ * Learning: what was observed of tasks, and what to expect of others of their kind.
+ * Open it before the scheduler is attached; nobody is woken here either. Without a
+ * prediction, one that is there is withdrawn.
+ */
+typedef void (*kernel_observation_fn)(void *ctx, const struct procdb_observation *seen);
+int kernel_open_learning(struct kernel *kernel, kernel_observation_fn on_seen, void *ctx);
+int kernel_read_observations(struct kernel *kernel);
+int kernel_predict(struct kernel *kernel, const struct procdb_key *key,
+		   const struct procdb_record *prediction);
+
 struct kernel_drops {
 	u64 nr_events;
 	u64 nr_processes;
@@ -62,6 +74,7 @@ struct kernel_drops {
 	u64 nr_runs;   /* of a program on threads, that the kernel left out */
 	u64 nr_comms;  /* communicators and splits */
 	u64 nr_memory; /* allocations, mappings or contexts that did not fit or could not be read */
+	u64 nr_observations; /* not told, and threads that are not learned from */
 };
 struct kernel_drops kernel_drops(const struct kernel *kernel);
 

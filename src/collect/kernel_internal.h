@@ -25,6 +25,11 @@ struct kernel {
 	struct bpf_link *scheduler;
 	struct library_links libraries[LIBRARY_MAX];
 	struct bpf_link *threads[THREAD_PROGRAMS_NR];
+	struct bpf_link *learn_exec;
+	struct bpf_link *learn_waking;
+	struct ring_buffer *observations;
+	kernel_observation_fn on_observation;
+	void *observation_ctx;
 	struct ring_buffer *events;
 	kernel_event_fn on_event;
 	void *event_ctx;
@@ -35,6 +40,7 @@ struct kernel {
 };
 
 void kernel_close_signals(struct kernel *kernel);
+void kernel_close_learning(struct kernel *kernel);
 /* Without a sweep. */
 int kernel_snapshot_take(struct kernel *kernel, struct kernel_snapshot *ret);
 bool kernel_sweep_is_due(const struct kernel *kernel);

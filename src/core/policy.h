@@ -8,6 +8,7 @@
  */
 #include "abi/sched.h"
 #include "abi/signals.h"
+#include "core/tier.h"
 
 /* A launcher that has not waited for its device for so long does something else. */
 #define FEEDING_MAX_NS NSEC_PER_SEC
@@ -35,6 +36,25 @@ static const struct class_rule class_rules[CLASS_SLOTS] = {
 	[CLASS_SPINNER] =       { 1 * NSEC_PER_MSEC, 0,                  QUEUE_SPINNERS, 0, 0 },
 };
 /* clang-format on */
+
+/*
+ * What a tier means to those who are ordinary: who goes first of those that are due
+ * at about the same time, and who need not wait for the end of another's slice. A
+ * credit is for one turn and is given back when it begins, so a tier buys no CPU
+ * time, only when to have it.
+ */
+struct tier_rule {
+	u64 credit_ns;
+	u8 takes_below; /* when it wakes up, and is not ahead: the CPU of a tier below this */
+};
+
+#define TIER_SLOTS 4 /* a power of two, which the verifier understands */
+
+static const struct tier_rule tier_rules[TIER_SLOTS] = {
+	[TIER_BATCH] = { 0,		    TIER_BATCH       },
+	[TIER_INTERACTIVE] = { 2 * NSEC_PER_MSEC, TIER_INTERACTIVE },
+	[TIER_LAT_CRITICAL] = { 4 * NSEC_PER_MSEC, TIER_INTERACTIVE },
+};
 
 /* All that the rules look at. All zero is a task of which nothing is known. */
 struct class_view {

@@ -81,6 +81,49 @@ static void behaviour_merge(struct procdb_behaviour *b, const struct procdb_beha
 	b->switch_rate = tier_average(b->switch_rate, seen->switch_rate);
 }
 
+/* The vote of a task that was observed before moves; if it has faded away, it is a new one. */
+static bool vote_take_back(struct tier_votes *votes, u32 corrects)
+{
+	u32 *nr;
+
+	if (corrects == 0)
+		return false;
+	nr = &votes->nr[tier_of(corrects - 1)];
+	if (*nr == 0)
+		return false;
+	--*nr;
+	return true;
+}
+
+static void profile_observe(struct procdb *db, struct procdb_profile *p,
+			    const struct procdb_record *seen)
+{
+	if (p->nr_observations == 0)
+		p->behaviour = seen->behaviour;
+	else
+		behaviour_merge(&p->behaviour, &seen->behaviour);
+	if (!vote_take_back(&p->votes, seen->corrects) && p->nr_observations < ~0U)
+		p->nr_observations++;
+	tier_vote(&p->votes, seen->tier);
+	votes_fade(&p->votes, db->config.vote_bound);
+	p->last_seen_s = db->now_s;
+	p->pending = true;
+}
+
+/* Whoever has no better profile is predicted by name, so what is seen must correct that as well. */
+static void name_observe(struct procdb *db, const struct procdb_key *key,
+			 const struct procdb_record *seen)
+{
+	struct procdb_key name = *key;
+	s64 position;
+
+	name.exe_id = 0;
+	name.role = 0;
+	position = procdb_index_find(db, &name);
+	if (position >= 0)
+		profile_observe(db, &db->profiles[position], seen);
+}
+
 int procdb_merge(struct procdb *db, const struct procdb_key *key, u32 owner,
 		 const struct procdb_record *seen, u64 now_s)
 {
@@ -99,84 +142,13 @@ int procdb_merge(struct procdb *db, const struct procdb_key *key, u32 owner,
 		return -ENOSPC;
 	}
 
-	if (p->nr_observations == 0)
-		p->behaviour = seen->behaviour;
-	else
-		behaviour_merge(&p->behaviour, &seen->behaviour);
-	tier_vote(&p->votes, seen->tier);
-	votes_fade(&p->votes, db->config.vote_bound);
-	if (p->nr_observations < ~0U)
-		p->nr_observations++;
-	p->last_seen_s = now_s;
-	p->pending = true;
+	/* What root uses is the system's, whoever used it first. */
+	if (owner == 0)
+		p->owner = 0;
+	profile_observe(db, p, seen);
+	if (normal.exe_id)
+		name_observe(db, &normal, seen);
 	return 0;
-}
-
-/* The eviction order: last seen, observations, name; then the rest of the key. */
-static bool rank_less(const struct procdb *db, const struct rank *a, const struct rank *b)
-{
-	const struct procdb_key *ka, *kb;
-	int order;
-
-	if (a->last_seen_s != b->last_seen_s)
-		return a->last_seen_s < b->last_seen_s;
-	if (a->nr_observations != b->nr_observations)
-		return a->nr_observations < b->nr_observations;
-	ka = &db->profiles[a->position].key;
-	kb = &db->profiles[b->position].key;
-	order = memcmp(ka->comm, kb->comm, COMM_LEN);
-	if (order != 0)
-		return order < 0;
-	if (ka->exe_id != kb->exe_id)
-		return ka->exe_id < kb->exe_id;
-	return ka->role < kb->role;
-}
-
-static void heap_sift_down(const struct procdb *db, u32 i, u32 n)
-{
-	struct rank *heap = db->ranks, moving = heap[i];
-
-	for (;;) {
-		u32 child = 2 * i + 1;
-
-		if (child >= n)
-			break;
-		if (child + 1 < n && rank_less(db, &heap[child + 1], &heap[child]))
-			child++;
-		if (!rank_less(db, &heap[child], &moving))
-			break;
-		heap[i] = heap[child];
-		i = child;
-	}
-	heap[i] = moving;
-}
-
-/* Dooms the `excess` smallest of the first n ranks; a heap, as the excess is mostly small. */
-static void doom_smallest(struct procdb *db, u32 n, u32 excess)
-{
-	for (u32 i = n / 2; i-- > 0;)
-		heap_sift_down(db, i, n);
-	while (excess-- > 0) {
-		db->profiles[db->ranks[0].position].doomed = true;
-		db->ranks[0] = db->ranks[--n];
-		heap_sift_down(db, 0, n);
-	}
-}
-
-/* Dooms what was not seen for too long, then what exceeds the capacity. */
-static void doom(struct procdb *db)
-{
-	u32 n = 0;
-
-	for (u32 i = 0; i < db->nr_profiles; i++) {
-		struct procdb_profile *p = &db->profiles[i];
-
-		p->doomed = db->now_s - p->last_seen_s > db->config.disuse_s;
-		if (!p->doomed)
-			db->ranks[n++] = (struct rank){ p->last_seen_s, p->nr_observations, i };
-	}
-	if (n > db->config.capacity)
-		doom_smallest(db, n, n - db->config.capacity);
 }
 
 int procdb_restore(struct procdb *db, const struct procdb_profile *saved, u64 now_s)
@@ -190,7 +162,7 @@ int procdb_restore(struct procdb *db, const struct procdb_profile *saved, u64 no
 	if (procdb_index_find(db, &key) >= 0)
 		return -EEXIST;
 	if (db->nr_profiles == db->nr_slots) {
-		doom(db);
+		procdb_doom(db);
 		for (u32 i = db->nr_profiles; i-- > 0;)
 			if (db->profiles[i].doomed)
 				procdb_index_remove(db, i);
@@ -240,7 +212,7 @@ int procdb_tick(struct procdb *db, u64 now_s, procdb_predict_fn predict, void *u
 
 	clock_advance(db, now_s);
 	db->ticked = true;
-	doom(db);
+	procdb_doom(db);
 	/* Backwards: what procdb_index_remove() moves into a gap has been dealt with. */
 	for (u32 i = db->nr_profiles; i-- > 0;) {
 		struct procdb_profile *p = &db->profiles[i];
@@ -257,6 +229,29 @@ int procdb_tick(struct procdb *db, u64 now_s, procdb_predict_fn predict, void *u
 			first = r;
 	}
 	return first;
+}
+
+void procdb_predict_again(struct procdb *db)
+{
+	for (u32 i = 0; i < db->nr_profiles; i++) {
+		db->profiles[i].predicted = false;
+		db->profiles[i].pending = true;
+	}
+}
+
+int procdb_forget(struct procdb *db, const struct procdb_key *key, procdb_predict_fn predict,
+		  void *userdata)
+{
+	struct procdb_key normal = procdb_key_normalize(key);
+	s64 position = procdb_index_find(db, &normal);
+	int r;
+
+	if (position < 0)
+		return -ENOENT;
+	r = prediction_withdraw(&db->profiles[position], predict, userdata);
+	if (r >= 0)
+		procdb_index_remove(db, (u32)position);
+	return r;
 }
 
 const struct procdb_profile *procdb_find(const struct procdb *db, const struct procdb_key *key)

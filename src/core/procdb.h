@@ -11,35 +11,8 @@
  */
 #include <stddef.h>
 
-#include "abi/types.h"
+#include "abi/procdb.h"
 #include "core/tier.h"
-
-/*
- * What makes two tasks one kind: the executable and the role, whatever the task
- * calls itself. Where the executable is unknown (0) the name alone decides.
- */
-struct procdb_key {
-	u64 exe_id; /* a hash the caller makes of the executable, 0 when unknown */
-	char comm[COMM_LEN];
-	u8 role;
-	u8 pad[7];
-};
-_Static_assert(sizeof(struct procdb_key) == 32, "no hidden padding");
-
-struct procdb_behaviour {
-	u64 runtime_avg_ns;
-	u64 runtime_dev_ns;
-	u64 wakeup_freq;
-	u64 switch_rate;
-};
-
-/* What the kernel observed, and in the same shape what it is told to expect. */
-struct procdb_record {
-	u8 tier;
-	u8 pad[7];
-	struct procdb_behaviour behaviour;
-};
-_Static_assert(sizeof(struct procdb_record) == 40, "the value of both kernel maps");
 
 struct procdb_profile {
 	struct procdb_key key;
@@ -59,6 +32,12 @@ struct procdb_config {
 	u32 vote_bound; /* at so many votes all are halved, so that old ones fade */
 	u64 disuse_s;	/* a profile not seen for longer is evicted */
 };
+
+/*
+ * No user but root keeps more than this part of the capacity: whoever makes up
+ * programs loses the oldest of their own for them, and nobody else's.
+ */
+#define PROCDB_USER_PARTS 4
 
 #define PROCDB_CAPACITY_MAX   (1U << 20)
 #define PROCDB_VOTE_BOUND_MIN 16U
@@ -82,8 +61,10 @@ int procdb_new(const struct procdb_config *config, struct procdb **ret_db);
 void procdb_free(struct procdb *db);
 
 /*
- * Adds one observation. -ENOSPC when the key is new and no room is left before
- * the next tick; the loss is counted.
+ * Adds one observation. One that corrects an earlier one of the same task moves
+ * that task's vote. A profile known by this name only, as from an old file, learns
+ * from it too. -ENOSPC when the key is new and no room is left before the next
+ * tick; the loss is counted.
  */
 int procdb_merge(struct procdb *db, const struct procdb_key *key, u32 owner,
 		 const struct procdb_record *seen, u64 now_s);
@@ -104,6 +85,13 @@ typedef int (*procdb_predict_fn)(void *userdata, const struct procdb_key *key,
 
 /* Evicts, then brings the predictions up to date. Returns the first failure of `predict`. */
 int procdb_tick(struct procdb *db, u64 now_s, procdb_predict_fn predict, void *userdata);
+
+/* The kernel side is a new one and holds no predictions: the next tick sets them all. */
+void procdb_predict_again(struct procdb *db);
+
+/* Forgets a profile and withdraws its prediction; -ENOENT when there is none of this very key. */
+int procdb_forget(struct procdb *db, const struct procdb_key *key, procdb_predict_fn predict,
+		  void *userdata);
 
 /* The profile of this executable and role, else the one of this name, else NULL. */
 const struct procdb_profile *procdb_find(const struct procdb *db, const struct procdb_key *key);

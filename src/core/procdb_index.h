@@ -44,3 +44,7 @@ struct procdb_profile *procdb_index_add(struct procdb *db, const struct procdb_k
 
 /* Removes a profile; the last one takes its position. */
 void procdb_index_remove(struct procdb *db, u32 position);
+
+/* Marks as doomed what was not seen for too long, then what exceeds a user's part or the capacity.
+ */
+void procdb_doom(struct procdb *db);

@@ -12,3 +12,14 @@ u32 tier_behaviour_permille(const struct tier_votes *v, u32 nr_observations, u64
 			permille += bit;
 	return permille;
 }
+
+const char *tier_label(u32 tier)
+{
+	static const char *const labels[TIER_NR] = {
+		[TIER_BATCH] = "batch",
+		[TIER_INTERACTIVE] = "interactive",
+		[TIER_LAT_CRITICAL] = "latency_critical",
+	};
+
+	return labels[tier_of(tier)];
+}

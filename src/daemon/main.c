@@ -13,7 +13,9 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "collect/kernel.h"
+#include "daemon/learning.h"
 #include "daemon/manager.h"
+#include "export/procdb_store.h"
 
 /* How often a running scheduler is looked at: a detach is noticed within this time. */
 #define LOOK_INTERVAL_MS 100
@@ -25,6 +27,7 @@
 
 DEFINE_CLEANUP(struct kernel, kernel_free);
 DEFINE_CLEANUP(struct manager, manager_free);
+DEFINE_CLEANUP(struct learning, learning_free);
 
 enum outcome {
 	OUTCOME_STOPPED, /* by a signal */
@@ -32,14 +35,27 @@ enum outcome {
 	OUTCOME_FAILED,
 };
 
+#define PROFILES_MIN 64
+#define PROFILES_MAX (PREDICTIONS_MAX / 2)
+
+struct settings {
+	const char *state;
+	u32 nr_profiles;
+	u32 rules_off;
+};
+
 static void usage(FILE *out)
 {
-	fputs("Usage: zerneld [--without RULE,...] [--help] [--version]\n"
+	fputs("Usage: zerneld [OPTION...]\n"
 	      "Runs the zernel scheduler until SIGTERM or SIGINT. Needs root and a kernel\n"
 	      "with sched_ext (6.12 or newer).\n"
 	      "\n"
 	      "  --without RULE,...  leave rules of the policy out, to see what they are worth:\n"
-	      "                      feeder, loader, late-loader, spinner, helper, preempt\n",
+	      "                      feeder, loader, late-loader, spinner, helper, preempt,\n"
+	      "                      tier\n"
+	      "  --state DIRECTORY   where what was learned is kept (" PROCDB_STATE_DIRECTORY ")\n"
+	      "  --profiles N        kinds of tasks to know, 64 to 65536 (4096)\n"
+	      "  --help, --version\n",
 	      out);
 }
 
@@ -96,7 +112,7 @@ static void on_attach_error(void *ctx, const struct library *library, int err)
 
 /* Follows ML processes until a signal of `stop_signals` or the end of the scheduler. */
 static const struct sched_exit *follow(struct kernel *kernel, struct manager *manager,
-				       const sigset_t *stop_signals)
+				       struct learning *learning, const sigset_t *stop_signals)
 {
 	const struct timespec at_once = {};
 	const struct sched_exit *sched_exit;
@@ -105,11 +121,13 @@ static const struct sched_exit *follow(struct kernel *kernel, struct manager *ma
 		if (sigtimedwait(stop_signals, NULL, &at_once) > 0)
 			return NULL;
 		manager_poll(manager, LOOK_INTERVAL_MS);
+		learning_poll(learning);
 	}
 	return sched_exit;
 }
 
-static enum outcome run_scheduler(const sigset_t *stop_signals, u32 rules_off)
+static enum outcome run_scheduler(const sigset_t *stop_signals, u32 rules_off,
+				  struct learning *learning)
 {
 	static const struct manager_handler handler = { on_event, on_attach_error };
 	CLEANUP(kernel_free_cleanup) struct kernel *kernel = NULL;
@@ -121,14 +139,18 @@ static enum outcome run_scheduler(const sigset_t *stop_signals, u32 rules_off)
 	if (err == 0)
 		err = manager_new(kernel, -1, false, &handler, NULL, &manager);
 	if (err == 0)
+		err = learning_attach(learning, kernel);
+	if (err == 0)
 		err = kernel_attach_scheduler(kernel);
 	if (err < 0) {
+		learning_detach(learning);
 		explain(err);
 		return OUTCOME_FAILED;
 	}
 	log_info("scheduler attached");
 
-	sched_exit = follow(kernel, manager, stop_signals);
+	sched_exit = follow(kernel, manager, learning, stop_signals);
+	learning_detach(learning);
 	if (!sched_exit) {
 		kernel_detach_scheduler(kernel);
 		sched_exit = kernel_scheduler_exit(kernel);
@@ -144,10 +166,14 @@ static enum outcome run_scheduler(const sigset_t *stop_signals, u32 rules_off)
 static int parse_rules(char *names, u32 *ret)
 {
 	static const char *const rules[RULE_NR] = {
-		[RULE_LATE_LOADER] = "late-loader", [RULE_FEEDER] = "feeder",
-		[RULE_LOADER] = "loader",	    [RULE_SPINNER] = "spinner",
-		[RULE_HELPER] = "helper",	    [RULE_KIN] = "kin",
+		[RULE_LATE_LOADER] = "late-loader",
+		[RULE_FEEDER] = "feeder",
+		[RULE_LOADER] = "loader",
+		[RULE_SPINNER] = "spinner",
+		[RULE_HELPER] = "helper",
+		[RULE_KIN] = "kin",
 		[RULE_PREEMPT] = "preempt",
+		[RULE_TIER] = "tier",
 	};
 	u32 bits = 0, i;
 
@@ -162,41 +188,77 @@ static int parse_rules(char *names, u32 *ret)
 	return 0;
 }
 
-int main(int argc, char **argv)
+static int parse_number(const char *text, u32 min, u32 max, u32 *ret)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || end == text || *end || value < min || value > max)
+		return -EINVAL;
+	*ret = (u32)value;
+	return 0;
+}
+
+/* 0 to go on, -EINVAL when it makes no sense, 1 when there is nothing more to do. */
+static int parse_options(int argc, char **argv, struct settings *settings)
 {
 	static const struct option options[] = {
 		{ "without", required_argument, NULL, 'w' },
+		{ "state", required_argument, NULL, 's' },
+		{ "profiles", required_argument, NULL, 'p' },
 		{ "help", no_argument, NULL, 'h' },
 		{ "version", no_argument, NULL, 'V' },
 		{}
 	};
-	enum outcome outcome = OUTCOME_RESTART;
-	sigset_t stop_signals;
-	u32 rules_off = 0;
-	int option;
+	int option, err = 0;
 
-	while ((option = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
+	while (err == 0 && (option = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
 		switch (option) {
-		case 'w':
-			if (parse_rules(optarg, &rules_off) == 0)
-				break;
-			usage(stderr);
-			return 2;
-		case 'h': usage(stdout); return EXIT_SUCCESS;
-		case 'V': puts("zerneld " ZERNEL_VERSION); return EXIT_SUCCESS;
-		default: usage(stderr); return 2;
+		case 'w': err = parse_rules(optarg, &settings->rules_off); break;
+		case 's': settings->state = optarg; break;
+		case 'p':
+			err = parse_number(optarg, PROFILES_MIN, PROFILES_MAX,
+					   &settings->nr_profiles);
+			break;
+		case 'h': usage(stdout); return 1;
+		case 'V': puts("zerneld " ZERNEL_VERSION); return 1;
+		default: err = -EINVAL;
 		}
 	}
+	if (err < 0)
+		usage(stderr);
+	return err;
+}
 
+int main(int argc, char **argv)
+{
+	CLEANUP(learning_free_cleanup) struct learning *learning = NULL;
+	struct settings settings = {
+		.state = PROCDB_STATE_DIRECTORY,
+		.nr_profiles = PROCDB_CONFIG_DEFAULT.capacity,
+	};
+	enum outcome outcome = OUTCOME_RESTART;
+	sigset_t stop_signals;
+	int err = parse_options(argc, argv, &settings);
+
+	if (err != 0)
+		return err < 0 ? 2 : EXIT_SUCCESS;
 	sigemptyset(&stop_signals);
 	sigaddset(&stop_signals, SIGINT);
 	sigaddset(&stop_signals, SIGTERM);
 	sigprocmask(SIG_BLOCK, &stop_signals, NULL);
 
+	err = learning_new(settings.state, settings.nr_profiles, &learning);
+	if (err < 0) {
+		explain(err);
+		return EXIT_FAILURE;
+	}
 	for (int tries = 0; outcome == OUTCOME_RESTART && tries <= MAX_RESTARTS; tries++) {
 		time_t started = time(NULL);
 
-		outcome = run_scheduler(&stop_signals, rules_off);
+		outcome = run_scheduler(&stop_signals, settings.rules_off, learning);
 		if (time(NULL) - started >= LASTING_SECONDS)
 			tries = 0;
 	}

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Learning: what a thread is, by what it does, and what it will be, by what
+ * others of its kind were.
+ *
+ * Averages and tier are core/learner.h. This file finds out who a thread is, looks
+ * up what to expect of it, and tells user space what was seen. A kind is an
+ * executable in a role: the executable is its file (file system, inode and the
+ * name it was started by), so that two programs of one name are two kinds and one
+ * program under two names of its own making is one. The lookup is made when a task
+ * begins, that is at fork under its parent's executable, and again at exec, and
+ * when its role changes: in each case what it did before was somebody else.
+ *
+ * Kernel threads are not learned: they have no executable and the default tier.
+ *
+ * Races that are accepted: a thread's averages may be touched by whoever wakes it
+ * while it wakes somebody itself; one of two updates may be lost then. Who wakes
+ * whom is believed only of a task inside a system call, as an interrupt wakes in
+ * the name of whoever runs.
+ */
+#include "bpf/compat.bpf.h"
+#include "bpf/learn.bpf.h"
+#include "bpf/state.bpf.h"
+#include "core/learner.h"
+
+#define EXE_NAME_WORDS 4
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct learner);
+} learners SEC(".maps");
+
+/* Filled by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, PREDICTIONS_MAX);
+	__type(key, struct procdb_key);
+	__type(value, struct procdb_record);
+} predictions SEC(".maps");
+
+/* Read by user space several times a second: room for 2,900 observations in between. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 18);
+} observations SEC(".maps");
+
+u64 nr_dropped_observations, nr_dropped_learners;
+
+static struct learner *learner_of(struct task_struct *p)
+{
+	return bpf_task_storage_get(&learners, p, NULL, 0);
+}
+
+/* A file system's own identity outlives a restart; its device number may not. */
+static u64 file_system_id(struct super_block *sb)
+{
+	u64 uuid[2] = {};
+
+	bpf_core_read(uuid, sizeof(uuid), &sb->s_uuid);
+	if (!uuid[0] && !uuid[1])
+		return BPF_CORE_READ(sb, s_dev);
+	return learn_identity(uuid[0], uuid[1]);
+}
+
+/* 0 for who has no executable. */
+static u64 exe_id_of(struct task_struct *p)
+{
+	struct file *file = BPF_CORE_READ(p, mm, exe_file);
+	u64 name[EXE_NAME_WORDS] = {}, id;
+	struct inode *inode;
+
+	if (!file)
+		return 0;
+	inode = BPF_CORE_READ(file, f_inode);
+	bpf_probe_read_kernel_str(name, sizeof(name),
+				  BPF_CORE_READ(file, f_path.dentry, d_name.name));
+	id = learn_identity(file_system_id(BPF_CORE_READ(inode, i_sb)),
+			    BPF_CORE_READ(inode, i_ino));
+	for (u32 i = 0; i < EXE_NAME_WORDS; i++)
+		id = learn_identity(id, name[i]);
+	return id;
+}
+
+static const struct procdb_record *prediction_for(struct task_struct *p, u64 exe_id, u32 role)
+{
+	struct procdb_key key = { .exe_id = exe_id, .role = role };
+	struct procdb_record *found = exe_id ? bpf_map_lookup_elem(&predictions, &key) : NULL;
+
+	if (found)
+		return found;
+	key.exe_id = 0;
+	key.role = 0;
+	bpf_probe_read_kernel_str(key.comm, sizeof(key.comm), p->comm);
+	return bpf_map_lookup_elem(&predictions, &key);
+}
+
+static u32 role_of(struct task_struct *p)
+{
+	struct thread_state *thread = thread_find(p);
+
+	return thread ? thread->role : ROLE_OTHER;
+}
+
+static void begin(struct task_struct *p, struct learner *l, u32 role)
+{
+	u64 exe_id = exe_id_of(p);
+
+	learn_begin(l, exe_id, role, BPF_CORE_READ(p, cred, uid.val),
+		    prediction_for(p, exe_id, role));
+}
+
+int learn_task_begins(struct task_struct *p)
+{
+	struct learner *l;
+
+	if (p->flags & PF_KTHREAD)
+		return 0;
+	l = bpf_task_storage_get(&learners, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!l) {
+		__sync_fetch_and_add(&nr_dropped_learners, 1);
+		return 0;
+	}
+	begin(p, l, role_of(p));
+	return 0;
+}
+
+static void tell(struct task_struct *p, struct learner *l, u64 now)
+{
+	struct procdb_observation *seen = bpf_ringbuf_reserve(&observations, sizeof(*seen), 0);
+
+	if (!seen) {
+		__sync_fetch_and_add(&nr_dropped_observations, 1);
+		return;
+	}
+	*seen = (struct procdb_observation){
+		.key = { .exe_id = l->exe_id, .role = l->role },
+		.record = learn_tell(l, now),
+		.owner = l->owner,
+	};
+	bpf_probe_read_kernel_str(seen->key.comm, sizeof(seen->key.comm), p->comm);
+	/* Whoever reads it comes by: nobody is woken in the middle of a switch. */
+	bpf_ringbuf_submit(seen, BPF_RB_NO_WAKEUP);
+}
+
+int learn_task_stops(struct task_struct *p, u64 ran_ns, bool sleeps)
+{
+	struct learner *l = learner_of(p);
+	u64 now = bpf_ktime_get_ns();
+	u32 role;
+	bool news;
+
+	if (!l)
+		return 0;
+	role = role_of(p);
+	if (l->role != role)
+		begin(p, l, role);
+	news = learn_ran(l, ran_ns, sleeps, now);
+	if (!news && p->flags & PF_EXITING)
+		news = learn_ended(l, now);
+	if (news)
+		tell(p, l, now);
+	return 0;
+}
+
+u32 learn_task_tier(struct task_struct *p)
+{
+	struct learner *l = learner_of(p);
+
+	return l ? l->tier : TIER_DEFAULT;
+}
+
+/* Whatever it was, it is another program now. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(learn_exec, struct task_struct *p)
+{
+	struct learner *l = learner_of(p);
+
+	if (l)
+		begin(p, l, ROLE_OTHER);
+	return 0;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(learn_waking, struct task_struct *p)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct learner *l = learner_of(p), *waking;
+	u64 now;
+
+	if (!l || !l->sleeps_since_ns)
+		return 0;
+	now = bpf_ktime_get_ns();
+	learn_woken(l, now);
+	waking = learner_of(waker);
+	if (waking && waker != p && compat_syscall(waker) >= 0)
+		learn_wakes(waking, l, now);
+	return 0;
+}

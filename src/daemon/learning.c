@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "daemon/learning.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "export/procdb_store.h"
+
+/* What a power cut may take: the learning of so long. */
+#define SAVE_INTERVAL_S 60
+
+struct learning {
+	struct procdb *db;
+	struct kernel *kernel;
+	char *path;
+	int lock;
+	u64 ticked_s;
+	u64 saved_s;
+	bool changed; /* since the last save */
+	bool may_save;
+	bool save_failed; /* the last time, and it was said */
+};
+
+DEFINE_CLEANUP(struct learning, learning_free);
+
+static u64 wall_time_s(void)
+{
+	return (u64)time(NULL);
+}
+
+/* Ticks and saves follow a clock that nobody sets. */
+static u64 steady_time_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec;
+}
+
+/* Whatever is wrong with the file, it must not be overwritten. */
+static void set_aside(struct learning *learning, const char *why)
+{
+	CLEANUP_FREE char *name = NULL;
+	int err = file_set_aside(&file_ops_system, learning->path, &name);
+
+	if (err == 0) {
+		log_warning("%s is %s: it is now %s, and learning starts anew", learning->path, why,
+			    name);
+		return;
+	}
+	log_error("%s is %s and cannot be set aside (%s): nothing will be saved", learning->path,
+		  why, strerror(-err));
+	learning->may_save = false;
+}
+
+static void load(struct learning *learning)
+{
+	enum procdb_defect defect = PROCDB_FILE_SOUND;
+	int err = procdb_store_load(learning->db, learning->path, wall_time_s(), &defect);
+
+	learning->may_save = true;
+	if (err == -EBADMSG)
+		set_aside(learning, procdb_defect_text(defect));
+	else if (err < 0 && err != -ENOENT)
+		set_aside(learning, "not readable");
+}
+
+static int open_state(struct learning *learning, const char *directory)
+{
+	if (mkdir(directory, S_IRWXU) < 0 && errno != EEXIST)
+		return -errno;
+	return procdb_store_lock(learning->path, &learning->lock);
+}
+
+int learning_new(const char *directory, u32 nr_profiles, struct learning **ret)
+{
+	CLEANUP(learning_free_cleanup) struct learning *learning = calloc(1, sizeof(*learning));
+	struct procdb_config config = PROCDB_CONFIG_DEFAULT;
+	int err;
+
+	if (!learning)
+		return -ENOMEM;
+	learning->lock = -EBADF;
+	if (asprintf(&learning->path, "%s/" PROCDB_FILE_NAME, directory) < 0) {
+		learning->path = NULL;
+		return -ENOMEM;
+	}
+	config.capacity = nr_profiles;
+	err = procdb_new(&config, &learning->db);
+	if (err < 0)
+		return err;
+	err = open_state(learning, directory);
+	if (err == 0)
+		load(learning);
+	else
+		log_warning("nothing learned will be kept in %s: %s", directory,
+			    err == -EBUSY ? "another zerneld uses it" : strerror(-err));
+	learning->saved_s = steady_time_s();
+	*ret = TAKE_PTR(learning);
+	return 0;
+}
+
+static void save(struct learning *learning)
+{
+	int err;
+
+	if (!learning->may_save || !learning->changed)
+		return;
+	err = procdb_store_save(learning->db, learning->path);
+	if (err < 0 && !learning->save_failed)
+		log_error("cannot save %s: %s; trying again every %d s", learning->path,
+			  strerror(-err), SAVE_INTERVAL_S);
+	learning->save_failed = err < 0;
+	learning->changed = err < 0;
+	learning->saved_s = steady_time_s();
+}
+
+static void on_observation(void *ctx, const struct procdb_observation *seen)
+{
+	struct learning *learning = ctx;
+
+	procdb_merge(learning->db, &seen->key, seen->owner, &seen->record, wall_time_s());
+	learning->changed = true;
+}
+
+static int predict(void *userdata, const struct procdb_key *key,
+		   const struct procdb_record *prediction)
+{
+	struct learning *learning = userdata;
+
+	return kernel_predict(learning->kernel, key, prediction);
+}
+
+int learning_attach(struct learning *learning, struct kernel *kernel)
+{
+	int err = kernel_open_learning(kernel, on_observation, learning);
+	struct procdb_summary summary;
+
+	if (err < 0)
+		return err;
+	learning->kernel = kernel;
+	procdb_predict_again(learning->db);
+	err = procdb_tick(learning->db, wall_time_s(), predict, learning);
+	summary = procdb_summarize(learning->db);
+	log_info("%zu kinds of tasks known, %zu predicted", summary.nr_profiles,
+		 summary.nr_confident);
+	return err;
+}
+
+void learning_poll(struct learning *learning)
+{
+	u64 now_s = steady_time_s();
+
+	kernel_read_observations(learning->kernel);
+	if (now_s == learning->ticked_s)
+		return;
+	learning->ticked_s = now_s;
+	/* What could not be told now is told at the next tick. */
+	procdb_tick(learning->db, wall_time_s(), predict, learning);
+	if (now_s >= learning->saved_s + SAVE_INTERVAL_S)
+		save(learning);
+}
+
+void learning_detach(struct learning *learning)
+{
+	if (!learning->kernel)
+		return;
+	kernel_read_observations(learning->kernel);
+	procdb_tick(learning->db, wall_time_s(), predict, learning);
+	save(learning);
+	learning->kernel = NULL;
+}
+
+struct learning *learning_free(struct learning *learning)
+{
+	if (!learning)
+		return NULL;
+	if (learning->db)
+		save(learning);
+	cleanup_fd(&learning->lock);
+	procdb_free(learning->db);
+	free(learning->path);
+	free(learning);
+	return NULL;
+}

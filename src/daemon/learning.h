@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * Learning as the daemon does it: the process database, kept in a file, fed by
+ * what the kernel side observes, and back to it as predictions.
+ */
+#include "collect/kernel.h"
+
+struct learning;
+
+/*
+ * Loads the database from `directory`, which is made if need be. What cannot be read
+ * is set aside and reported; then, and without a file, the database is empty. Where
+ * nothing can be kept, since somebody else has the database or the directory cannot
+ * be written, that is reported, and learning lasts as long as the program.
+ */
+int learning_new(const char *directory, u32 nr_profiles, struct learning **ret);
+
+/* Saves what is not saved yet. */
+struct learning *learning_free(struct learning *learning);
+
+/* From now on with this kernel side, which gets all predictions at once. */
+int learning_attach(struct learning *learning, struct kernel *kernel);
+
+/* Takes in what was observed; once a second brings predictions up to date; saves now and then. */
+void learning_poll(struct learning *learning);
+
+/* The kernel side will be gone: takes in what is left in it. */
+void learning_detach(struct learning *learning);

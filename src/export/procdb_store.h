@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* The process database on disk. */
+#include "core/procdb.h"
+
+#define PROCDB_STATE_DIRECTORY "/var/lib/zernel"
+#define PROCDB_FILE_NAME       "procdb"
+
+/*
+ * Whoever means to write the file holds its lock; closing *ret_fd gives it back.
+ * -EBUSY: somebody else has it.
+ */
+int procdb_store_lock(const char *path, int *ret_fd);
+
+/*
+ * Reads any version into a new database. -ENOENT: there is no file. -EBADMSG: it cannot be
+ * used, and *ret_defect says why.
+ */
+int procdb_store_load(struct procdb *db, const char *path, u64 now_s,
+		      enum procdb_defect *ret_defect);
+
+/* Old or new content, whole, whatever happens meanwhile. */
+int procdb_store_save(const struct procdb *db, const char *path);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "export/procdb_text.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <yyjson.h>
+#include "base/cleanup.h"
+#include "core/process.h"
+
+static u32 confidence(const struct procdb_profile *p)
+{
+	return tier_behaviour_permille(&p->votes, p->nr_observations, p->behaviour.runtime_avg_ns,
+				       p->behaviour.runtime_dev_ns);
+}
+
+/* Empty where only the name is known. */
+static void executable_text(const struct procdb_profile *p, char text[static 17])
+{
+	text[0] = '\0';
+	if (p->key.exe_id)
+		snprintf(text, 17, "%016llx", p->key.exe_id);
+}
+
+static void age_text(u64 age_s, char *text, size_t size)
+{
+	static const struct {
+		u64 seconds;
+		const char *unit;
+	} units[] = {
+		{ 86400, "d"   },
+		{ 3600,	"h"   },
+		{ 60,    "min" },
+		{ 1,     "s"	 },
+	};
+	u32 i = 0;
+
+	while (i < 3 && age_s < 2 * units[i].seconds)
+		i++;
+	snprintf(text, size, "%llu %s", age_s / units[i].seconds, units[i].unit);
+}
+
+void procdb_text_table(FILE *out, const struct procdb_list *list, u64 now_s)
+{
+	fprintf(out, "%-15s  %-16s  %-17s  %-16s  %4s  %5s  %10s  %8s  %8s  %7s  %s\n", "NAME",
+		"EXECUTABLE", "ROLE", "TIER", "SURE", "SEEN", "RUNTIME us", "WAKEUP/s", "SWITCH/s",
+		"AGE", "PREDICTED");
+	for (size_t i = 0; i < list->nr; i++) {
+		const struct procdb_profile *p = list->profiles[i];
+		char executable[17], age[32];
+
+		executable_text(p, executable);
+		age_text(now_s > p->last_seen_s ? now_s - p->last_seen_s : 0, age, sizeof(age));
+		fprintf(out,
+			"%-15.15s  %-16s  %-17s  %-16s  %3u%%  %5u  %10.1f  %8llu  %8llu  %7s  "
+			"%s\n",
+			p->key.comm, *executable ? executable : "-", role_label(p->key.role),
+			tier_label(tier_dominant(&p->votes)), confidence(p) / 10,
+			p->nr_observations, (double)p->behaviour.runtime_avg_ns / 1000.0,
+			p->behaviour.wakeup_freq, p->behaviour.switch_rate, age,
+			procdb_profile_is_confident(p) ? "yes" : "no");
+	}
+}
+
+static void add_profile(yyjson_mut_doc *doc, yyjson_mut_val *array, const struct procdb_profile *p)
+{
+	yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, array), *votes;
+	char executable[17];
+
+	executable_text(p, executable);
+	yyjson_mut_obj_add_strcpy(doc, o, "name", p->key.comm);
+	if (*executable)
+		yyjson_mut_obj_add_strcpy(doc, o, "executable", executable);
+	else
+		yyjson_mut_obj_add_null(doc, o, "executable");
+	yyjson_mut_obj_add_str(doc, o, "role", role_label(p->key.role));
+	yyjson_mut_obj_add_str(doc, o, "tier", tier_label(tier_dominant(&p->votes)));
+	votes = yyjson_mut_obj_add_obj(doc, o, "votes");
+	for (u32 tier = 0; tier < TIER_NR; tier++)
+		yyjson_mut_obj_add_uint(doc, votes, tier_label(tier), p->votes.nr[tier]);
+	yyjson_mut_obj_add_real(doc, o, "confidence", confidence(p) / 1000.0);
+	yyjson_mut_obj_add_bool(doc, o, "predicted", procdb_profile_is_confident(p));
+	yyjson_mut_obj_add_uint(doc, o, "observations", p->nr_observations);
+	yyjson_mut_obj_add_uint(doc, o, "runtime_avg_ns", p->behaviour.runtime_avg_ns);
+	yyjson_mut_obj_add_uint(doc, o, "runtime_dev_ns", p->behaviour.runtime_dev_ns);
+	yyjson_mut_obj_add_uint(doc, o, "wakeups_per_s", p->behaviour.wakeup_freq);
+	yyjson_mut_obj_add_uint(doc, o, "switches_per_s", p->behaviour.switch_rate);
+	yyjson_mut_obj_add_uint(doc, o, "last_seen_s", p->last_seen_s);
+	yyjson_mut_obj_add_uint(doc, o, "owner", p->owner);
+}
+
+int procdb_text_json(FILE *out, const struct procdb_list *list)
+{
+	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+	yyjson_mut_val *root = yyjson_mut_obj(doc);
+	CLEANUP_FREE char *text = NULL;
+	yyjson_mut_val *profiles;
+
+	if (!doc || !root) {
+		yyjson_mut_doc_free(doc);
+		return -ENOMEM;
+	}
+	yyjson_mut_doc_set_root(doc, root);
+	profiles = yyjson_mut_obj_add_arr(doc, root, "profiles");
+	for (size_t i = 0; i < list->nr; i++)
+		add_profile(doc, profiles, list->profiles[i]);
+	/* A name is what a program calls itself: any bytes at all. */
+	text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY | YYJSON_WRITE_ALLOW_INVALID_UNICODE,
+				NULL);
+	yyjson_mut_doc_free(doc);
+	if (!text)
+		return -ENOMEM;
+	return fprintf(out, "%s\n", text) < 0 ? -EIO : 0;
+}
