@@ -23,6 +23,8 @@
 #define LEARN_AGE_NS	NSEC_PER_MSEC
 /* A longer burst is two: what it does must show while it does it. */
 #define LEARN_BURST_NS	(10 * NSEC_PER_MSEC)
+/* A longer sleep counts as this, or the idle would be forgiven too much work. */
+#define LEARN_SLEEP_NS	(100 * NSEC_PER_MSEC)
 /* A life that ends before it is mature was long enough to be learned from. */
 #define LEARN_LIFE_NS	(NSEC_PER_MSEC / 2)
 /* Nobody changes its vote more often than this, */
@@ -218,6 +220,8 @@ static inline void learn_woken(struct learner *l, u64 now)
 	if (!l->sleeps_since_ns)
 		return;
 	l->slept_ns = now > l->sleeps_since_ns ? now - l->sleeps_since_ns : 0;
+	if (l->slept_ns > LEARN_SLEEP_NS)
+		l->slept_ns = LEARN_SLEEP_NS;
 	l->sleeps_since_ns = 0;
 	rate_event(&l->woken, now);
 }

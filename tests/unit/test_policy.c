@@ -111,12 +111,28 @@ static void test_debt_is_bounded(void **state)
 	assert_int_equal(debt_after(5, true, NSEC_PER_SEC, 0), 5);
 }
 
+/* A higher tier never waits longer, and the lowest has nobody to take a CPU from. */
+static void test_tiers_are_ordered(void **state)
+{
+	assert_int_equal(tier_rules[TIER_BATCH].credit_ns, 0);
+	assert_int_equal(tier_rules[TIER_BATCH].takes_below, TIER_BATCH);
+	for (u32 tier = TIER_BATCH; tier < TIER_NR; tier++) {
+		/* Of equals nobody takes the other's CPU: they would do so in turns. */
+		assert_true(tier_rules[tier].takes_below <= tier);
+		/* No more than a slice, or who has none waits for a whole round. */
+		assert_true(tier_rules[tier].credit_ns <= class_rules[CLASS_ORDINARY].slice_ns);
+		if (tier > TIER_BATCH)
+			assert_true(tier_rules[tier].credit_ns > tier_rules[tier - 1].credit_ns);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_others_keep_their_share),
 		cmocka_unit_test(test_debt_is_bounded),
+		cmocka_unit_test(test_tiers_are_ordered),
 	};
 
 	return cmocka_run_group_tests_name("policy", tests, NULL, NULL);

@@ -145,9 +145,48 @@ static void averages_are_seven_parts_old_one_part_new(void **state)
 	assert_int_equal(tier_average(~0ULL, ~0ULL), ~0ULL);
 }
 
+static void a_view_has_its_tier(void **state)
+{
+	/* clang-format off */
+	static const struct {
+		struct tier_view view;
+		enum tier tier;
+	} rows[] = {
+		/*    run        sleep       woken waking partners */
+		{ { 10000000,         0,     0,     0,  0 }, TIER_BATCH },	  /* never sleeps */
+		{ { 10000000,  10000000,    50,     0,  0 }, TIER_BATCH },	  /* half of the time */
+		{ { 10000000,  10000001,    50,     0,  0 }, TIER_INTERACTIVE }, /* less */
+		{ { 10000000,         0, 10000, 10000, 20 }, TIER_BATCH },	  /* whoever waits for it */
+		{ {  1000000,    100000,   900,     0,  0 }, TIER_BATCH },
+		{ {   999999,    100000,   900,     0,  0 }, TIER_INTERACTIVE },
+		{ {   100000, 100000000,    10,     0,  0 }, TIER_INTERACTIVE },
+		{ {    50000,  10000000,    63,    63,  0 }, TIER_LAT_CRITICAL }, /* 6 + 6 */
+		{ {    50000,  10000000,    63,    62,  0 }, TIER_INTERACTIVE },
+		{ {    50000,  10000000,    63,     0, 12 }, TIER_LAT_CRITICAL }, /* by its partners */
+		{ {    50000,  10000000,    63,     0, 11 }, TIER_INTERACTIVE },
+		{ {        0,         0,     0,     0,  0 }, TIER_INTERACTIVE },
+		{ { ~0ULL, ~0ULL, NSEC_PER_SEC, NSEC_PER_SEC, ~0U }, TIER_BATCH },
+	};
+	/* clang-format on */
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+		if (tier_observe(&rows[i].view) != rows[i].tier)
+			fail_msg("row %zu", i);
+}
+
+static void tiers_have_labels(void **state)
+{
+	assert_string_equal(tier_label(TIER_BATCH), "batch");
+	assert_string_equal(tier_label(TIER_INTERACTIVE), "interactive");
+	assert_string_equal(tier_label(TIER_LAT_CRITICAL), "latency_critical");
+	assert_string_equal(tier_label(77), "latency_critical");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tier[] = {
+		cmocka_unit_test(a_view_has_its_tier),
+		cmocka_unit_test(tiers_have_labels),
 		cmocka_unit_test(tiers_have_the_reference_numbers),
 		cmocka_unit_test(a_vote_counts_for_the_observed_tier),
 		cmocka_unit_test(a_value_above_two_counts_as_two),

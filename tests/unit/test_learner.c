@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* What is learned of one thread: when its averages are mature, what they say, when it is told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "core/learner.h"
+
+#define US NSEC_PER_USEC
+#define MS NSEC_PER_MSEC
+
+/* A thread, and the time in its world. */
+struct thread {
+	struct learner l;
+	u64 now;
+	u32 nr_told;
+	struct procdb_record told;
+};
+
+static struct thread thread_like(const struct procdb_record *prediction)
+{
+	struct thread t = { .now = NSEC_PER_SEC };
+
+	learn_begin(&t.l, 1, 0, 0, prediction);
+	return t;
+}
+
+static void note(struct thread *t, bool news)
+{
+	if (!news)
+		return;
+	t->told = learn_tell(&t->l, t->now);
+	t->nr_told++;
+}
+
+static void runs(struct thread *t, u64 ns, bool sleeps)
+{
+	t->now += ns;
+	note(t, learn_ran(&t->l, ns, sleeps, t->now));
+}
+
+static void sleeps(struct thread *t, u64 ns)
+{
+	t->now += ns;
+	learn_woken(&t->l, t->now);
+}
+
+/* Until it was told so often, or the time on a CPU is up; gives that time. */
+static u64 burn_until_told(struct thread *t, u32 nr_told, u64 limit_ns)
+{
+	u64 burnt = 0;
+
+	while (t->nr_told < nr_told && burnt < limit_ns) {
+		runs(t, MS / 2, false);
+		burnt += MS / 2;
+	}
+	return burnt;
+}
+
+static void naps(struct thread *t, u32 nr, u64 run_ns, u64 sleep_ns)
+{
+	for (u32 i = 0; i < nr; i++) {
+		runs(t, run_ns, true);
+		sleeps(t, sleep_ns);
+	}
+}
+
+static void who_never_sleeps_is_batch_after_8_ms(void **state)
+{
+	struct thread t = thread_like(NULL);
+
+	assert_int_equal(t.l.tier, TIER_DEFAULT);
+	assert_int_equal(burn_until_told(&t, 1, NSEC_PER_SEC), LEARN_AGE * MS);
+	assert_int_equal(t.told.tier, TIER_BATCH);
+	assert_int_equal(t.told.corrects, 0);
+	assert_int_equal(t.told.behaviour.runtime_avg_ns, LEARN_AGE * MS);
+	/* And that is all there is to say of it. */
+	burn_until_told(&t, 2, 60 * NSEC_PER_SEC);
+	assert_int_equal(t.nr_told, 1);
+	assert_int_equal(t.l.runtime_avg_ns / MS, LEARN_BURST_NS / MS - 1);
+}
+
+static void who_sleeps_is_told_after_8_sleeps(void **state)
+{
+	struct thread t = thread_like(NULL);
+
+	naps(&t, LEARN_AGE - 1, 100 * US, 10 * MS);
+	assert_int_equal(t.nr_told, 0);
+	naps(&t, 1, 100 * US, 10 * MS);
+	assert_int_equal(t.nr_told, 1);
+	assert_int_equal(t.told.tier, TIER_INTERACTIVE);
+	assert_int_equal(t.told.behaviour.runtime_avg_ns, 100 * US);
+	assert_int_equal(t.told.behaviour.runtime_dev_ns, 0);
+	assert_in_range(t.told.behaviour.wakeup_freq, 98, 100);
+}
+
+/* A pair that answer each other a few hundred times a second. */
+static void who_wakes_and_is_woken_is_critical(void **state)
+{
+	struct thread a = thread_like(NULL), b = thread_like(NULL);
+
+	for (u32 i = 0; i < 20; i++) {
+		runs(&a, 50 * US, true);
+		b.now = a.now += 2 * MS;
+		learn_woken(&b.l, b.now);
+		learn_wakes(&a.l, &b.l, b.now);
+		runs(&b, 50 * US, true);
+		a.now = b.now += 2 * MS;
+		learn_woken(&a.l, a.now);
+		learn_wakes(&b.l, &a.l, a.now);
+	}
+	assert_int_equal(a.l.tier, TIER_LAT_CRITICAL);
+	assert_int_equal(b.l.tier, TIER_LAT_CRITICAL);
+}
+
+/* As often as in the test above, but nobody waits for it. */
+static void a_timer_alone_is_not_critical(void **state)
+{
+	struct thread t = thread_like(NULL);
+
+	naps(&t, 100, 50 * US, 4 * MS);
+	assert_int_equal(t.l.tier, TIER_INTERACTIVE);
+}
+
+static void a_short_life_counts_as_it_was(void **state)
+{
+	struct thread t = thread_like(NULL);
+
+	runs(&t, 3 * MS, false);
+	assert_false(learn_ended(&t.l, t.now)); /* nothing was taken in yet */
+	runs(&t, MS, true);
+	assert_int_equal(t.nr_told, 0);
+	note(&t, learn_ended(&t.l, t.now));
+	assert_int_equal(t.told.tier, TIER_BATCH);
+	assert_false(learn_ended(&t.l, t.now));
+
+	t = thread_like(NULL);
+	runs(&t, LEARN_LIFE_NS / 2, true);
+	assert_false(learn_ended(&t.l, t.now));
+}
+
+/* The time that docs/LEARNING.md states. */
+static void a_wrong_prediction_is_corrected_in_time(void **state)
+{
+	struct procdb_record wrong = { .tier = TIER_LAT_CRITICAL };
+	struct thread t = thread_like(&wrong);
+
+	assert_int_equal(t.l.tier, TIER_LAT_CRITICAL);
+	assert_true(burn_until_told(&t, 1, NSEC_PER_SEC) <= (LEARN_AGE + LEARN_PATIENCE) * MS);
+	assert_int_equal(t.told.tier, TIER_BATCH);
+	assert_int_equal(t.l.tier, TIER_BATCH);
+
+	wrong.tier = TIER_BATCH;
+	t = thread_like(&wrong);
+	naps(&t, LEARN_AGE + LEARN_PATIENCE, 100 * US, 10 * MS);
+	assert_int_equal(t.l.tier, TIER_INTERACTIVE);
+	assert_int_equal(t.told.tier, TIER_INTERACTIVE);
+}
+
+/* A program burns CPU while it is linked: that must not undo what is known of it. */
+static void a_right_prediction_outlives_the_start(void **state)
+{
+	struct procdb_record right = { .tier = TIER_INTERACTIVE };
+	struct thread t = thread_like(&right);
+
+	runs(&t, 20 * MS, false);
+	assert_int_equal(t.l.tier, TIER_INTERACTIVE);
+	naps(&t, 100, 100 * US, 20 * MS);
+	assert_int_equal(t.l.tier, TIER_INTERACTIVE);
+	assert_int_equal(t.nr_told, 1);
+	assert_int_equal(t.told.tier, TIER_INTERACTIVE);
+}
+
+/* Interactive at first, then it burns: so long on a CPU and it counts as what it is. */
+static void a_change_is_told_and_moves_the_vote(void **state)
+{
+	static const struct {
+		u64 sleep_ns, burns_ns;
+	} rows[] = {
+		{ 2 * MS,		  40 * MS  },
+		{ 10 * MS,		   80 * MS  },
+		{ 3600 * NSEC_PER_SEC, 200 * MS },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct thread t = thread_like(NULL);
+
+		naps(&t, 100, 100 * US, rows[i].sleep_ns);
+		assert_int_equal(t.told.tier, TIER_INTERACTIVE);
+		for (u64 burnt = 0; t.l.tier != TIER_BATCH; burnt += MS) {
+			assert_true(burnt <= rows[i].burns_ns);
+			runs(&t, MS, false);
+		}
+		burn_until_told(&t, t.nr_told + 1, 2 * NSEC_PER_SEC);
+		assert_int_equal(t.told.tier, TIER_BATCH);
+		assert_int_equal(t.told.corrects, TIER_INTERACTIVE + 1);
+	}
+}
+
+/* However it swings, one vote is all it has, and it cannot move it all the time. */
+static void votes_do_not_move_more_than_once_a_second(void **state)
+{
+	struct thread t = thread_like(NULL);
+	u64 begun = t.now;
+
+	for (u32 i = 0; i < 100; i++) {
+		burn_until_told(&t, ~0U, 100 * MS);
+		naps(&t, 50, 100 * US, MS);
+	}
+	assert_true(t.nr_told <= (t.now - begun) / NSEC_PER_SEC + 1);
+	assert_true(t.told.corrects > 0);
+}
+
+static void a_long_life_is_told_again(void **state)
+{
+	struct thread t = thread_like(NULL);
+
+	naps(&t, 2 * 3600, 100 * US, NSEC_PER_SEC);
+	assert_int_equal(t.nr_told, 2);
+	assert_int_equal(t.told.corrects, t.told.tier + 1);
+}
+
+static void what_stopped_is_rare(void **state)
+{
+	struct rate rate = {};
+
+	assert_int_equal(rate_hz(&rate, 5), 0);
+	for (u64 now = MS; now <= 100 * MS; now += MS)
+		rate_event(&rate, now);
+	assert_int_equal(rate_hz(&rate, 100 * MS), 1000);
+	assert_int_equal(rate_hz(&rate, 600 * MS), 2);
+	/* A clock that is behind makes no difference. */
+	rate_event(&rate, 99 * MS);
+	assert_int_equal(rate_hz(&rate, 99 * MS), 1000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(who_never_sleeps_is_batch_after_8_ms),
+		cmocka_unit_test(who_sleeps_is_told_after_8_sleeps),
+		cmocka_unit_test(who_wakes_and_is_woken_is_critical),
+		cmocka_unit_test(a_timer_alone_is_not_critical),
+		cmocka_unit_test(a_short_life_counts_as_it_was),
+		cmocka_unit_test(a_wrong_prediction_is_corrected_in_time),
+		cmocka_unit_test(a_right_prediction_outlives_the_start),
+		cmocka_unit_test(a_change_is_told_and_moves_the_vote),
+		cmocka_unit_test(votes_do_not_move_more_than_once_a_second),
+		cmocka_unit_test(a_long_life_is_told_again),
+		cmocka_unit_test(what_stopped_is_rare),
+	};
+
+	return cmocka_run_group_tests_name("learner", tests, NULL, NULL);
+}
