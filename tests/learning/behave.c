@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * behave: a program with a behaviour. As what it is known depends on its file alone,
+ * so copies of it are different programs.
+ *
+ *   burn MS                  so much CPU time, without a sleep
+ *   nap SECONDS PERIOD_US    wakes up that often, works a little, says how late it was
+ *   two-faced NAP BURN       naps for NAP seconds, then burns for BURN seconds of
+ *                            wall time and says how much of a CPU it got
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "abi/types.h"
+
+#define NAP_WORK_NS (100 * NSEC_PER_USEC)
+#define MAX_NAPS    (1 << 20)
+
+static u64 clock_ns(clockid_t clock)
+{
+	struct timespec now;
+
+	clock_gettime(clock, &now);
+	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
+}
+
+static void burn_ns(u64 ns)
+{
+	u64 end = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + ns;
+
+	while (clock_ns(CLOCK_PROCESS_CPUTIME_ID) < end)
+		;
+}
+
+static int compare(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return (x > y) - (x < y);
+}
+
+static u32 nap(double seconds, u64 period_ns, u64 *late_ns)
+{
+	u64 next = clock_ns(CLOCK_MONOTONIC), end = next + (u64)(seconds * 1e9);
+	u32 nr = 0;
+
+	while (next < end && nr < MAX_NAPS) {
+		struct timespec until;
+		u64 now;
+
+		next += period_ns;
+		until = (struct timespec){ (time_t)(next / NSEC_PER_SEC),
+					   (long)(next % NSEC_PER_SEC) };
+		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+		now = clock_ns(CLOCK_MONOTONIC);
+		late_ns[nr++] = now - next;
+		burn_ns(NAP_WORK_NS);
+		/* Who is late begins anew, and does not hurry after what it missed. */
+		if (now > next)
+			next = clock_ns(CLOCK_MONOTONIC);
+	}
+	qsort(late_ns, nr, sizeof(*late_ns), compare);
+	return nr;
+}
+
+static int run_nap(char **argv)
+{
+	static u64 late_ns[MAX_NAPS];
+	u32 nr = nap(atof(argv[2]), (u64)atoi(argv[3]) * NSEC_PER_USEC, late_ns);
+
+	if (nr)
+		printf("naps %u, late us p50 %llu p99 %llu max %llu\n", nr, late_ns[nr / 2] / 1000,
+		       late_ns[(u64)nr * 99 / 100] / 1000, late_ns[nr - 1] / 1000);
+	return EXIT_SUCCESS;
+}
+
+static int run_two_faced(char **argv)
+{
+	static u64 late_ns[MAX_NAPS];
+	u64 end, used;
+
+	nap(atof(argv[2]), 5 * NSEC_PER_MSEC, late_ns);
+	end = clock_ns(CLOCK_MONOTONIC) + (u64)(atof(argv[3]) * 1e9);
+	used = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	while (clock_ns(CLOCK_MONOTONIC) < end)
+		;
+	printf("cpu ms %llu\n", (clock_ns(CLOCK_PROCESS_CPUTIME_ID) - used) / NSEC_PER_MSEC);
+	return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && strcmp(argv[1], "burn") == 0)
+		burn_ns((u64)atoi(argv[2]) * NSEC_PER_MSEC);
+	else if (argc == 4 && strcmp(argv[1], "nap") == 0)
+		return run_nap(argv);
+	else if (argc == 4 && strcmp(argv[1], "two-faced") == 0)
+		return run_two_faced(argv);
+	else
+		return 2;
+	return EXIT_SUCCESS;
+}

@@ -1,0 +1,116 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-only
+#
+# Learning through the whole path, in a guest: what runs is observed, told, merged,
+# predicted, kept and read again. The tests build on each other, as a week of use does.
+
+load support
+
+show() { sed 's/^/# /' <<<"$1" >&3; }
+
+@test "a program run 3 times is predicted the 4th time, from its first slice" {
+	dmesg -C
+	start_zerneld
+	program "$work/a/cc1"
+	watch cc1
+	for _ in 1 2 3; do "$work/a/cc1" burn 15; done
+	let_learn
+	"$work/a/cc1" burn 15
+	watched
+	show "$output"
+	[ "$(grep -c 'began interactive, ' <<<"$output")" = 3 ]
+	[[ "${lines[3]}" == *"began batch predicted"*"interactive 0 critical 0" ]]
+}
+
+@test "two programs of one name stay apart, and one under another path does not inherit" {
+	program "$work/b/cc1"
+	watch cc1
+	"$work/b/cc1" nap 0.5 5000
+	"$work/a/cc1" burn 15
+	watched
+	show "$output"
+	[[ "${lines[0]}" == *"began interactive, "* ]]
+	[[ "${lines[1]}" == *"began batch predicted"* ]]
+}
+
+@test "what never sleeps is learned as batch while it runs" {
+	program "$work/spin"
+	for _ in 1 2 3; do
+		"$work/spin" burn 3000 3>&- &
+	done
+	let_learn
+	watch spin
+	"$work/spin" burn 5
+	watched
+	show "$output"
+	[[ "$output" == *"began batch predicted"* ]]
+	wait %1 %2 %3 || true
+}
+
+@test "an interactive program is learned as such, though it is linked first" {
+	program "$work/editor"
+	for _ in 1 2 3; do "$work/editor" nap 1 5000; done
+	let_learn
+	watch editor
+	"$work/editor" nap 1 5000
+	watched
+	show "$output"
+	[[ "${lines[0]}" == *"began interactive predicted"* ]]
+}
+
+@test "after a restart of zerneld the first run is predicted" {
+	stop_zerneld TERM
+	run $zernel procdb show cc1
+	show "$output"
+	[[ "$output" == *batch*yes ]]
+	start_zerneld
+	run $zernel procdb forget cc1
+	[ "$status" = 1 ]
+	[[ "$output" == *"zerneld is running"* ]]
+	watch cc1
+	"$work/a/cc1" burn 5
+	watched
+	show "$output"
+	[[ "${lines[0]}" == *"began batch predicted"* ]]
+}
+
+@test "after kill -9, and a power cut in the middle of a save, as well" {
+	stop_zerneld KILL
+	head -c 100 $state/procdb >$state/procdb.new
+	start_zerneld
+	watch cc1
+	"$work/a/cc1" burn 5
+	watched
+	show "$output"
+	[[ "${lines[0]}" == *"began batch predicted"* ]]
+}
+
+@test "a wrong prediction is corrected, and its profile loses confidence" {
+	# Beside somebody: who has a CPU for itself is not looked at until it leaves it.
+	taskset -c 1 "$work/spin" burn 60000 3>&- &
+	spin=$!
+	watch editor
+	for _ in 1 2 3 4 5; do taskset -c 1 "$work/editor" burn 100; done
+	kill $spin
+	watched
+	show "$output"
+	# 32 ms of its own CPU time, and what was left of the slice it was in.
+	awk '/^pid/ && / predicted/ && $(NF - 2) <= 60000 { n++ } END { exit n < 4 }' <<<"$output"
+	let_learn
+	watch editor
+	"$work/editor" burn 5
+	watched
+	show "$output"
+	[[ "${lines[0]}" != *"began interactive predicted"* ]]
+	stop_zerneld TERM
+}
+
+@test "a file that cannot be used is set aside and reported" {
+	head -c 100 $state/procdb >$state/half
+	mv $state/half $state/procdb
+	start_zerneld
+	stop_zerneld TERM
+	grep "procdb is truncated: it is now .*procdb.bad-1" "$work/log"
+	[ "$(stat -c %s $state/procdb.bad-1)" = 100 ]
+	! dmesg | grep -E 'WARNING:|BUG:|sched_ext:.*(error|stall)'
+}

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Looks over the shoulder of the learning: of every program that is started under
+ * a name, the tier it has from its exec on, and how long it ran in which. Its
+ * programs run after those of the kernel side, as they were attached later.
+ */
+#include "bpf/kernel.h"
+#include "core/learner.h"
+#include "learning/watch.h"
+
+/* The kernel side's own map: its descriptor is put in before this is loaded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct learner);
+} learners SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WATCH_PROCESSES);
+	__type(key, u32);
+	__type(value, struct watched);
+} processes_watched SEC(".maps");
+
+const volatile char watched_name[COMM_LEN];
+
+static bool is_watched(const struct task_struct *p)
+{
+	for (u32 i = 0; i < COMM_LEN; i++) {
+		if (p->comm[i] != watched_name[i])
+			return false;
+		if (!watched_name[i])
+			break;
+	}
+	return true;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(watch_exec, struct task_struct *p)
+{
+	struct learner *l = bpf_task_storage_get(&learners, p, NULL, 0);
+	u64 now = bpf_ktime_get_ns();
+	struct watched watched = { .exec_ns = now, .since_ns = now };
+	u32 pid = p->pid;
+
+	if (!l || !is_watched(p))
+		return 0;
+	watched.first_tier = watched.tier = l->tier;
+	watched.predicted = l->predicted;
+	bpf_map_update_elem(&processes_watched, &pid, &watched, BPF_ANY);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(watch_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	u32 from = prev->pid, to = next->pid, tier;
+	struct watched *watched = bpf_map_lookup_elem(&processes_watched, &from);
+	u64 now = bpf_ktime_get_ns();
+	struct learner *l;
+
+	if (watched && watched->since_ns) {
+		tier = watched->tier;
+		barrier_var(tier);
+		watched->ran_ns[tier & (WATCH_TIERS - 1)] += now - watched->since_ns;
+		watched->since_ns = 0;
+		watched->nr_slices++;
+	}
+	watched = bpf_map_lookup_elem(&processes_watched, &to);
+	l = watched ? bpf_task_storage_get(&learners, next, NULL, 0) : NULL;
+	if (l) {
+		watched->since_ns = now;
+		watched->tier = l->tier;
+	}
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

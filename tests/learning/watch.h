@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+#include "core/tier.h"
+
+#define WATCH_TIERS	4 /* a power of two, for the verifier */
+#define WATCH_PROCESSES 65536
+
+/* One thread of the watched name, from its exec on. */
+struct watched {
+	u64 exec_ns;
+	u64 since_ns; /* when it began to run, 0 unless it runs */
+	u64 ran_ns[WATCH_TIERS];
+	u32 nr_slices;
+	u8 first_tier; /* what it was from its first instruction on */
+	u8 predicted;
+	u8 tier; /* since it began to run */
+	u8 pad;
+};
