@@ -7,15 +7,21 @@
  *   nap SECONDS PERIOD_US    wakes up that often, works a little, says how late it was
  *   two-faced NAP BURN       naps for NAP seconds, then burns for BURN seconds of
  *                            wall time and says how much of a CPU it got
+ *   storm SECONDS RATE FILE  starts FILE that many times a second, to burn 2 to 8 ms
+ *                            each; what would be more than 64 at once is left out
  */
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 #include "abi/types.h"
 
 #define NAP_WORK_NS (100 * NSEC_PER_USEC)
 #define MAX_NAPS    (1 << 20)
+#define MAX_JOBS    64
 
 static u64 clock_ns(clockid_t clock)
 {
@@ -40,19 +46,23 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static void sleep_until(u64 ns)
+{
+	struct timespec until = { (time_t)(ns / NSEC_PER_SEC), (long)(ns % NSEC_PER_SEC) };
+
+	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+}
+
 static u32 nap(double seconds, u64 period_ns, u64 *late_ns)
 {
 	u64 next = clock_ns(CLOCK_MONOTONIC), end = next + (u64)(seconds * 1e9);
 	u32 nr = 0;
 
 	while (next < end && nr < MAX_NAPS) {
-		struct timespec until;
 		u64 now;
 
 		next += period_ns;
-		until = (struct timespec){ (time_t)(next / NSEC_PER_SEC),
-					   (long)(next % NSEC_PER_SEC) };
-		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+		sleep_until(next);
 		now = clock_ns(CLOCK_MONOTONIC);
 		late_ns[nr++] = now - next;
 		burn_ns(NAP_WORK_NS);
@@ -89,6 +99,34 @@ static int run_two_faced(char **argv)
 	return EXIT_SUCCESS;
 }
 
+static int run_storm(char **argv)
+{
+	u64 begin = clock_ns(CLOCK_MONOTONIC), rate = (u64)atoi(argv[3]);
+	u64 nr_due = (u64)(atof(argv[2]) * (double)rate);
+	u32 nr_running = 0, nr_run = 0, nr_left_out = 0;
+
+	for (u64 i = 0; i < nr_due; i++) {
+		char ms[] = { (char)('2' + i * 5 % 7), '\0' };
+		char *job[] = { argv[4], (char[]){ "burn" }, ms, NULL };
+		pid_t pid;
+
+		sleep_until(begin + i * NSEC_PER_SEC / rate);
+		while (nr_running && waitpid(-1, NULL, WNOHANG) > 0)
+			nr_running--;
+		if (nr_running == MAX_JOBS) {
+			nr_left_out++;
+		} else if (posix_spawn(&pid, argv[4], NULL, NULL, job, environ) == 0) {
+			nr_running++;
+			nr_run++;
+		}
+	}
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	printf("%u jobs, %u left out, in %.1f s\n", nr_run, nr_left_out,
+	       (double)(clock_ns(CLOCK_MONOTONIC) - begin) / 1e9);
+	return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "burn") == 0)
@@ -97,6 +135,8 @@ int main(int argc, char **argv)
 		return run_nap(argv);
 	else if (argc == 4 && strcmp(argv[1], "two-faced") == 0)
 		return run_two_faced(argv);
+	else if (argc == 5 && strcmp(argv[1], "storm") == 0)
+		return run_storm(argv);
 	else
 		return 2;
 	return EXIT_SUCCESS;
