@@ -30,6 +30,7 @@ PART(hist)
 PART(tier)
 PART(calls)
 PART(comm)
+PART(learner)
 
 SEC("syscall")
 int parity_run(void *ctx)
@@ -47,6 +48,7 @@ int parity_run(void *ctx)
 		run_tier(i);
 		run_calls(i);
 		run_comm(i);
+		run_learner(i);
 		hist_record(&batch.hist, batch.cases[i].value);
 	}
 	parity_finish(&batch);

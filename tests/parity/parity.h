@@ -10,6 +10,7 @@
 #include "core/boundary.h"
 #include "core/comm.h"
 #include "core/hist.h"
+#include "core/learner.h"
 #include "core/mpi.h"
 #include "core/phase.h"
 #include "core/scope.h"
@@ -38,6 +39,8 @@ struct parity_case {
 	u32 next_phase;
 	u32 rank;
 	struct comm_group group;
+	struct learner learner;
+	struct learner waker;
 };
 
 struct parity_result {
@@ -69,6 +72,10 @@ struct parity_result {
 	u32 is_whole;
 	struct comm_place place;
 	u64 identity;
+	struct learner learner;
+	struct learner waker;
+	struct procdb_record told;
+	u64 news;
 };
 
 struct parity_batch {
@@ -150,6 +157,17 @@ static inline void parity_comm(const struct parity_case *in, struct parity_resul
 	out->is_whole = comm_group_is_whole(&in->group, in->rank);
 	out->place = comm_split(&in->group, in->rank);
 	out->identity = comm_mix(in->value, in->average);
+}
+
+static inline void parity_learner(const struct parity_case *in, struct parity_result *out)
+{
+	out->learner = in->learner;
+	out->waker = in->waker;
+	learn_woken(&out->learner, in->now);
+	learn_wakes(&out->waker, &out->learner, in->now);
+	out->news = learn_ran(&out->learner, in->value, in->observed & 1, in->now);
+	out->news |= (u64)learn_ended(&out->waker, in->now) << 1;
+	out->told = learn_tell(&out->learner, in->now);
 }
 
 /* Once all cases of a batch are recorded. */

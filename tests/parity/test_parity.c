@@ -197,6 +197,34 @@ static void kernel_keeps_the_peak(void **state)
 	assert_int_equal(b->results[1].freed.nr_frees, 4);
 }
 
+static struct rate random_rate(struct random *r)
+{
+	return (struct rate){ random_any(r) >> random_below(r, 64),
+			      random_below(r, 4) ? random_any(r) >> random_below(r, 64) : 0 };
+}
+
+static struct learner random_learner(struct random *r)
+{
+	return (struct learner){
+		.woken = random_rate(r),
+		.waking = random_rate(r),
+		.switched = random_rate(r),
+		.ran_ns = random_any(r),
+		.burst_ns = random_any(r) >> random_below(r, 64),
+		.slept_ns = random_any(r) >> random_below(r, 64),
+		.sleeps_since_ns = random_below(r, 2) ? random_any(r) : 0,
+		.runtime_avg_ns = random_any(r) >> random_below(r, 64),
+		.sleep_avg_ns = random_any(r) >> random_below(r, 64),
+		.told_ns = random_below(r, 2) ? random_any(r) : 0,
+		.partners = random_below(r, 64 * LEARN_PARTS),
+		.age = random_below(r, 2 * LEARN_AGE),
+		.doubt = random_below(r, 2 * LEARN_PATIENCE),
+		.tier = (u8)random_below(r, TIER_NR),
+		.told_tier = (u8)random_below(r, TIER_NR),
+		.predicted = (u8)random_below(r, 2),
+	};
+}
+
 static struct parity_case random_case(struct random *r)
 {
 	struct phase_config config = random_config(r);
@@ -218,6 +246,8 @@ static struct parity_case random_case(struct random *r)
 
 	c.rank = random_below(r, 8) ? random_below(r, COMM_MEMBERS_MAX + 2) : random_any32(r);
 	c.group = random_group(r, c.rank);
+	c.learner = random_learner(r);
+	c.waker = random_learner(r);
 	/* One clear winner and a deviation below the average: where the decision is close. */
 	if (random_below(r, 2))
 		c.votes.nr[random_below(r, TIER_NR)] = 0;
@@ -239,6 +269,7 @@ static void run_in_user_space(struct parity_batch *b)
 		parity_tier(&b->cases[i], &b->results[i]);
 		parity_calls(&b->cases[i], &b->results[i]);
 		parity_comm(&b->cases[i], &b->results[i]);
+		parity_learner(&b->cases[i], &b->results[i]);
 		hist_record(&b->hist, b->cases[i].value);
 	}
 	parity_finish(b);
@@ -249,7 +280,7 @@ static void kernel_and_user_space_agree(void **state)
 	static struct parity_batch here;
 	struct parity_batch *kernel = batch_of(state);
 	u64 nr_vectors = random_runs("PARITY_VECTORS", STANDARD_VECTORS), done = 0;
-	u64 nr_confident = 0, nr_phases[PHASE_NR] = {};
+	u64 nr_confident = 0, nr_phases[PHASE_NR] = {}, nr_news = 0, nr_tiers[TIER_NR] = {};
 	struct random r = random_start();
 	clock_t start = clock();
 
@@ -268,6 +299,8 @@ static void kernel_and_user_space_agree(void **state)
 		for (u32 i = 0; i < here.nr_cases; i++) {
 			nr_confident += here.results[i].confident;
 			nr_phases[here.results[i].raw]++;
+			nr_news += here.results[i].news & 1;
+			nr_tiers[here.results[i].learner.tier]++;
 		}
 		done += here.nr_cases;
 	}
@@ -277,7 +310,10 @@ static void kernel_and_user_space_agree(void **state)
 	/* Cases that all end alike would prove little. */
 	for (u32 i = 0; i < PHASE_NR && nr_vectors >= 1000; i++)
 		assert_true(nr_phases[i] > done / 100);
+	for (u32 i = 0; i < TIER_NR && nr_vectors >= 1000; i++)
+		assert_true(nr_tiers[i] > done / 100);
 	assert_true(nr_vectors < 1000 || nr_confident > done / 100);
+	assert_true(nr_vectors < 1000 || nr_news > done / 100);
 }
 
 int main(void)
