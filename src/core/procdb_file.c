@@ -214,11 +214,13 @@ int procdb_encode(const struct procdb *db, void *buffer, size_t size, size_t *re
 	u8 *file = buffer;
 	u32 count = 0;
 
-	if (size < procdb_encoded_size(db))
+	if (size < V3_HEADER_BYTES)
 		return -ENOBUFS;
 	for (size_t i = 0; (p = procdb_at(db, i)); i++) {
 		if (!procdb_profile_is_confident(p))
 			continue;
+		if (size - at < V3_ENTRY_BYTES)
+			return -ENOBUFS;
 		put_v3(file + at, p);
 		at += V3_ENTRY_BYTES;
 		count++;
