@@ -166,14 +166,10 @@ static enum outcome run_scheduler(const sigset_t *stop_signals, u32 rules_off,
 static int parse_rules(char *names, u32 *ret)
 {
 	static const char *const rules[RULE_NR] = {
-		[RULE_LATE_LOADER] = "late-loader",
-		[RULE_FEEDER] = "feeder",
-		[RULE_LOADER] = "loader",
-		[RULE_SPINNER] = "spinner",
-		[RULE_HELPER] = "helper",
-		[RULE_KIN] = "kin",
-		[RULE_PREEMPT] = "preempt",
-		[RULE_TIER] = "tier",
+		[RULE_LATE_LOADER] = "late-loader", [RULE_FEEDER] = "feeder",
+		[RULE_LOADER] = "loader",	    [RULE_SPINNER] = "spinner",
+		[RULE_HELPER] = "helper",	    [RULE_KIN] = "kin",
+		[RULE_PREEMPT] = "preempt",	    [RULE_TIER] = "tier",
 	};
 	u32 bits = 0, i;
 

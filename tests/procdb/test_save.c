@@ -216,7 +216,8 @@ static void test_failure_of_every_operation(void **state)
 
 		assert_int_equal(save(f, &file_ops_system, 0), 0);
 		plan = (__typeof__(plan)){ .fault = FAULT_NONE };
-		assert_int_equal(save(f, &faulty_ops, 0), 0);
+		/* Of the same content as below: a longer one takes more writes. */
+		assert_int_equal(save(f, &faulty_ops, 1), 0);
 		nr_operations = plan.nr_done;
 		for (int at = 1; at <= nr_operations; at++) {
 			int r;
