@@ -7,8 +7,11 @@
  *   nap SECONDS PERIOD_US    wakes up that often, works a little, says how late it was
  *   two-faced NAP BURN       naps for NAP seconds, then burns for BURN seconds of
  *                            wall time and says how much of a CPU it got
- *   storm SECONDS RATE FILE  starts FILE that many times a second, to burn 2 to 8 ms
- *                            each; what would be more than 64 at once is left out
+ *   storm SECONDS RATE FILE same|new
+ *                            starts FILE that many times a second, to burn 2 to 8 ms
+ *                            each; what would be more than 64 at once is left out.
+ *                            new: under another name each time, as a program that
+ *                            nobody can know
  */
 #include <spawn.h>
 #include <stdio.h>
@@ -99,15 +102,28 @@ static int run_two_faced(char **argv)
 	return EXIT_SUCCESS;
 }
 
+/* The file itself, or another name for it. */
+static char *job_name(char *file, bool is_new, u64 i)
+{
+	static char name[256];
+
+	if (!is_new)
+		return file;
+	snprintf(name, sizeof(name), "%s-%llu", file, i);
+	unlink(name);
+	return link(file, name) == 0 ? name : file;
+}
+
 static int run_storm(char **argv)
 {
+	bool is_new = strcmp(argv[5], "new") == 0;
 	u64 begin = clock_ns(CLOCK_MONOTONIC), rate = (u64)atoi(argv[3]);
 	u64 nr_due = (u64)(atof(argv[2]) * (double)rate);
 	u32 nr_running = 0, nr_run = 0, nr_left_out = 0;
 
 	for (u64 i = 0; i < nr_due; i++) {
 		char ms[] = { (char)('2' + i * 5 % 7), '\0' };
-		char *job[] = { argv[4], (char[]){ "burn" }, ms, NULL };
+		char *job[] = { job_name(argv[4], is_new, i), (char[]){ "burn" }, ms, NULL };
 		pid_t pid;
 
 		sleep_until(begin + i * NSEC_PER_SEC / rate);
@@ -115,7 +131,7 @@ static int run_storm(char **argv)
 			nr_running--;
 		if (nr_running == MAX_JOBS) {
 			nr_left_out++;
-		} else if (posix_spawn(&pid, argv[4], NULL, NULL, job, environ) == 0) {
+		} else if (posix_spawn(&pid, job[0], NULL, NULL, job, environ) == 0) {
 			nr_running++;
 			nr_run++;
 		}
@@ -135,7 +151,7 @@ int main(int argc, char **argv)
 		return run_nap(argv);
 	else if (argc == 4 && strcmp(argv[1], "two-faced") == 0)
 		return run_two_faced(argv);
-	else if (argc == 5 && strcmp(argv[1], "storm") == 0)
+	else if (argc == 6 && strcmp(argv[1], "storm") == 0)
 		return run_storm(argv);
 	else
 		return 2;

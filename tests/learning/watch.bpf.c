@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Looks over the shoulder of the learning: of every program that is started under
- * a name, the tier it has from its exec on, and how long it ran in which. Its
+ * a name that begins so, the tier it has from its exec on, and how long it ran in which. Its
  * programs run after those of the kernel side, as they were attached later.
  */
 #include "bpf/kernel.h"
@@ -27,12 +27,9 @@ const volatile char watched_name[COMM_LEN];
 
 static bool is_watched(const struct task_struct *p)
 {
-	for (u32 i = 0; i < COMM_LEN; i++) {
+	for (u32 i = 0; i < COMM_LEN && watched_name[i]; i++)
 		if (p->comm[i] != watched_name[i])
 			return false;
-		if (!watched_name[i])
-			break;
-	}
 	return true;
 }
 
