@@ -133,6 +133,7 @@ static void a_short_life_counts_as_it_was(void **state)
 	runs(&t, MS, true);
 	assert_int_equal(t.nr_told, 0);
 	note(&t, learn_ended(&t.l, t.now));
+	assert_int_equal(t.nr_told, 1);
 	assert_int_equal(t.told.tier, TIER_BATCH);
 	assert_false(learn_ended(&t.l, t.now));
 
