@@ -596,8 +596,8 @@ static void advance_clock(struct llc *llc, u64 vtime)
 }
 
 /* Puts what a task has run since it was last asked on its own account and its CPU's. */
-static void charge(struct task_struct *p, struct sched_task *task, struct sched_cpu *here, bool sleeps,
-		   u64 now)
+static void charge(struct task_struct *p, struct sched_task *task, struct sched_cpu *here,
+		   bool sleeps, u64 now)
 {
 	struct cpu_state *cpu = cpu_at(scx_bpf_task_cpu(p));
 	u64 ran_ns = now - task->running_since_ns;
