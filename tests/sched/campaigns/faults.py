@@ -88,17 +88,17 @@ def rt(seconds):
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(50))
     served = has_ext_server()
     yield f"the kernel {'has' if served else 'has no'} deadline server for sched_ext"
-    with machine.hogs([machine.Hog] * 2), machine.attached() as attached:
-        ordinary = machine.Hog()
-        with machine.hogs([lambda: ordinary, *(make(cpu) for cpu in os.sched_getaffinity(0))]):
-            got = machine.cpu_time_of([ordinary], seconds)[0]
-        machine.wait_for(lambda: attached.process.poll() is not None, 1)
+    with machine.attached() as attached, machine.hogs([machine.Hog] * 2) as ordinary:
+        # Nobody else can even end while they run, so they go first.
+        with machine.hogs([make(cpu) for cpu in os.sched_getaffinity(0)]):
+            got = machine.cpu_time_of(ordinary, seconds)
+        machine.wait_for(lambda: attached.process.poll() is not None, machine.BACK_SECONDS)
         trouble = attached.trouble()
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    yield f"an ordinary hog got {got / seconds:.1%} of a CPU in {seconds} s; zernel: {trouble or 'still attached'}"
+    yield f"ordinary hogs got {sum(got) / seconds:.1%} of a CPU in {seconds} s; zernel: {trouble or 'still attached'}"
     if trouble:
         check(not served, trouble)
-        check("runnable task stall" in trouble, trouble)
+        check("stall" in trouble or "failed to check in" in trouble, trouble)
         machine.forget_kernel_log()
 
 
