@@ -208,7 +208,9 @@ static inline bool learn_ran(struct learner *l, u64 ran_ns, bool sleeps, u64 now
 /* Its life ends: however young, that is what it was. True when it is to be told. */
 static inline bool learn_ended(struct learner *l, u64 now)
 {
-	if (l->told_ns || l->ran_ns < LEARN_LIFE_NS || !l->runtime_avg_ns)
+	if (l->told_ns)
+		return l->told_tier != l->tier;
+	if (l->ran_ns < LEARN_LIFE_NS || !l->runtime_avg_ns)
 		return false;
 	l->tier = (u8)learn_observe(l, now);
 	return true;

@@ -86,7 +86,7 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 }
 
 @test "a wrong prediction is corrected, and its profile loses confidence" {
-	# Beside somebody: who has a CPU for itself is not looked at until it leaves it.
+	# Beside somebody, so that its slices are short.
 	taskset -c 1 "$work/spin" burn 60000 3>&- &
 	spin=$!
 	watch editor

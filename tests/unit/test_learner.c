@@ -142,6 +142,22 @@ static void a_short_life_counts_as_it_was(void **state)
 	assert_false(learn_ended(&t.l, t.now));
 }
 
+/* It starts up, waits for somebody, and ends within a second: its last word counts. */
+static void a_correction_is_told_at_the_end(void **state)
+{
+	struct thread t = thread_like(NULL);
+
+	runs(&t, 10 * MS, false);
+	assert_int_equal(t.told.tier, TIER_BATCH);
+	naps(&t, 50, 100 * US, 5 * MS);
+	assert_int_equal(t.nr_told, 1);
+	note(&t, learn_ended(&t.l, t.now));
+	assert_int_equal(t.nr_told, 2);
+	assert_int_equal(t.told.tier, TIER_INTERACTIVE);
+	assert_int_equal(t.told.corrects, TIER_BATCH + 1);
+	assert_false(learn_ended(&t.l, t.now));
+}
+
 /* The time that docs/LEARNING.md states. */
 static void a_wrong_prediction_is_corrected_in_time(void **state)
 {
@@ -245,6 +261,7 @@ int main(void)
 		cmocka_unit_test(who_wakes_and_is_woken_is_critical),
 		cmocka_unit_test(a_timer_alone_is_not_critical),
 		cmocka_unit_test(a_short_life_counts_as_it_was),
+		cmocka_unit_test(a_correction_is_told_at_the_end),
 		cmocka_unit_test(a_wrong_prediction_is_corrected_in_time),
 		cmocka_unit_test(a_right_prediction_outlives_the_start),
 		cmocka_unit_test(a_change_is_told_and_moves_the_vote),
