@@ -609,6 +609,8 @@ static void charge(struct task_struct *p, struct sched_task *task, struct sched_
 	here->counters.ran_ns[class & (CLASS_SLOTS - 1)] += ran_ns;
 	compat_set_dsq_vtime(p, p->scx.dsq_vtime + vtime_charge(p, ran_ns));
 	learn_task_stops(p, ran_ns, sleeps);
+	/* Who goes on may have become something else. */
+	cpu->tier = tier_of_task(p);
 }
 
 /*
