@@ -124,6 +124,16 @@ static bool compare_nvml(struct run *run, const struct process_state *process)
 	return true;
 }
 
+/* A copy may be taken in the middle of a write: another one is whole. */
+static void read_whole(struct run *run, struct process_state *ret_process)
+{
+	for (int i = 0; i < 1000; i++) {
+		kernel_read_process(run->kernel, run->pidfd, ret_process);
+		if (process_is_whole(ret_process))
+			return;
+	}
+}
+
 bool run_compare(struct run *run, bool with_nvml)
 {
 	static const struct memory_book nothing;
@@ -132,7 +142,7 @@ bool run_compare(struct run *run, bool with_nvml)
 
 	kernel_read_events(run->kernel);
 	run_read_truth(run);
-	kernel_read_process(run->kernel, run->pidfd, &process);
+	read_whole(run, &process);
 	for (u32 level = 0; level < LEVEL_NR; level++) {
 		for (u32 i = 0; i < GPU_MAX; i++) {
 			const struct memory_book *truth =
