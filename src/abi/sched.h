@@ -10,6 +10,23 @@
 /* A CPU that was offline when the topology was read. */
 #define LLC_UNKNOWN 0xffff
 
+/* Which CPU is behind which last-level cache and on which node; caches are numbered from 0. */
+struct topology {
+	u32 nr_cpus; /* possible CPUs */
+	u32 nr_llcs;
+	u32 nr_nodes;	       /* that have CPUs, 1 at least */
+	u16 cpu_llc[MAX_CPUS]; /* LLC_UNKNOWN for a CPU that is offline */
+	u8 cpu_node[MAX_CPUS]; /* the kernel's number plus one; 0 when not known */
+};
+_Static_assert(sizeof(struct topology) == 12 + 3 * MAX_CPUS, "shared with BPF");
+
+/* What an operator may change while the scheduler runs. */
+struct sched_policy {
+	u32 others_permille; /* the share of each CPU that is kept for those not promoted */
+	u32 rules_off;	     /* a bit for each enum sched_rule that it shall do without */
+};
+#define SCHED_POLICY_DEFAULT ((struct sched_policy){ .others_permille = 300 })
+
 /* What a task is to the scheduler at the moment. */
 enum sched_class {
 	CLASS_ORDINARY,
@@ -52,6 +69,7 @@ enum sched_decision {
 	DECISION_PREEMPTED, /* took a CPU from somebody */
 	DECISION_PROMOTED,  /* taken out of a queue before its turn */
 	DECISION_OVERDUE,   /* had waited too long */
+	DECISION_WENT_ON,   /* its slice was over, and nobody else was to have its CPU */
 	DECISION_NR,
 };
 

@@ -24,6 +24,7 @@ struct hist_map hists SEC(".maps");
 struct event_map events SEC(".maps");
 u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples;
 bool timeline_wanted;
+bool ml_seen;
 u8 gpu_utilization[GPU_MAX];
 
 /* Functions and not inline: the linker takes a kernel function from one object only. */
@@ -37,12 +38,21 @@ void cpu_release(void)
 	compat_preempt_enable();
 }
 
-/* For calls of which only the return matters. */
+/* Whoever does one of these is about to use the device. */
+static bool opens_device(u32 kind)
+{
+	return kind == CALL_KIND_ALLOC || kind == CALL_KIND_DEVICE_SET ||
+	       kind == CALL_KIND_CTX_NEW || kind == CALL_KIND_CTX_SET;
+}
+
+/* For calls of which only the return matters, and who makes them. */
 CALL_PROGRAM("uprobe.multi", call_enter)
 {
 	struct traced_call call;
 
-	call_entered(ctx, &call);
+	if (call_entered(ctx, &call) && !call.process->launcher_tid &&
+	    call.thread->role == ROLE_OTHER && opens_device(call.row->kind))
+		launcher_found(call.p, call.thread, call.process, call.now);
 }
 
 /* Work for the device from this thread. */

@@ -107,13 +107,6 @@ static inline struct call_frame *frame_pop(struct thread_state *thread, u32 call
 	return NULL;
 }
 
-/* Whoever does one of these is about to use the device. */
-static inline bool opens_device(u32 kind)
-{
-	return kind == CALL_KIND_ALLOC || kind == CALL_KIND_DEVICE_SET ||
-	       kind == CALL_KIND_CTX_NEW || kind == CALL_KIND_CTX_SET;
-}
-
 /* At an entry whose return is watched. False when there is no room to follow it. */
 static inline bool call_entered(struct pt_regs *ctx, struct traced_call *call)
 {
@@ -129,9 +122,6 @@ static inline bool call_entered(struct pt_regs *ctx, struct traced_call *call)
 		__sync_fetch_and_add(&nr_dropped_frames, 1);
 	if (!call->row || !call->thread || !call->process)
 		return false;
-	if (!call->process->launcher_tid && call->thread->role == ROLE_OTHER &&
-	    opens_device(call->row->kind))
-		launcher_found(call->p, call->thread, call->process, call->now);
 	frame_push(call, &args);
 	return true;
 }

@@ -111,6 +111,17 @@ static inline void compat_set_slice(struct task_struct *p, u64 slice)
 		p->scx.slice = slice;
 }
 
+/* 6.12, where the kernel can tell the processor how fast to be. */
+extern void scx_bpf_cpuperf_set(s32 cpu, u32 perf) __ksym __weak;
+
+#define CPUPERF_FULL 1024
+
+static inline void compat_cpuperf_set(s32 cpu, u32 perf)
+{
+	if (bpf_ksym_exists(scx_bpf_cpuperf_set))
+		scx_bpf_cpuperf_set(cpu, perf);
+}
+
 /* 6.10 */
 extern void bpf_preempt_disable(void) __ksym __weak;
 extern void bpf_preempt_enable(void) __ksym __weak;

@@ -143,6 +143,19 @@ struct scx_init_task_args {
 	bool fork;
 };
 
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup {
+	int level; /* 0 is the root */
+	struct kernfs_node *kn;
+};
+
+struct scx_cgroup_init_args {
+	u32 weight;
+};
+
 /* libbpf matches the members by name, so a subset in any order will do. */
 struct sched_ext_ops {
 	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
@@ -153,6 +166,10 @@ struct sched_ext_ops {
 	void (*stopping)(struct task_struct *p, bool runnable);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*enable)(struct task_struct *p);
+	s32 (*cgroup_init)(struct cgroup *cgroup, struct scx_cgroup_init_args *args);
+	void (*cgroup_exit)(struct cgroup *cgroup);
+	void (*cgroup_set_weight)(struct cgroup *cgroup, u32 weight);
+	void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
 	void (*dump)(struct scx_dump_ctx *ctx);
 	void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
 	s32 (*init)(void);
@@ -184,5 +201,8 @@ extern int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 fla
 extern struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym __weak;
 extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym __weak;
 extern void scx_bpf_dump_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym __weak;
+extern struct cgroup *scx_bpf_task_cgroup(struct task_struct *p) __ksym __weak;
+extern struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgroup, int level) __ksym __weak;
+extern void bpf_cgroup_release(struct cgroup *cgroup) __ksym __weak;
 extern bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask) __ksym __weak;
 extern u32 bpf_cpumask_first(const struct cpumask *cpumask) __ksym __weak;

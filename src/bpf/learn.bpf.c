@@ -112,7 +112,7 @@ static void begin(struct task_struct *p, struct learner *l, u32 role)
 		    prediction_for(p, exe_id, role));
 }
 
-int learn_task_begins(struct task_struct *p)
+__noinline int learn_task_begins(struct task_struct *p __arg_trusted)
 {
 	struct learner *l;
 
@@ -145,7 +145,7 @@ static void tell(struct task_struct *p, struct learner *l, u64 now)
 	bpf_ringbuf_submit(seen, BPF_RB_NO_WAKEUP);
 }
 
-int learn_task_stops(struct task_struct *p, u64 ran_ns, bool sleeps)
+__noinline int learn_task_stops(struct task_struct *p __arg_trusted, u64 ran_ns, bool sleeps)
 {
 	struct learner *l = learner_of(p);
 	u64 now = bpf_ktime_get_ns();
@@ -165,7 +165,7 @@ int learn_task_stops(struct task_struct *p, u64 ran_ns, bool sleeps)
 	return 0;
 }
 
-u32 learn_task_tier(struct task_struct *p)
+__noinline u32 learn_task_tier(struct task_struct *p __arg_trusted)
 {
 	struct learner *l = learner_of(p);
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #pragma once
 
-/* What the scheduler tells the learning of a task, and asks it: see learn.bpf.c. */
+/*
+ * What the scheduler tells the learning of a task, and asks it: see learn.bpf.c. Not
+ * hidden, so that each is verified once in a program and not again for each caller.
+ */
 #include "bpf/kernel.h"
 
 /* Before a task first runs under us. -ENOMEM leaves it with the default tier. */
-__hidden int learn_task_begins(struct task_struct *p);
+int learn_task_begins(struct task_struct *p __arg_trusted);
 
 /* It left its CPU. */
-__hidden int learn_task_stops(struct task_struct *p, u64 ran_ns, bool sleeps);
+int learn_task_stops(struct task_struct *p __arg_trusted, u64 ran_ns, bool sleeps);
 
 /* The tier a task has at the moment. */
-__hidden u32 learn_task_tier(struct task_struct *p);
+u32 learn_task_tier(struct task_struct *p __arg_trusted);

@@ -7,14 +7,9 @@
  * stays close to where it was; whoever wakes up elsewhere is brought over as soon
  * as a CPU there is idle. When none is, any idle CPU is better than to wait.
  *
- * Nodes are numbered from 1 here; 0 is not known. On a machine with one node the
- * verifier throws all of this away.
+ * Nodes are numbered from 1 here; 0 is not known.
  */
-#include "bpf/compat.bpf.h"
-#include "bpf/state.bpf.h"
-
-const volatile u32 nr_nodes = 1; /* that have CPUs */
-const volatile u8 cpu_node[MAX_CPUS];
+#include "bpf/sched.bpf.h"
 
 /* Set by user space, as the machine numbers its GPUs. */
 u8 gpu_node[GPU_MAX];
@@ -44,21 +39,21 @@ static u32 node_of_task(struct task_struct *p)
 static u32 node_of_cpu(u32 cpu)
 {
 	barrier_var(cpu);
-	return cpu_node[cpu & (MAX_CPUS - 1)];
+	return topology.cpu_node[cpu & (MAX_CPUS - 1)];
 }
 
 /* An idle CPU near the task's GPU, now taken; negative when the usual choice will do. */
 static s32 pick_idle_near(struct task_struct *p, s32 prev_cpu)
 {
-	u32 node, cpu;
+	u32 nr_cpus = topology.nr_cpus, node, cpu;
 
-	if (nr_nodes <= 1)
+	if (topology.nr_nodes <= 1 || !ml_seen)
 		return -1;
 	node = node_of_task(p);
 	if (!node || node_of_cpu(prev_cpu) == node)
 		return -1;
 	bpf_for(cpu, 0, nr_cpus) {
-		if (node_of_cpu(cpu) == node && bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+		if (node_of_cpu(cpu) == node && may_run_on(p, cpu) &&
 		    scx_bpf_test_and_clear_cpu_idle(cpu))
 			return cpu;
 	}

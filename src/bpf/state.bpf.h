@@ -104,6 +104,9 @@ extern struct gpu_numbers_map gpu_numbers SEC(".maps");
 /* What did not fit or could not be sent, by kind; read by user space. */
 extern u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples;
 
+/* Whether any process ever used a runtime: until then there is nothing to find. */
+extern bool ml_seen;
+
 /* Set by user space: every change of phase and role goes through the ring buffer. */
 extern bool timeline_wanted;
 
@@ -184,6 +187,7 @@ static inline struct process_state *process_get(struct task_struct *p)
 	__sync_val_compare_and_swap(&process->start_ns, 0, bpf_ktime_get_boot_ns());
 	process->task.pid = leader->tgid;
 	process->task.signals.is_ml = 1;
+	ml_seen = true;
 	bpf_probe_read_kernel(process->comm, sizeof(process->comm), leader->comm);
 	return process;
 }

@@ -95,8 +95,11 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(thread_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	struct thread_state *thread = thread_find(prev);
+	struct thread_state *thread;
 
+	if (!ml_seen)
+		return 0;
+	thread = thread_find(prev);
 	if (thread)
 		thread_leaves(prev, thread, preempt || !prev_state, prev_state, bpf_ktime_get_ns());
 	thread = thread_find(next);
@@ -127,9 +130,13 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(thread_waking, struct task_struct *p)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
-	struct thread_state *thread = thread_find(p), *waking = thread_find(waker);
+	struct thread_state *thread, *waking;
 	struct process_state *process;
 
+	if (!ml_seen)
+		return 0;
+	thread = thread_find(p);
+	waking = thread_find(waker);
 	if (thread)
 		thread_woken(p, thread, bpf_ktime_get_ns());
 	if (waker == p)

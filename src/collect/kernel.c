@@ -38,44 +38,25 @@ static int libbpf_print(enum libbpf_print_level level, const char *format, va_li
 	return 0;
 }
 
-static bool kernel_knows_sched_ext(void)
+/* What the kernel's own types say of its scheduler interface. */
+static void find_features(struct kernel *kernel, bool *ret_cgroups)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
-	bool known = btf && btf__find_by_name_kind(btf, "sched_ext_ops", BTF_KIND_STRUCT) > 0;
 
+	kernel->has_scheduler =
+		btf && btf__find_by_name_kind(btf, "sched_ext_ops", BTF_KIND_STRUCT) > 0;
+	*ret_cgroups =
+		btf && btf__find_by_name_kind(btf, "scx_cgroup_init_args", BTF_KIND_STRUCT) > 0;
 	btf__free(btf);
-	return known;
 }
 
-/* The kernel's count of hotplug events: attaching fails if it moved since. */
-static u64 hotplug_seq(void)
+/* Where the kernel's scheduler does not know cgroups, neither can ours. */
+static void leave_out_cgroups(struct zernel_bpf *skel)
 {
-	uint64_t seq = 0;
-
-	file_read_number("/sys/kernel/sched_ext/hotplug_seq", &seq);
-	return seq;
-}
-
-static int configure_scheduler(struct zernel_bpf *skel)
-{
-	CLEANUP_FREE struct topology *topology = calloc(1, sizeof(*topology));
-	int nr_cpus = libbpf_num_possible_cpus(), err;
-
-	if (!topology)
-		return -ENOMEM;
-	if (nr_cpus < 0)
-		return nr_cpus;
-	/* The count first: a CPU that changes after it makes the attach fail, not lie. */
-	skel->struct_ops.zernel->hotplug_seq = hotplug_seq();
-	err = topology_read("/sys", nr_cpus, topology);
-	if (err < 0)
-		return err;
-	skel->rodata->nr_cpus = (u32)nr_cpus;
-	skel->rodata->nr_llcs = topology->nr_llcs;
-	skel->rodata->nr_nodes = topology->nr_nodes;
-	memcpy((void *)skel->rodata->cpu_llc, topology->cpu_llc, sizeof(topology->cpu_llc));
-	memcpy((void *)skel->rodata->cpu_node, topology->cpu_node, sizeof(topology->cpu_node));
-	return 0;
+	skel->struct_ops.zernel->cgroup_init = NULL;
+	skel->struct_ops.zernel->cgroup_exit = NULL;
+	skel->struct_ops.zernel->cgroup_set_weight = NULL;
+	skel->struct_ops.zernel->cgroup_move = NULL;
 }
 
 static int leave_out_scheduler(struct zernel_bpf *skel)
@@ -94,9 +75,10 @@ static int leave_out_scheduler(struct zernel_bpf *skel)
 	return bpf_map__set_autocreate(skel->maps.zernel, false);
 }
 
-int kernel_new(kernel_log_fn log, u32 rules_off, struct kernel **ret)
+int kernel_new(kernel_log_fn log, struct kernel **ret)
 {
 	CLEANUP(kernel_free_cleanup) struct kernel *kernel = calloc(1, sizeof(*kernel));
+	bool has_cgroups;
 	int err;
 
 	if (!kernel)
@@ -104,13 +86,13 @@ int kernel_new(kernel_log_fn log, u32 rules_off, struct kernel **ret)
 	libbpf_log = log;
 	libbpf_set_print(libbpf_print);
 
-	kernel->has_scheduler = kernel_knows_sched_ext();
+	find_features(kernel, &has_cgroups);
 	kernel->skel = zernel_bpf__open();
 	if (!kernel->skel)
 		return -errno;
-	kernel->skel->rodata->rules_off = rules_off;
-	err = kernel->has_scheduler ? configure_scheduler(kernel->skel)
-				    : leave_out_scheduler(kernel->skel);
+	if (!has_cgroups)
+		leave_out_cgroups(kernel->skel);
+	err = kernel->has_scheduler ? 0 : leave_out_scheduler(kernel->skel);
 	if (err < 0)
 		return err;
 	err = zernel_bpf__load(kernel->skel);
@@ -137,12 +119,41 @@ bool kernel_has_scheduler(const struct kernel *kernel)
 	return kernel->has_scheduler;
 }
 
+void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy)
+{
+	kernel->skel->data->policy = *policy;
+}
+
+/* The kernel's count of CPUs that came or went. */
+static u64 hotplug_seq(void)
+{
+	uint64_t seq = 0;
+
+	file_read_number("/sys/kernel/sched_ext/hotplug_seq", &seq);
+	return seq;
+}
+
 int kernel_attach_scheduler(struct kernel *kernel)
 {
+	int nr_cpus = libbpf_num_possible_cpus(), err;
+	u64 seq = hotplug_seq();
+
 	if (!kernel->has_scheduler)
 		return -EOPNOTSUPP;
+	if (nr_cpus < 0)
+		return nr_cpus;
+	err = topology_read("/sys", (u32)nr_cpus, &kernel->skel->data->topology);
+	if (err < 0)
+		return err;
+	kernel->skel->bss->sched_exit.kind = 0;
 	kernel->scheduler = bpf_map__attach_struct_ops(kernel->skel->maps.zernel);
-	return kernel->scheduler ? 0 : -errno;
+	if (!kernel->scheduler)
+		return -errno;
+	/* From here on a CPU that comes or goes takes the scheduler down. */
+	if (hotplug_seq() == seq)
+		return 0;
+	kernel_detach_scheduler(kernel);
+	return -ESTALE;
 }
 
 void kernel_detach_scheduler(struct kernel *kernel)
@@ -156,6 +167,27 @@ const struct sched_exit *kernel_scheduler_exit(const struct kernel *kernel)
 	const struct sched_exit *sched_exit = &kernel->skel->bss->sched_exit;
 
 	return __atomic_load_n(&sched_exit->kind, __ATOMIC_ACQUIRE) ? sched_exit : NULL;
+}
+
+int kernel_read_scheduler(const struct kernel *kernel, struct sched_stats *ret)
+{
+	int nr_cpus = libbpf_num_possible_cpus(), err;
+	CLEANUP_FREE struct sched_cpu *each = NULL;
+	u32 zero = 0;
+
+	if (nr_cpus < 0)
+		return nr_cpus;
+	each = calloc((size_t)nr_cpus, sizeof(*each));
+	if (!each)
+		return -ENOMEM;
+	err = bpf_map__lookup_elem(kernel->skel->maps.sched_cpus, &zero, sizeof(zero), each,
+				   (size_t)nr_cpus * sizeof(*each), 0);
+	if (err < 0)
+		return err;
+	memset(ret, 0, sizeof(*ret));
+	for (int cpu = 0; cpu < nr_cpus; cpu++)
+		sched_stats_add(ret, &each[cpu].stats);
+	return 0;
 }
 
 bool sched_exit_wants_restart(const struct sched_exit *sched_exit)

@@ -13,6 +13,7 @@
 #include "core/comm.h"
 #include "core/hist.h"
 #include "core/process.h"
+#include "core/sched_stats.h"
 
 struct kernel;
 
@@ -21,17 +22,25 @@ typedef void (*kernel_log_fn)(const char *text);
 
 /*
  * Opens, configures and loads. On a kernel without sched_ext all but the
- * scheduler is loaded; kernel_has_scheduler() tells. `rules_off` has a bit for
- * each enum sched_rule that the scheduler shall do without.
+ * scheduler is loaded; kernel_has_scheduler() tells.
  */
-int kernel_new(kernel_log_fn log, u32 rules_off, struct kernel **ret);
+int kernel_new(kernel_log_fn log, struct kernel **ret);
 struct kernel *kernel_free(struct kernel *kernel);
 
 bool kernel_has_scheduler(const struct kernel *kernel);
 
-/* -EBUSY: another scheduler is attached. -ESTALE: a CPU came or went, load again. */
+/*
+ * As often as one likes; what is known of tasks and processes stays. -EBUSY: another
+ * scheduler is attached. -ESTALE: a CPU came or went meanwhile, try again.
+ */
 int kernel_attach_scheduler(struct kernel *kernel);
 void kernel_detach_scheduler(struct kernel *kernel);
+
+/* Holds at once, and for every attach from now on. */
+void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy);
+
+/* What it has decided since it was loaded, and how long tasks had to wait. */
+int kernel_read_scheduler(const struct kernel *kernel, struct sched_stats *ret);
 
 /* How the scheduler ended, or NULL while it runs (or was never attached). */
 const struct sched_exit *kernel_scheduler_exit(const struct kernel *kernel);

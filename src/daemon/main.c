@@ -41,7 +41,7 @@ enum outcome {
 struct settings {
 	const char *state;
 	u32 nr_profiles;
-	u32 rules_off;
+	struct sched_policy policy;
 };
 
 static void usage(FILE *out)
@@ -126,40 +126,62 @@ static const struct sched_exit *follow(struct kernel *kernel, struct manager *ma
 	return sched_exit;
 }
 
-static enum outcome run_scheduler(const sigset_t *stop_signals, u32 rules_off,
-				  struct learning *learning)
+/* From one attach of the scheduler to its end. */
+static enum outcome run_scheduler(struct kernel *kernel, struct manager *manager,
+				  struct learning *learning, const sigset_t *stop_signals)
 {
-	static const struct manager_handler handler = { on_event, on_attach_error };
-	CLEANUP(kernel_free_cleanup) struct kernel *kernel = NULL;
-	CLEANUP(manager_free_cleanup) struct manager *manager = NULL;
 	const struct sched_exit *sched_exit;
-	int err;
+	int err = kernel_attach_scheduler(kernel);
 
-	err = kernel_new(log_libbpf, rules_off, &kernel);
-	if (err == 0)
-		err = manager_new(kernel, -1, false, &handler, NULL, &manager);
-	if (err == 0)
-		err = learning_attach(learning, kernel);
-	if (err == 0)
-		err = kernel_attach_scheduler(kernel);
+	if (err == -ESTALE)
+		return OUTCOME_RESTART;
 	if (err < 0) {
-		learning_detach(learning);
 		explain(err);
 		return OUTCOME_FAILED;
 	}
 	log_info("scheduler attached");
 
 	sched_exit = follow(kernel, manager, learning, stop_signals);
-	learning_detach(learning);
-	if (!sched_exit) {
-		kernel_detach_scheduler(kernel);
-		sched_exit = kernel_scheduler_exit(kernel);
-		if (sched_exit)
-			report_exit(sched_exit);
-		return OUTCOME_STOPPED;
+	kernel_detach_scheduler(kernel);
+	if (sched_exit) {
+		report_exit(sched_exit);
+		return sched_exit_wants_restart(sched_exit) ? OUTCOME_RESTART : OUTCOME_FAILED;
 	}
-	report_exit(sched_exit);
-	return sched_exit_wants_restart(sched_exit) ? OUTCOME_RESTART : OUTCOME_FAILED;
+	sched_exit = kernel_scheduler_exit(kernel);
+	if (sched_exit)
+		report_exit(sched_exit);
+	return OUTCOME_STOPPED;
+}
+
+/* Loads once; a CPU that comes or goes costs no more than another attach. */
+static enum outcome run(const struct settings *settings, struct learning *learning,
+			const sigset_t *stop_signals)
+{
+	static const struct manager_handler handler = { on_event, on_attach_error };
+	CLEANUP(kernel_free_cleanup) struct kernel *kernel = NULL;
+	CLEANUP(manager_free_cleanup) struct manager *manager = NULL;
+	enum outcome outcome = OUTCOME_RESTART;
+	int err;
+
+	err = kernel_new(log_libbpf, &kernel);
+	if (err == 0)
+		err = manager_new(kernel, -1, false, &handler, NULL, &manager);
+	if (err == 0)
+		err = learning_attach(learning, kernel);
+	if (err < 0) {
+		explain(err);
+		return OUTCOME_FAILED;
+	}
+	kernel_set_policy(kernel, &settings->policy);
+	for (int tries = 0; outcome == OUTCOME_RESTART && tries <= MAX_RESTARTS; tries++) {
+		time_t started = time(NULL);
+
+		outcome = run_scheduler(kernel, manager, learning, stop_signals);
+		if (time(NULL) - started >= LASTING_SECONDS)
+			tries = 0;
+	}
+	learning_detach(learning);
+	return outcome;
 }
 
 /* Rules by the names a person gives them; the bits to switch them off, or -EINVAL. */
@@ -212,7 +234,7 @@ static int parse_options(int argc, char **argv, struct settings *settings)
 
 	while (err == 0 && (option = getopt_long(argc, argv, "hV", options, NULL)) != -1) {
 		switch (option) {
-		case 'w': err = parse_rules(optarg, &settings->rules_off); break;
+		case 'w': err = parse_rules(optarg, &settings->policy.rules_off); break;
 		case 's': settings->state = optarg; break;
 		case 'p':
 			err = parse_number(optarg, PROFILES_MIN, PROFILES_MAX,
@@ -234,8 +256,8 @@ int main(int argc, char **argv)
 	struct settings settings = {
 		.state = PROCDB_STATE_DIRECTORY,
 		.nr_profiles = PROCDB_CONFIG_DEFAULT.capacity,
+		.policy = SCHED_POLICY_DEFAULT,
 	};
-	enum outcome outcome = OUTCOME_RESTART;
 	sigset_t stop_signals;
 	int err = parse_options(argc, argv, &settings);
 
@@ -251,12 +273,6 @@ int main(int argc, char **argv)
 		explain(err);
 		return EXIT_FAILURE;
 	}
-	for (int tries = 0; outcome == OUTCOME_RESTART && tries <= MAX_RESTARTS; tries++) {
-		time_t started = time(NULL);
-
-		outcome = run_scheduler(&stop_signals, settings.rules_off, learning);
-		if (time(NULL) - started >= LASTING_SECONDS)
-			tries = 0;
-	}
-	return outcome == OUTCOME_STOPPED ? EXIT_SUCCESS : EXIT_FAILURE;
+	return run(&settings, learning, &stop_signals) == OUTCOME_STOPPED ? EXIT_SUCCESS
+									  : EXIT_FAILURE;
 }

@@ -15,6 +15,7 @@
 
 /* Time for the tasks of the machine to run under it. */
 #define ATTACHED_US 50000
+#define PROGRESS    50
 
 DEFINE_CLEANUP(struct kernel, kernel_free);
 
@@ -73,9 +74,13 @@ int main(int argc, char **argv)
 		fputs("Usage: cycle N\n", stderr);
 		return 2;
 	}
-	err = kernel_new(NULL, 0, &kernel);
-	for (i = 0; i < nr && err == 0; i++)
+	err = kernel_new(NULL, &kernel);
+	for (i = 0; i < nr && err == 0; i++) {
+		if (i && i % PROGRESS == 0)
+			printf("%d cycles so far\n", i);
+		fflush(stdout);
 		err = cycle(kernel, &attach_ms, &detach_ms);
+	}
 	if (err < 0) {
 		fprintf(stderr, "cycle: after %d: %s\n", i, strerror(-err));
 		return EXIT_FAILURE;

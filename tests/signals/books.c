@@ -309,7 +309,7 @@ int main(int argc, char **argv)
 				    argv[3]);
 	if (!parse(argc, argv, &options))
 		return 2;
-	err = kernel_new(log_libbpf, 0, &kernel);
+	err = kernel_new(log_libbpf, &kernel);
 	if (err == -EPERM || err == -ENOSYS) {
 		printf("1..0 # SKIP this kernel does not let us load BPF: %s\n", strerror(-err));
 		return 0;

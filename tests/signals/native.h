@@ -27,7 +27,7 @@ static inline void native_log(const char *text)
 static inline struct kernel *native_kernel(void)
 {
 	struct kernel *kernel = NULL;
-	int err = kernel_new(native_log, 0, &kernel);
+	int err = kernel_new(native_log, &kernel);
 
 	if (err == -EPERM || err == -EACCES) {
 		print_message("# skipped: no right to load BPF programs: %s\n", strerror(-err));

@@ -99,7 +99,7 @@ static int session_open(struct session *session)
 		if (!session->timeline)
 			return -errno;
 	}
-	err = kernel_new(log_libbpf, 0, &session->kernel);
+	err = kernel_new(log_libbpf, &session->kernel);
 	return err < 0 ? err
 		       : manager_new(session->kernel, session->options->only_calls ? getpid() : -1,
 				     path, &handler, session, &session->manager);

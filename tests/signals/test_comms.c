@@ -287,7 +287,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(killed_ranks_are_swept, stop),
 		cmocka_unit_test_teardown(killed_ranks_leave_nothing, stop),
 	};
-	int err = kernel_new(log_libbpf, 0, &kernel), result;
+	int err = kernel_new(log_libbpf, &kernel), result;
 
 	if (err == -EPERM || err == -ENOSYS) {
 		printf("1..0 # SKIP this kernel does not let us load BPF: %s\n", strerror(-err));

@@ -59,6 +59,7 @@ static const struct vector vectors[] = {
 	  CLASS_FEEDER },
 	/* it has not used the device for long: an ordinary program */
 	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MAX_NS }, 0, CLASS_ORDINARY },
+	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MAX_NS, .woken = 1 }, 0, CLASS_FEEDER },
 	{ { .role = ROLE_LAUNCHER }, 1 << RULE_FEEDER, CLASS_ORDINARY },
 	/* loaders */
 	{ { .role = ROLE_LOADER }, 0, CLASS_LOADER },

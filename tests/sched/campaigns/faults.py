@@ -17,11 +17,11 @@ RESTART_SECONDS = 120
 
 def cycles(number):
     """Attaches and detaches under load."""
-    with machine.load():
-        done = subprocess.run([machine.BUILD / "tests/sched/cycle", str(number)], stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True, check=False)
-    yield done.stdout.strip()
-    check(done.returncode == 0, "a cycle failed")
+    with machine.load(), subprocess.Popen([machine.BUILD / "tests/sched/cycle", str(number)],
+                                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        for line in process.stdout:
+            yield line.rstrip()
+    check(process.returncode == 0, "a cycle failed")
 
 
 def kill(number):
@@ -39,9 +39,14 @@ def kill(number):
                 state = machine.read_sysfs("state")
                 begin = time.monotonic()
                 process.kill()
-                process.wait()
+                # At once, when it dies before it attached; it may still attach as it dies.
                 machine.wait_for(machine.is_back, machine.BACK_SECONDS)
-                killed.append((moment, state, time.monotonic() - begin))
+                back = time.monotonic() - begin
+                process.wait()
+                if not machine.is_back():
+                    machine.wait_for(machine.is_back, machine.BACK_SECONDS)
+                    back = time.monotonic() - begin
+                killed.append((moment, state, back))
     yield "killed after s | state then | EEVDF back after ms"
     for moment, state, back in killed:
         yield f"{moment:14.2f} | {state:10} | {back * 1000:.0f}"

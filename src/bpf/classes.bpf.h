@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* Finds a task's class (core/policy.h), and takes CPUs for those who may have them. */
+#include "bpf/sched.bpf.h"
+
+/* Whom a task may feed: its own process, or the one it was forked from. */
+static struct process_state *consumer_of(struct task_struct *p, struct process_state *process)
+{
+	struct task_struct *parent = p->real_parent;
+
+	if (process && process->launcher_tid)
+		return process;
+	return parent ? process_find(parent) : NULL;
+}
+
+__noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now)
+{
+	struct class_view view = { .now = now, .woken = woken };
+	struct process_state *process, *consumer;
+	struct thread_state *thread;
+
+	/* On a machine without ML nobody pays for it. */
+	if (!ml_seen)
+		return CLASS_ORDINARY;
+	thread = thread_find(p);
+	process = process_find(p);
+	view.role = thread ? thread->role : ROLE_OTHER;
+	if (process && thread) {
+		view.last_sync_ns = process->task.signals.last_sync_ns;
+		view.device_busy = phase_is_busy(process->task.phase);
+		view.in_collective = process->task.phase == PHASE_COLLECTIVE;
+		view.in_sync = thread_call_kind(thread) == CALL_KIND_SYNC;
+		view.expected_end_ns = busy_expected_end(&process->busy);
+	}
+	if (view.role == ROLE_LOADER || view.role == ROLE_OTHER) {
+		consumer = consumer_of(p, process);
+		view.consumer_waits = consumer && consumer->launcher_asleep;
+		view.consumer_waited = consumer && consumer->data_waited_ns &&
+				       now < consumer->data_waited_ns + LATE_MAX_NS;
+	}
+	return class_of(&view, policy.rules_off);
+}
+
+/* Whether a task of this class may take the CPU from whoever has it. */
+static bool can_take(u32 cpu, u32 class)
+{
+	return rule_of(cpu_at(cpu)->class)->rank < rule_of(class)->rank &&
+	       cpu_at(cpu)->debt_ns <= DEBT_LIMIT_NS;
+}
+
+static void take(u32 cpu, u32 class)
+{
+	/* Whoever looks next looks elsewhere. */
+	cpu_at(cpu)->class = class;
+	count(class, DECISION_PREEMPTED);
+	scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT));
+}
+
+/* Takes the CPU of somebody of lower rank, preferably the task's own. */
+__noinline int preempt_for(struct task_struct *p __arg_trusted, u32 class)
+{
+	u32 start = scx_bpf_task_cpu(p), nr = topology.nr_cpus, i;
+
+	bpf_for(i, 0, nr) {
+		u32 cpu = (start + i) % nr;
+
+		if (!can_take(cpu, class) || !may_run_on(p, cpu))
+			continue;
+		take(cpu, class);
+		break;
+	}
+	return 0;
+}
+
+/* Whoever wakes up and had less than its share need not wait for one of the lowest tier. */
+__noinline int preempt_by_tier(struct task_struct *p __arg_trusted, u32 tier)
+{
+	u32 start = scx_bpf_task_cpu(p), nr = topology.nr_cpus, i;
+
+	bpf_for(i, 0, nr) {
+		u32 cpu = (start + i) % nr;
+
+		if (cpu_at(cpu)->class != CLASS_ORDINARY ||
+		    cpu_at(cpu)->tier >= tier_rule_of(tier)->takes_below || !may_run_on(p, cpu))
+			continue;
+		cpu_at(cpu)->tier = tier;
+		take(cpu, CLASS_ORDINARY);
+		break;
+	}
+	return 0;
+}
+
+/*
+ * The launcher went to sleep outside of any call: this CPU will look for one of
+ * its loaders next, and if more of them wait, others shall do so as well.
+ */
+__noinline int want_loaders(struct task_struct *p __arg_trusted)
+{
+	u32 own = scx_bpf_task_cpu(p), nr_cpus = topology.nr_cpus, i;
+	s32 nr = scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, queue_of_cpu(own))) - 1;
+
+	if (nr <= 0 || !rule_on(policy.rules_off, RULE_LOADER) ||
+	    !rule_on(policy.rules_off, RULE_PREEMPT))
+		return 0;
+	bpf_for(i, 1, nr_cpus) {
+		u32 cpu = (own + i) % nr_cpus;
+
+		if (!can_take(cpu, CLASS_WANTED_LOADER) || queue_of_cpu(cpu) != queue_of_cpu(own))
+			continue;
+		take(cpu, CLASS_WANTED_LOADER);
+		if (--nr <= 0)
+			break;
+	}
+	return 0;
+}
+
+static void note_launcher(struct task_struct *p, bool asleep)
+{
+	struct thread_state *thread;
+	struct process_state *process;
+
+	if (!ml_seen)
+		return;
+	thread = thread_find(p);
+	if (!thread || thread->role != ROLE_LAUNCHER || (asleep && thread->depth))
+		return;
+	process = process_find(p);
+	if (!process || process->launcher_tid != (u32)p->pid)
+		return;
+	process->launcher_asleep = asleep;
+	if (asleep)
+		want_loaders(p);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* What the scheduler keeps of caches, CPUs and tasks, and how to reach it. */
+#include "bpf/compat.bpf.h"
+#include "bpf/learn.bpf.h"
+#include "bpf/state.bpf.h"
+#include "core/policy.h"
+#include "core/sched_stats.h"
+
+const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
+
+/* Written by the loader before each attach: a CPU that comes or goes costs no reload. */
+struct topology topology = { .nr_cpus = 1, .nr_llcs = 1, .nr_nodes = 1 };
+/* Written by the loader at any time. */
+struct sched_policy policy = { .others_permille = 300 };
+
+/* One line of memory each, so that caches do not fight over their clocks. */
+static struct llc {
+	u64 clock; /* virtual time that those who run have reached */
+	u64 next_sweep_ns;
+	u64 spinner_due_ns; /* when the first of its spinners should run again */
+} __attribute__((aligned(64))) llcs[MAX_LLCS];
+
+/* Of each CPU what others look at who want to take it. */
+static struct cpu_state {
+	u64 debt_ns; /* of the promoted to the others */
+	u32 class;   /* of whoever runs there */
+	u16 tier;
+	u16 is_slow; /* the kernel was told that half the speed will do */
+} cpu_states[MAX_CPUS];
+
+struct sched_task {
+	u64 running_since_ns;
+	u64 queued_since_ns;
+	u64 tier_credit_ns; /* what its virtual time is short of until it runs */
+	u32 llc;	    /* whose clock the task's virtual time is measured by */
+	u32 class;
+	u32 cgroup_weight; /* what the weights above it make of its own, in per cent */
+	u32 weights_seen;  /* nr_weight_changes when that was found */
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct sched_task);
+} sched_tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sched_cpu);
+} sched_cpus SEC(".maps");
+
+static struct sched_task *sched_task_of(struct task_struct *p)
+{
+	return bpf_task_storage_get(&sched_tasks, p, NULL, 0);
+}
+
+static struct sched_cpu *this_cpu(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&sched_cpus, &zero);
+}
+
+static struct cpu_state *cpu_at(u32 cpu)
+{
+	barrier_var(cpu);
+	return &cpu_states[cpu & (MAX_CPUS - 1)];
+}
+
+static struct llc *llc_at(u32 i)
+{
+	barrier_var(i);
+	return &llcs[i & (MAX_LLCS - 1)];
+}
+
+static u64 dsq_of(u32 queue, u32 llc)
+{
+	return queue * MAX_LLCS + llc;
+}
+
+static u64 local_dsq(void)
+{
+	return bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL);
+}
+
+static const struct class_rule *rule_of(u32 class)
+{
+	barrier_var(class);
+	return &class_rules[class & (CLASS_SLOTS - 1)];
+}
+
+static bool is_promoted(u32 class)
+{
+	return rule_of(class)->rank > 0;
+}
+
+static const struct tier_rule *tier_rule_of(u32 tier)
+{
+	barrier_var(tier);
+	return &tier_rules[tier & (TIER_SLOTS - 1)];
+}
+
+static u32 tier_of_task(struct task_struct *p)
+{
+	return rule_on(policy.rules_off, RULE_TIER) ? learn_task_tier(p) : TIER_BATCH;
+}
+
+static void count(u32 class, u32 decision)
+{
+	struct sched_cpu *cpu = this_cpu();
+
+	barrier_var(class);
+	if (cpu && decision < DECISION_NR)
+		cpu->stats.counters.nr[class & (CLASS_SLOTS - 1)][decision]++;
+}
+
+/* How long a task waited for its CPU. */
+static void count_wait(u32 class, u64 waited_ns)
+{
+	struct sched_cpu *cpu = this_cpu();
+
+	barrier_var(class);
+	if (cpu)
+		hist_record(&cpu->stats.waits[class & (CLASS_SLOTS - 1)], waited_ns);
+}
+
+static bool before(u64 a, u64 b)
+{
+	return (s64)(a - b) < 0;
+}
+
+static u32 queue_of_cpu(u32 cpu)
+{
+	u32 llc;
+
+	barrier_var(cpu);
+	llc = topology.cpu_llc[cpu & (MAX_CPUS - 1)];
+	return llc < topology.nr_llcs ? llc : 0;
+}
+
+/* Not static, as others: verified once in a program and not again for each caller. */
+__noinline int may_run_on(struct task_struct *p __arg_trusted, u32 cpu)
+{
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+}
+
+/* A cache that serves the task: its CPU's, unless affinity has just moved away. */
+static u32 llc_of_task(struct task_struct *p)
+{
+	u32 cpu = scx_bpf_task_cpu(p);
+
+	if (!may_run_on(p, cpu))
+		cpu = bpf_cpumask_first(p->cpus_ptr);
+	return queue_of_cpu(cpu);
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* Who is next on a CPU: what waits at a cache, in the order it is served. */
+#include "bpf/spinners.bpf.h"
+#include "bpf/weights.bpf.h"
+
+const volatile u64 patience_ns = NSEC_PER_SEC;
+const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;
+
+static void sweep_queue(u32 queue, u32 llc, u64 now)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, dsq_of(queue, llc), 0) {
+		struct sched_task *task = sched_task_of(p);
+
+		if (task && before(task->queued_since_ns + patience_ns, now) &&
+		    compat_dsq_move(&___it, p, dsq_of(QUEUE_OVERDUE, llc), 0))
+			count(task->class, DECISION_OVERDUE);
+	}
+}
+
+__noinline int sweep(u32 llc_id)
+{
+	struct llc *llc = llc_at(llc_id);
+	u64 now = bpf_ktime_get_ns(), next = llc->next_sweep_ns;
+
+	/* Of the CPUs that come by at the same time, one does it. */
+	if (before(now, next) ||
+	    !__sync_bool_compare_and_swap(&llc->next_sweep_ns, next, now + sweep_interval_ns))
+		return 0;
+	sweep_queue(QUEUE_ORDINARY, llc_id, now);
+	sweep_queue(QUEUE_LOADERS, llc_id, now);
+	sweep_queue(QUEUE_SPINNERS, llc_id, now);
+	return 0;
+}
+
+/* Takes the first loader that was not promoted when it came, and would be now. */
+__noinline int serve_loader(u32 llc, u32 cpu, u64 now)
+{
+	struct task_struct *p;
+	bool found = false;
+
+	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_LOADERS, llc), 0) {
+		struct sched_task *task = sched_task_of(p);
+		u32 class;
+
+		if (found || !task || !may_run_on(p, cpu))
+			continue;
+		class = classify(p, false, now);
+		if (!is_promoted(class) || !compat_dsq_move(&___it, p, local_dsq(), 0))
+			continue;
+		task->class = class;
+		count(class, DECISION_PROMOTED);
+		found = true;
+	}
+	return found;
+}
+
+/* When the first task of a queue is due; false when it is empty. */
+static bool head_of(u64 dsq, u64 *vtime)
+{
+	struct task_struct *p;
+	bool found = false;
+
+	bpf_for_each(scx_dsq, p, dsq, 0) {
+		if (!found)
+			*vtime = p->scx.dsq_vtime;
+		found = true;
+		break;
+	}
+	return found;
+}
+
+__noinline int serve_promoted(u32 llc, u32 cpu, u64 now)
+{
+	if (spinner_is_due(llc, now) && serve_spinner(llc, cpu, now))
+		return true;
+	return compat_dsq_move_to_local(dsq_of(QUEUE_FIRST, llc)) ||
+	       (scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, llc)) > 0 &&
+		serve_loader(llc, cpu, now));
+}
+
+/* Loaders that work ahead are ordinary: whoever of the two kinds is due first. */
+__noinline int serve_others(u32 llc)
+{
+	u64 ordinary = dsq_of(QUEUE_ORDINARY, llc), loaders = dsq_of(QUEUE_LOADERS, llc);
+	u64 ordinary_due = 0, loader_due = 0;
+	bool loaders_first = head_of(loaders, &loader_due) && (!head_of(ordinary, &ordinary_due) ||
+							       before(loader_due, ordinary_due));
+
+	if (loaders_first && compat_dsq_move_to_local(loaders))
+		return true;
+	return compat_dsq_move_to_local(ordinary) ||
+	       (!loaders_first && compat_dsq_move_to_local(loaders));
+}
+
+static bool serve_overdue(u32 llc)
+{
+	return compat_dsq_move_to_local(dsq_of(QUEUE_OVERDUE, llc));
+}
+
+/* Takes one task for this CPU out of what waits at a cache. */
+static bool serve(u32 llc, u32 cpu, bool others_first, u64 now)
+{
+	if (others_first ? serve_others(llc) || serve_promoted(llc, cpu, now)
+			 : serve_promoted(llc, cpu, now) || serve_others(llc))
+		return true;
+	return serve_overdue(llc) || compat_dsq_move_to_local(dsq_of(QUEUE_SPINNERS, llc));
+}
+
+/* Of the first of those who go first: its rank, 0 when there is nobody. */
+static u32 rank_waiting(u32 llc)
+{
+	struct sched_task *task = NULL;
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_FIRST, llc), 0) {
+		task = sched_task_of(p);
+		break;
+	}
+	return task ? rule_of(task->class)->rank : 0;
+}
+
+/* Whoever is promoted goes on, unless somebody like it waits or the others are owed. */
+static bool goes_on(struct task_struct *prev, u32 llc, u64 now)
+{
+	struct sched_task *task;
+
+	if (!prev || !(prev->scx.flags & bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)))
+		return false;
+	task = sched_task_of(prev);
+	if (!task)
+		return false;
+	task->class = classify(prev, false, now);
+	if (!is_promoted(task->class) || spinner_is_due(llc, now) ||
+	    rank_waiting(llc) >= rule_of(task->class)->rank)
+		return false;
+	compat_set_slice(prev, rule_of(task->class)->slice_ns);
+	count(task->class, DECISION_WENT_ON);
+	return true;
+}
+
+/*
+ * The kernel asks for the next task before it puts the last one back into a queue,
+ * so a heavy task would get every other turn at most. Whoever used its slice up and
+ * is due before all who wait goes on; whoever yielded, or was told to go, does not.
+ */
+static bool is_due_again(struct task_struct *prev, struct sched_cpu *here, u32 llc, u64 now)
+{
+	struct sched_task *task;
+	u64 due;
+
+	if (!prev || !(prev->scx.flags & bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)))
+		return false;
+	task = sched_task_of(prev);
+	if (!task || task->class != CLASS_ORDINARY || task->llc != llc ||
+	    before(now, task->running_since_ns + slice_ns / 2))
+		return false;
+	if (scx_bpf_dsq_nr_queued(dsq_of(QUEUE_FIRST, llc)) > 0 ||
+	    scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, llc)) > 0 || spinner_is_due(llc, now) ||
+	    !head_of(dsq_of(QUEUE_ORDINARY, llc), &due))
+		return false;
+	charge(prev, task, here, false, now);
+	if (!before(prev->scx.dsq_vtime, due))
+		return false;
+	advance_clock(llc_at(llc), prev->scx.dsq_vtime);
+	compat_set_slice(prev, slice_ns);
+	count(task->class, DECISION_WENT_ON);
+	return true;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * Who spins in a sync steps back, and must be there again when its device is done.
+ * Slices end at ticks only, so a timer for each cache ends somebody's turn in time.
+ */
+#include "bpf/classes.bpf.h"
+
+#define CLOCK_MONOTONIC 1 /* linux/time.h */
+
+struct spinner_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_LLCS);
+	__type(key, u32);
+	__type(value, struct spinner_timer);
+} spinner_timers SEC(".maps");
+
+/* When a task that waits for its device should run again; 0 when that is not known. */
+static u64 spinner_due(struct task_struct *p)
+{
+	struct process_state *process = process_find(p);
+	u64 end = process ? busy_expected_end(&process->busy) : 0;
+
+	return end > SPIN_MARGIN_NS ? end - SPIN_MARGIN_NS : end;
+}
+
+/* The first of a cache's spinners is due then. */
+static void expect_spinner(u32 llc, u64 due, u64 now)
+{
+	struct spinner_timer *timer = bpf_map_lookup_elem(&spinner_timers, &llc);
+
+	llc_at(llc)->spinner_due_ns = due;
+	if (timer && due)
+		bpf_timer_start(&timer->timer, before(now, due) ? due - now : 0, 0);
+}
+
+static void spinner_queued(struct task_struct *p, u32 llc, u64 now)
+{
+	u64 due = spinner_due(p), first = llc_at(llc)->spinner_due_ns;
+
+	if (due && (!first || before(due, first)))
+		expect_spinner(llc, due, now);
+}
+
+static bool spinner_is_due(u32 llc, u64 now)
+{
+	u64 due = llc_at(llc)->spinner_due_ns;
+
+	return due && !before(now, due);
+}
+
+static int spinner_timer_fired(void *map, u32 *llc, struct spinner_timer *timer)
+{
+	u32 nr = topology.nr_cpus, cpu;
+
+	bpf_for(cpu, 0, nr) {
+		if (queue_of_cpu(cpu) == *llc && can_take(cpu, CLASS_FEEDER)) {
+			take(cpu, CLASS_FEEDER);
+			break;
+		}
+	}
+	return 0;
+}
+
+/* A timer that an earlier attach left behind is as good as a new one. */
+static void make_spinner_timer(u32 llc)
+{
+	struct spinner_timer *timer = bpf_map_lookup_elem(&spinner_timers, &llc);
+
+	if (!timer)
+		return;
+	bpf_timer_init(&timer->timer, &spinner_timers, CLOCK_MONOTONIC);
+	bpf_timer_set_callback(&timer->timer, spinner_timer_fired);
+}
+
+/* Takes a spinner whose device should be done, and looks when the next one's is. */
+__noinline int serve_spinner(u32 llc, u32 cpu, u64 now)
+{
+	struct task_struct *p;
+	bool found = false;
+	u64 next = 0;
+
+	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_SPINNERS, llc), 0) {
+		struct sched_task *task = sched_task_of(p);
+		u64 due = spinner_due(p);
+
+		if (!task)
+			continue;
+		if (!found && !before(now, due) && may_run_on(p, cpu) &&
+		    compat_dsq_move(&___it, p, local_dsq(), 0)) {
+			task->class = CLASS_FEEDER;
+			compat_set_slice(p, rule_of(CLASS_FEEDER)->slice_ns);
+			count(CLASS_FEEDER, DECISION_PROMOTED);
+			found = true;
+		} else if (!next || before(due, next)) {
+			next = due;
+		}
+	}
+	expect_spinner(llc, next, now);
+	return found;
+}

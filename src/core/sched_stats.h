@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* What the scheduler has decided for each class, and how long that let tasks wait. */
+#include "abi/sched.h"
+#include "core/hist.h"
+
+struct sched_stats {
+	struct sched_counters counters;
+	struct hist waits[CLASS_SLOTS]; /* for a CPU */
+};
+
+/* What the scheduler keeps of each CPU. */
+struct sched_cpu {
+	u64 nr_turns;
+	struct sched_stats stats;
+};
+
+static inline void sched_stats_add(struct sched_stats *to, const struct sched_stats *from)
+{
+	for (u32 class = 0; class < CLASS_SLOTS; class ++) {
+		for (u32 decision = 0; decision < DECISION_NR; decision++)
+			to->counters.nr[class][decision] += from->counters.nr[class][decision];
+		to->counters.ran_ns[class] += from->counters.ran_ns[class];
+		hist_add(&to->waits[class], &from->waits[class]);
+	}
+}
