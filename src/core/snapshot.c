@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "core/snapshot.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int snapshot_new(const struct snapshot_limits *limits, struct snapshot **ret)
+{
+	struct snapshot *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	s->limits = *limits;
+	s->jobs = calloc(limits->nr_jobs, sizeof(*s->jobs));
+	s->processes = calloc(limits->nr_processes, sizeof(*s->processes));
+	s->threads = calloc(limits->nr_threads, sizeof(*s->threads));
+	s->gpus = calloc(limits->nr_gpus, sizeof(*s->gpus));
+	s->hists = calloc(limits->nr_hists, sizeof(*s->hists));
+	if ((!s->jobs && limits->nr_jobs) || (!s->processes && limits->nr_processes) ||
+	    (!s->threads && limits->nr_threads) || (!s->gpus && limits->nr_gpus) ||
+	    (!s->hists && limits->nr_hists)) {
+		snapshot_free(s);
+		return -ENOMEM;
+	}
+	*ret = s;
+	return 0;
+}
+
+struct snapshot *snapshot_free(struct snapshot *s)
+{
+	if (!s)
+		return NULL;
+	free(s->jobs);
+	free(s->processes);
+	free(s->threads);
+	free(s->gpus);
+	free(s->hists);
+	free(s);
+	return NULL;
+}
+
+void snapshot_clear(struct snapshot *s)
+{
+	*s = (struct snapshot){
+		.limits = s->limits,
+		.jobs = s->jobs,
+		.processes = s->processes,
+		.threads = s->threads,
+		.gpus = s->gpus,
+		.hists = s->hists,
+	};
+}
+
+/* The next free place, zeroed, or NULL, which is counted. */
+static void *add(struct snapshot *s, void *items, size_t size, u32 *nr, u32 limit,
+		 enum snapshot_drop drop)
+{
+	void *item;
+
+	if (*nr >= limit) {
+		s->nr_dropped[drop]++;
+		return NULL;
+	}
+	item = (char *)items + size * (*nr)++;
+	return memset(item, 0, size);
+}
+
+#define ADD(s, items, drop)                                                                        \
+	add((s), (s)->items, sizeof(*(s)->items), &(s)->nr_##items, (s)->limits.nr_##items, (drop))
+
+struct snapshot_process *snapshot_add_process(struct snapshot *s, u32 pid)
+{
+	struct snapshot_process *process = ADD(s, processes, DROP_SNAPSHOT_PROCESSES);
+
+	if (process)
+		process->pid = pid;
+	return process;
+}
+
+struct snapshot_thread *snapshot_add_thread(struct snapshot *s, u32 tid, u32 role)
+{
+	struct snapshot_thread *thread = ADD(s, threads, DROP_SNAPSHOT_THREADS);
+
+	role = role < ROLE_NR ? role : ROLE_OTHER;
+	s->nr_role[role]++;
+	if (thread) {
+		thread->tid = tid;
+		thread->role = role;
+	}
+	return thread;
+}
+
+struct snapshot_gpu *snapshot_add_gpu(struct snapshot *s, u32 number)
+{
+	struct snapshot_gpu *gpu = ADD(s, gpus, DROP_SNAPSHOT_GPUS);
+
+	if (gpu)
+		gpu->gpu = number;
+	return gpu;
+}
+
+static struct snapshot_job *find_job(struct snapshot *s, const char *cgroup)
+{
+	for (u32 i = 0; i < s->nr_jobs; i++)
+		if (strcmp(s->jobs[i].cgroup, cgroup) == 0)
+			return &s->jobs[i];
+	return NULL;
+}
+
+u32 snapshot_add_job(struct snapshot *s, const char *cgroup, const char *name)
+{
+	char key[SNAPSHOT_TEXT_LEN];
+	struct snapshot_job *job;
+
+	snapshot_set_text(key, sizeof(key), cgroup, strlen(cgroup));
+	job = find_job(s, key);
+	if (!job) {
+		job = ADD(s, jobs, DROP_SNAPSHOT_JOBS);
+		if (!job)
+			return 0;
+		memcpy(job->cgroup, key, sizeof(key));
+		snapshot_set_text(job->name, sizeof(job->name), name, strlen(name));
+	}
+	return (u32)(job - s->jobs) + 1;
+}
+
+struct hist *snapshot_add_hist(struct snapshot *s, struct snapshot_hists *hists, u32 kind)
+{
+	u32 *at = &hists->at[kind];
+
+	if (!*at && ADD(s, hists, DROP_SNAPSHOT_HISTS))
+		*at = s->nr_hists;
+	return *at ? &s->hists[*at - 1] : NULL;
+}
+
+static void take_over(struct snapshot *s, struct snapshot_hists *to, const struct snapshot *before,
+		      const struct snapshot_hists *from)
+{
+	for (u32 kind = 0; kind < SNAPSHOT_HIST_NR; kind++) {
+		const struct hist *old = snapshot_hist(before, from, kind);
+		struct hist *hist = old ? snapshot_add_hist(s, to, kind) : NULL;
+
+		if (hist)
+			hist_add(hist, old);
+	}
+}
+
+static bool has_process(const struct snapshot *s, const struct snapshot_process *process)
+{
+	for (u32 i = 0; i < s->nr_processes; i++)
+		if (s->processes[i].pid == process->pid &&
+		    s->processes[i].start_ns == process->start_ns)
+			return true;
+	return false;
+}
+
+void snapshot_carry(struct snapshot *s, const struct snapshot *before)
+{
+	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)
+		s->nr_dropped[drop] += before->nr_dropped[drop];
+	take_over(s, &s->gone, before, &before->gone);
+	for (u32 i = 0; i < before->nr_jobs; i++) {
+		struct snapshot_job *job = find_job(s, before->jobs[i].cgroup);
+
+		if (job)
+			take_over(s, &job->gone, before, &before->jobs[i].gone);
+	}
+	for (u32 i = 0; i < before->nr_processes; i++) {
+		const struct snapshot_process *process = &before->processes[i];
+		const struct snapshot_job *old = snapshot_job(before, process);
+		struct snapshot_job *job = old ? find_job(s, old->cgroup) : NULL;
+
+		if (has_process(s, process))
+			continue;
+		take_over(s, &s->gone, before, &process->hists);
+		if (job)
+			take_over(s, &job->gone, before, &process->hists);
+	}
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * All that is known at one moment: what the daemon folds, what exporters render,
+ * what goes over the socket. Plain data: whole numbers and text, no clock and no
+ * pointers but to its own arrays, which are taken once. What did not fit in them
+ * is counted among the drops.
+ *
+ * Text is always valid UTF-8 and ends with a zero: whoever fills it in uses
+ * snapshot_set_text(), since names of tasks can be any bytes.
+ */
+#include <stddef.h>
+#include "abi/sched.h"
+#include "abi/signals.h"
+#include "core/book.h"
+#include "core/hist.h"
+#include "core/phase.h"
+
+#define SNAPSHOT_VERSION  1
+#define SNAPSHOT_TEXT_LEN 128
+/* A byte that is no UTF-8 takes three. */
+#define SNAPSHOT_COMM_LEN (3 * COMM_LEN)
+
+/* Not a distribution of the kernel's yet: from the entry of a launch to its return. */
+#define SNAPSHOT_HIST_LAUNCH HIST_KIND_NR
+#define SNAPSHOT_HIST_NR     (HIST_KIND_NR + 1)
+
+/* What was lost, and where. */
+enum snapshot_drop {
+	DROP_EVENTS, /* these as in struct kernel_drops */
+	DROP_PROCESSES,
+	DROP_FRAMES,
+	DROP_SAMPLES,
+	DROP_RUNS,
+	DROP_COMMS,
+	DROP_MEMORY,
+	DROP_OBSERVATIONS,
+	DROP_MAPS,		 /* mappings of libraries that came too fast */
+	DROP_PROFILES,		 /* new kinds of tasks that found no room */
+	DROP_SNAPSHOT_PROCESSES, /* these did not fit in a snapshot */
+	DROP_SNAPSHOT_THREADS,
+	DROP_SNAPSHOT_JOBS,
+	DROP_SNAPSHOT_GPUS,
+	DROP_SNAPSHOT_HISTS,
+	DROP_NR,
+};
+
+/* Where the distributions of somebody are: one more than the place in hists, 0 for none. */
+struct snapshot_hists {
+	u32 at[SNAPSHOT_HIST_NR]; /* by enum hist_kind, and SNAPSHOT_HIST_LAUNCH */
+};
+
+/*
+ * Where processes belong together: a cgroup. What processes that are gone had
+ * measured stays with their job as long as it has any, and with the node for ever,
+ * so that sums over processes do not go down when one of them ends.
+ */
+struct snapshot_job {
+	char name[SNAPSHOT_TEXT_LEN]; /* Slurm job, pod, unit; else the cgroup's path */
+	char cgroup[SNAPSHOT_TEXT_LEN];
+	struct snapshot_hists gone;
+};
+
+/* Memory of a process on one GPU. */
+struct snapshot_memory {
+	u32 gpu; /* the machine's number */
+	u32 pad;
+	struct memory_book book;
+};
+
+struct snapshot_process {
+	u32 pid;
+	u32 job; /* one more than the place in jobs, 0 for none */
+	u64 start_ns;
+	u32 nr_ranks; /* 0: rank is not known */
+	s32 rank;
+	u32 phase;
+	u32 launcher_tid; /* 0: nobody launched yet */
+	u32 consumer_pid; /* of a loader process: whom it feeds, else 0 */
+	u32 nr_memory;
+	u64 phase_ns[PHASE_NR]; /* the current stay included */
+	u64 nr_transitions;
+	char comm[SNAPSHOT_COMM_LEN];
+	struct snapshot_memory memory[GPU_MAX];
+	struct snapshot_hists hists;
+};
+
+struct snapshot_thread {
+	u32 tid;
+	u32 pid;
+	u32 role;
+	u32 pad;
+	char comm[SNAPSHOT_COMM_LEN];
+};
+
+/* Absent is not zero. */
+enum snapshot_gpu_field {
+	SNAPSHOT_GPU_BUSY = 1 << 0,
+	SNAPSHOT_GPU_MEMORY_USED = 1 << 1,
+	SNAPSHOT_GPU_MEMORY_TOTAL = 1 << 2,
+};
+
+struct snapshot_gpu {
+	u32 gpu; /* the machine's number */
+	u32 valid;
+	u32 busy_percent;
+	u32 pad;
+	u64 memory_used_bytes;
+	u64 memory_total_bytes;
+	char uuid[SNAPSHOT_TEXT_LEN]; /* empty: not known */
+};
+
+enum snapshot_sched_state {
+	SCHED_OFF, /* never attached, or taken down in good order */
+	SCHED_ATTACHED,
+	SCHED_EJECTED,
+	SCHED_STATE_NR,
+};
+
+struct snapshot_sched {
+	u32 state;
+	u32 rules_off;	     /* a bit for each enum sched_rule */
+	u32 others_permille; /* of each CPU, kept for those that are not promoted */
+	u32 pad;
+	u64 slice_ns;
+	u64 patience_ns; /* who waited longer runs */
+	u64 nr_ejected;
+	u64 nr[CLASS_NR][DECISION_NR];
+	u64 ran_ns[CLASS_NR];
+	struct hist runqueue_wait[CLASS_NR];
+	char reason[SNAPSHOT_TEXT_LEN]; /* of the end, when there was one */
+};
+
+struct snapshot_learning {
+	u64 nr_profiles;
+	u64 nr_confident;
+	u64 nr_observations;
+};
+
+/* What Zernel itself takes. */
+struct snapshot_cost {
+	u64 cpu_ns; /* of the daemon, user and system */
+	u64 rss_bytes;
+	u64 bpf_run_ns;
+};
+
+/* How much there is room for. */
+struct snapshot_limits {
+	u32 nr_jobs;
+	u32 nr_processes;
+	u32 nr_threads;
+	u32 nr_gpus;
+	u32 nr_hists;
+};
+
+#define SNAPSHOT_LIMITS_DEFAULT                                                                    \
+	((struct snapshot_limits){                                                                 \
+		.nr_jobs = 256,                                                                    \
+		.nr_processes = MAX_PROCESSES,                                                     \
+		.nr_threads = 8192,                                                                \
+		.nr_gpus = 64,                                                                     \
+		.nr_hists = 1024,                                                                  \
+	})
+
+struct snapshot {
+	u64 time_ms;	  /* since the epoch */
+	u64 monotonic_ns; /* CLOCK_MONOTONIC, as all other times here */
+	char host[SNAPSHOT_TEXT_LEN];
+	char version[SNAPSHOT_TEXT_LEN]; /* of zerneld */
+	char kernel[SNAPSHOT_TEXT_LEN];	 /* its release */
+
+	struct snapshot_limits limits;
+	struct snapshot_job *jobs;
+	struct snapshot_process *processes;
+	struct snapshot_thread *threads;
+	struct snapshot_gpu *gpus;
+	struct hist *hists;
+	u32 nr_jobs;
+	u32 nr_processes;
+	u32 nr_threads;
+	u32 nr_gpus;
+	u32 nr_hists;
+	u32 nr_role[ROLE_NR];	    /* threads of each role, also those that found no room */
+	struct snapshot_hists gone; /* see struct snapshot_job */
+
+	struct snapshot_sched sched;
+	struct snapshot_learning learning;
+	struct snapshot_cost cost;
+	u64 nr_dropped[DROP_NR];
+};
+
+/* All empty. The only memory a snapshot ever takes. */
+int snapshot_new(const struct snapshot_limits *limits, struct snapshot **ret);
+struct snapshot *snapshot_free(struct snapshot *snapshot);
+
+/* Empty again, the limits as they were. */
+void snapshot_clear(struct snapshot *snapshot);
+
+/* Each NULL when there is no room, which is counted. All else of a new one is zero. */
+struct snapshot_process *snapshot_add_process(struct snapshot *snapshot, u32 pid);
+struct snapshot_thread *snapshot_add_thread(struct snapshot *snapshot, u32 tid, u32 role);
+struct snapshot_gpu *snapshot_add_gpu(struct snapshot *snapshot, u32 gpu);
+/* What a process of this cgroup has as its job, which is added when it is new; 0: no room. */
+u32 snapshot_add_job(struct snapshot *snapshot, const char *cgroup, const char *name);
+/* A distribution of a process, which is added when it is new. */
+struct hist *snapshot_add_hist(struct snapshot *snapshot, struct snapshot_hists *hists, u32 kind);
+
+/* NULL when there is none. */
+static inline const struct hist *snapshot_hist(const struct snapshot *snapshot,
+					       const struct snapshot_hists *hists, u32 kind)
+{
+	return hists->at[kind] ? &snapshot->hists[hists->at[kind] - 1] : NULL;
+}
+
+static inline struct snapshot_job *snapshot_job(const struct snapshot *snapshot,
+						const struct snapshot_process *process)
+{
+	return process->job ? &snapshot->jobs[process->job - 1] : NULL;
+}
+
+/*
+ * Call once, when all processes and their distributions are in: takes over from the
+ * snapshot before what was measured by processes that are gone since, and how much
+ * did not fit in snapshots so far.
+ */
+void snapshot_carry(struct snapshot *snapshot, const struct snapshot *before);
+
+/*
+ * Copies up to a zero or `from_size` bytes. What is no UTF-8 becomes U+FFFD, a
+ * character that does not fit is left out whole.
+ */
+void snapshot_set_text(char *to, size_t to_size, const char *from, size_t from_size);
+
+/* Names for people, metrics and files; "unknown" for what is none. */
+const char *snapshot_drop_label(u32 drop);
+const char *snapshot_sched_state_label(u32 state);
+const char *snapshot_hist_label(u32 kind); /* of a collective: "collective" */
+const char *sched_class_label(u32 sched_class);
+const char *sched_decision_label(u32 decision);
+const char *sched_rule_label(u32 rule);

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <string.h>
+#include "core/snapshot.h"
+
+/* How many bytes the UTF-8 character here has; 0 when it is none. */
+static size_t character(const unsigned char *text, size_t size)
+{
+	/* By the first byte: how many, and what the second may be. */
+	static const struct {
+		unsigned char first, last, nr, low, high;
+	} rows[] = {
+		{ 0x01, 0x7f, 1, 0x00, 0x00 },
+		       { 0xc2, 0xdf, 2, 0x80, 0xbf },
+		{ 0xe0, 0xe0, 3, 0xa0, 0xbf },
+		       { 0xe1, 0xec, 3, 0x80, 0xbf },
+		{ 0xed, 0xed, 3, 0x80, 0x9f },
+		       { 0xee, 0xef, 3, 0x80, 0xbf },
+		{ 0xf0, 0xf0, 4, 0x90, 0xbf },
+		       { 0xf1, 0xf3, 4, 0x80, 0xbf },
+		{ 0xf4, 0xf4, 4, 0x80, 0x8f },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		size_t nr = rows[i].nr;
+
+		if (*text < rows[i].first || *text > rows[i].last)
+			continue;
+		if (nr > size || (nr > 1 && (text[1] < rows[i].low || text[1] > rows[i].high)))
+			return 0;
+		for (size_t k = 2; k < nr; k++)
+			if ((text[k] & 0xc0) != 0x80)
+				return 0;
+		return nr;
+	}
+	return 0;
+}
+
+void snapshot_set_text(char *to, size_t to_size, const char *from, size_t from_size)
+{
+	static const char replacement[] = "\xef\xbf\xbd";
+	const char *end = from + strnlen(from, from_size);
+	size_t used = 0;
+
+	while (from < end) {
+		size_t nr = character((const unsigned char *)from, (size_t)(end - from));
+		const char *source = nr ? from : replacement;
+		size_t length = nr ? nr : sizeof(replacement) - 1;
+
+		if (used + length >= to_size)
+			break;
+		memcpy(to + used, source, length);
+		used += length;
+		from += nr ? nr : 1;
+	}
+	memset(to + used, 0, to_size - used);
+}
+
+/* Of tables whose every place is filled. */
+#define LABEL(table, i) ((i) < sizeof(table) / sizeof(*(table)) ? (table)[(i)] : "unknown")
+
+const char *snapshot_drop_label(u32 drop)
+{
+	static const char *const labels[DROP_NR] = {
+		[DROP_EVENTS] = "events",
+		[DROP_PROCESSES] = "processes",
+		[DROP_FRAMES] = "frames",
+		[DROP_SAMPLES] = "samples",
+		[DROP_RUNS] = "runs",
+		[DROP_COMMS] = "communicators",
+		[DROP_MEMORY] = "memory",
+		[DROP_OBSERVATIONS] = "observations",
+		[DROP_MAPS] = "maps",
+		[DROP_PROFILES] = "profiles",
+		[DROP_SNAPSHOT_PROCESSES] = "snapshot_processes",
+		[DROP_SNAPSHOT_THREADS] = "snapshot_threads",
+		[DROP_SNAPSHOT_JOBS] = "snapshot_jobs",
+		[DROP_SNAPSHOT_GPUS] = "snapshot_gpus",
+		[DROP_SNAPSHOT_HISTS] = "snapshot_histograms",
+	};
+
+	return LABEL(labels, drop);
+}
+
+const char *snapshot_sched_state_label(u32 state)
+{
+	static const char *const labels[SCHED_STATE_NR] = {
+		[SCHED_OFF] = "off",
+		[SCHED_ATTACHED] = "attached",
+		[SCHED_EJECTED] = "ejected",
+	};
+
+	return LABEL(labels, state);
+}
+
+const char *snapshot_hist_label(u32 kind)
+{
+	static const char *const labels[HIST_COLLECTIVE] = {
+		[HIST_SYNC_WAIT] = "sync_wait",
+		[HIST_LOADER_WAIT] = "loader_wait",
+		[HIST_RUNQUEUE_WAIT] = "runqueue_wait",
+	};
+
+	if (kind == SNAPSHOT_HIST_LAUNCH)
+		return "launch";
+	return kind >= HIST_COLLECTIVE && kind < HIST_KIND_NR ? "collective" : LABEL(labels, kind);
+}
+
+const char *sched_class_label(u32 sched_class)
+{
+	static const char *const labels[CLASS_NR] = {
+		[CLASS_ORDINARY] = "ordinary",
+		[CLASS_FEEDER] = "feeder",
+		[CLASS_WANTED_LOADER] = "wanted_loader",
+		[CLASS_LATE_LOADER] = "late_loader",
+		[CLASS_LOADER] = "loader",
+		[CLASS_SPINNER] = "spinner",
+	};
+
+	return LABEL(labels, sched_class);
+}
+
+const char *sched_decision_label(u32 decision)
+{
+	static const char *const labels[DECISION_NR] = {
+		[DECISION_IDLE_CPU] = "idle_cpu",   [DECISION_QUEUED] = "queued",
+		[DECISION_PREEMPTED] = "preempted", [DECISION_PROMOTED] = "promoted",
+		[DECISION_OVERDUE] = "overdue",
+	};
+
+	return LABEL(labels, decision);
+}
+
+const char *sched_rule_label(u32 rule)
+{
+	static const char *const labels[RULE_NR] = {
+		[RULE_FEEDER] = "feeder",	    [RULE_LOADER] = "loader",
+		[RULE_LATE_LOADER] = "late-loader", [RULE_SPINNER] = "spinner",
+		[RULE_HELPER] = "helper",	    [RULE_KIN] = "kin",
+		[RULE_PREEMPT] = "preempt",	    [RULE_TIER] = "tier",
+	};
+
+	return LABEL(labels, rule);
+}
