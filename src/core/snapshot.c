@@ -6,8 +6,14 @@
 
 int snapshot_new(const struct snapshot_limits *limits, struct snapshot **ret)
 {
-	struct snapshot *s = calloc(1, sizeof(*s));
+	const struct snapshot_limits max = SNAPSHOT_LIMITS_MAX;
+	struct snapshot *s;
 
+	if (limits->nr_jobs > max.nr_jobs || limits->nr_processes > max.nr_processes ||
+	    limits->nr_threads > max.nr_threads || limits->nr_gpus > max.nr_gpus ||
+	    limits->nr_hists > max.nr_hists)
+		return -E2BIG;
+	s = calloc(1, sizeof(*s));
 	if (!s)
 		return -ENOMEM;
 	s->limits = *limits;
@@ -133,6 +139,17 @@ struct hist *snapshot_add_hist(struct snapshot *s, struct snapshot_hists *hists,
 	return *at ? &s->hists[*at - 1] : NULL;
 }
 
+/* Where what was measured in a job goes on: in its cgroup, else in one of the same name. */
+static struct snapshot_job *find_heir(struct snapshot *s, const struct snapshot_job *job)
+{
+	struct snapshot_job *heir = find_job(s, job->cgroup);
+
+	for (u32 i = 0; !heir && i < s->nr_jobs; i++)
+		if (strcmp(s->jobs[i].name, job->name) == 0)
+			heir = &s->jobs[i];
+	return heir;
+}
+
 static void take_over(struct snapshot *s, struct snapshot_hists *to, const struct snapshot *before,
 		      const struct snapshot_hists *from)
 {
@@ -160,7 +177,7 @@ void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 		s->nr_dropped[drop] += before->nr_dropped[drop];
 	take_over(s, &s->gone, before, &before->gone);
 	for (u32 i = 0; i < before->nr_jobs; i++) {
-		struct snapshot_job *job = find_job(s, before->jobs[i].cgroup);
+		struct snapshot_job *job = find_heir(s, &before->jobs[i]);
 
 		if (job)
 			take_over(s, &job->gone, before, &before->jobs[i].gone);
@@ -168,7 +185,7 @@ void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 	for (u32 i = 0; i < before->nr_processes; i++) {
 		const struct snapshot_process *process = &before->processes[i];
 		const struct snapshot_job *old = snapshot_job(before, process);
-		struct snapshot_job *job = old ? find_job(s, old->cgroup) : NULL;
+		struct snapshot_job *job = old ? find_heir(s, old) : NULL;
 
 		if (has_process(s, process))
 			continue;

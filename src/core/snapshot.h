@@ -118,6 +118,13 @@ enum snapshot_sched_state {
 	SCHED_STATE_NR,
 };
 
+/* What the scheduler did with tasks of one class. */
+struct snapshot_class {
+	u64 nr[DECISION_NR];
+	u64 ran_ns;
+	struct hist runqueue_wait;
+};
+
 struct snapshot_sched {
 	u32 state;
 	u32 rules_off;	     /* a bit for each enum sched_rule */
@@ -126,9 +133,7 @@ struct snapshot_sched {
 	u64 slice_ns;
 	u64 patience_ns; /* who waited longer runs */
 	u64 nr_ejected;
-	u64 nr[CLASS_NR][DECISION_NR];
-	u64 ran_ns[CLASS_NR];
-	struct hist runqueue_wait[CLASS_NR];
+	struct snapshot_class classes[CLASS_NR];
 	char reason[SNAPSHOT_TEXT_LEN]; /* of the end, when there was one */
 };
 
@@ -163,6 +168,16 @@ struct snapshot_limits {
 		.nr_hists = 1024,                                                                  \
 	})
 
+/* Nobody reads or makes a larger one. */
+#define SNAPSHOT_LIMITS_MAX                                                                        \
+	((struct snapshot_limits){                                                                 \
+		.nr_jobs = 4096,                                                                   \
+		.nr_processes = 4096,                                                              \
+		.nr_threads = 65536,                                                               \
+		.nr_gpus = 256,                                                                    \
+		.nr_hists = 16384,                                                                 \
+	})
+
 struct snapshot {
 	u64 time_ms;	  /* since the epoch */
 	u64 monotonic_ns; /* CLOCK_MONOTONIC, as all other times here */
@@ -190,7 +205,7 @@ struct snapshot {
 	u64 nr_dropped[DROP_NR];
 };
 
-/* All empty. The only memory a snapshot ever takes. */
+/* All empty. The only memory a snapshot ever takes. -E2BIG: more than SNAPSHOT_LIMITS_MAX. */
 int snapshot_new(const struct snapshot_limits *limits, struct snapshot **ret);
 struct snapshot *snapshot_free(struct snapshot *snapshot);
 
@@ -235,7 +250,7 @@ void snapshot_set_text(char *to, size_t to_size, const char *from, size_t from_s
 /* Names for people, metrics and files; "unknown" for what is none. */
 const char *snapshot_drop_label(u32 drop);
 const char *snapshot_sched_state_label(u32 state);
-const char *snapshot_hist_label(u32 kind); /* of a collective: "collective" */
+const char *snapshot_hist_label(u32 kind); /* of a collective: its operation */
 const char *sched_class_label(u32 sched_class);
 const char *sched_decision_label(u32 decision);
 const char *sched_rule_label(u32 rule);

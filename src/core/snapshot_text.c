@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <string.h>
+#include "core/process.h"
 #include "core/snapshot.h"
 
 /* How many bytes the UTF-8 character here has; 0 when it is none. */
@@ -102,7 +103,7 @@ const char *snapshot_hist_label(u32 kind)
 
 	if (kind == SNAPSHOT_HIST_LAUNCH)
 		return "launch";
-	return kind >= HIST_COLLECTIVE && kind < HIST_KIND_NR ? "collective" : LABEL(labels, kind);
+	return kind < HIST_COLLECTIVE ? labels[kind] : operation_label(kind - HIST_COLLECTIVE);
 }
 
 const char *sched_class_label(u32 sched_class)

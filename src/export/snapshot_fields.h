@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* The members of a snapshot's structs as JSON has them: writer and reader walk the same rows. */
+#include "core/snapshot.h"
+
+enum field_type {
+	FIELD_U32,
+	FIELD_S32,
+	FIELD_U64,
+	FIELD_TEXT,	/* nr: the size of the array */
+	FIELD_LABEL,	/* u32, written as one of the nr labels */
+	FIELD_COUNTS,	/* u64[nr], an object by label */
+	FIELD_COUNTS32, /* u32[nr], likewise */
+};
+
+struct field {
+	const char *key; /* NULL after the last */
+	enum field_type type;
+	size_t offset;
+	u32 nr;
+	const char *(*label)(u32 i);
+};
+
+extern const struct field snapshot_fields[];
+extern const struct field job_fields[];
+extern const struct field process_fields[];
+extern const struct field memory_fields[];
+extern const struct field thread_fields[];
+extern const struct field gpu_fields[];
+extern const struct field sched_fields[];
+extern const struct field class_fields[];
+extern const struct field learning_fields[];
+extern const struct field cost_fields[];
+extern const struct field hist_fields[];
+
+/* Where the bit of a GPU's `valid` is off, the key is not there. */
+struct optional_field {
+	u32 bit;
+	struct field field;
+};
+#define GPU_OPTIONAL_NR 3
+extern const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR];
