@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "metrics/node.h"
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FIRST_PID  1000
+#define NR_LOADERS 2
+#define NR_SAMPLES 1000
+
+static void set(char *to, size_t size, const char *text)
+{
+	snapshot_set_text(to, size, text, strlen(text));
+}
+
+/* Values of several octaves around `middle`, always the same. */
+static void fill(struct hist *hist, u64 middle)
+{
+	for (u32 i = 0; i < NR_SAMPLES; i++)
+		hist_record(hist, middle / 4 + middle * (i * 7919U % NR_SAMPLES) / NR_SAMPLES * 4);
+}
+
+/* In the order of their kinds, as they are read. */
+static void fill_hists(struct snapshot *s, struct snapshot_process *process, u32 nr_operations)
+{
+	fill(snapshot_add_hist(s, &process->hists, HIST_SYNC_WAIT), 30 * NSEC_PER_MSEC);
+	fill(snapshot_add_hist(s, &process->hists, HIST_LOADER_WAIT), 2 * NSEC_PER_MSEC);
+	fill(snapshot_add_hist(s, &process->hists, HIST_RUNQUEUE_WAIT), 50 * NSEC_PER_USEC);
+	for (u32 i = 0; i < nr_operations; i++)
+		fill(snapshot_add_hist(s, &process->hists, HIST_COLLECTIVE + i),
+		     (i + 1) * NSEC_PER_MSEC);
+	fill(snapshot_add_hist(s, &process->hists, SNAPSHOT_HIST_LAUNCH), 8 * NSEC_PER_USEC);
+}
+
+static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
+{
+	struct snapshot_process *process = snapshot_add_process(s, FIRST_PID + rank);
+
+	process->job = snapshot_add_job(s, "/slurm/job_42/step_0", "slurm-42");
+	process->start_ns = NSEC_PER_SEC + rank;
+	process->nr_ranks = node->nr_ranks;
+	process->rank = (s32)rank;
+	process->phase = rank % PHASE_NR;
+	process->launcher_tid = process->pid;
+	process->nr_transitions = 4000 + rank;
+	for (u32 i = 0; i < PHASE_NR; i++)
+		process->phase_ns[i] = (i + 1) * NSEC_PER_SEC + rank;
+	set(process->comm, sizeof(process->comm), "python3");
+	process->nr_memory = 1;
+	process->memory[0] = (struct snapshot_memory){
+		.gpu = rank,
+		.book = { .current_bytes = 30ULL << 30,
+			  .peak_bytes = 40ULL << 30,
+			  .nr_allocs = 300,
+			  .nr_frees = 100 },
+	};
+	fill_hists(s, process, node->nr_operations);
+	set(snapshot_add_thread(s, process->pid, ROLE_LAUNCHER)->comm, SNAPSHOT_COMM_LEN,
+	    "python3");
+	s->threads[s->nr_threads - 1].pid = process->pid;
+	for (u32 i = 0; i < NR_LOADERS; i++) {
+		struct snapshot_process *loader =
+			snapshot_add_process(s, FIRST_PID + 1000 + rank * NR_LOADERS + i);
+
+		loader->job = process->job;
+		loader->start_ns = 2 * NSEC_PER_SEC;
+		loader->consumer_pid = process->pid;
+		loader->phase = PHASE_DATA_LOADING;
+		set(loader->comm, sizeof(loader->comm), "pt_data_worker");
+		snapshot_add_thread(s, loader->pid, ROLE_LOADER)->pid = loader->pid;
+	}
+}
+
+static void add_sched(struct snapshot_sched *sched)
+{
+	sched->state = SCHED_ATTACHED;
+	sched->others_permille = 300;
+	sched->slice_ns = 5 * NSEC_PER_MSEC;
+	sched->patience_ns = NSEC_PER_SEC;
+	for (u32 i = 0; i < CLASS_NR; i++) {
+		for (u32 k = 0; k < DECISION_NR; k++)
+			sched->classes[i].nr[k] = 1000 * i + k;
+		sched->classes[i].ran_ns = i * NSEC_PER_SEC;
+		fill(&sched->classes[i].runqueue_wait, 20 * NSEC_PER_USEC);
+	}
+}
+
+struct snapshot *node_snapshot(const struct node *node)
+{
+	struct snapshot_limits limits = SNAPSHOT_LIMITS_DEFAULT;
+	struct snapshot *s = NULL;
+
+	assert(snapshot_new(&limits, &s) == 0);
+	s->time_ms = 1700000000123;
+	s->monotonic_ns = 123456789012345;
+	set(s->host, sizeof(s->host), "node-1");
+	set(s->version, sizeof(s->version), "0.1.0");
+	set(s->kernel, sizeof(s->kernel), "6.18.0");
+	for (u32 i = 0; i < node->nr_ranks; i++) {
+		struct snapshot_gpu *gpu = snapshot_add_gpu(s, i);
+
+		add_rank(s, node, i);
+		gpu->valid = SNAPSHOT_GPU_BUSY | SNAPSHOT_GPU_MEMORY_USED;
+		gpu->busy_percent = 90 + i;
+		gpu->memory_used_bytes = 31ULL << 30;
+		set(gpu->uuid, sizeof(gpu->uuid), "GPU-0000");
+	}
+	add_sched(&s->sched);
+	s->learning = (struct snapshot_learning){ 300, 200, 100000 };
+	s->cost = (struct snapshot_cost){ 12 * NSEC_PER_SEC + 5, 20 << 20, 7 * NSEC_PER_SEC };
+	s->nr_dropped[DROP_EVENTS] = 3;
+	return s;
+}
+
+static void random_text(struct random *r, char *to, size_t size)
+{
+	char bytes[2 * SNAPSHOT_TEXT_LEN];
+	u32 nr = random_below(r, sizeof(bytes));
+
+	for (u32 i = 0; i < nr; i++)
+		bytes[i] = (char)random_u64(r);
+	snapshot_set_text(to, size, bytes, nr);
+}
+
+static void random_hists(struct random *r, struct snapshot *s, struct snapshot_hists *hists)
+{
+	for (u32 kind = 0; kind < SNAPSHOT_HIST_NR; kind++) {
+		struct hist *hist = random_below(r, 2) ? snapshot_add_hist(s, hists, kind) : NULL;
+
+		for (u32 i = random_below(r, 8); hist && i > 0; i--)
+			hist_record(hist, random_any(r));
+	}
+}
+
+static void random_words(struct random *r, u64 *words, size_t size)
+{
+	for (size_t i = 0; i < size / sizeof(*words); i++)
+		words[i] = random_any(r);
+}
+
+static void random_process(struct random *r, struct snapshot *s)
+{
+	struct snapshot_process *process = snapshot_add_process(s, (u32)random_u64(r));
+
+	process->job = random_below(r, s->nr_jobs + 1);
+	process->start_ns = random_any(r);
+	process->nr_ranks = (u32)random_any(r);
+	process->rank = (s32)random_any(r);
+	process->phase = random_below(r, PHASE_NR);
+	process->launcher_tid = (u32)random_any(r);
+	process->consumer_pid = random_below(r, 2);
+	process->nr_transitions = random_any(r);
+	random_words(r, process->phase_ns, sizeof(process->phase_ns));
+	random_text(r, process->comm, sizeof(process->comm));
+	process->nr_memory = random_below(r, GPU_MAX + 1);
+	for (u32 i = 0; i < process->nr_memory; i++) {
+		process->memory[i].gpu = (u32)random_u64(r);
+		random_words(r, &process->memory[i].book.current_bytes,
+			     sizeof(process->memory[i].book));
+	}
+	random_hists(r, s, &process->hists);
+}
+
+static void random_lists(struct random *r, struct snapshot *s)
+{
+	for (u32 i = random_below(r, 4); i > 0; i--) {
+		char name[SNAPSHOT_TEXT_LEN];
+		u32 job;
+
+		random_text(r, name, sizeof(name));
+		job = snapshot_add_job(s, name, name);
+		random_hists(r, s, &s->jobs[job - 1].gone);
+	}
+	for (u32 i = random_below(r, 5); i > 0; i--)
+		random_process(r, s);
+	for (u32 i = random_below(r, 5); i > 0; i--) {
+		struct snapshot_thread *thread =
+			snapshot_add_thread(s, (u32)random_u64(r), random_below(r, ROLE_NR));
+
+		thread->pid = (u32)random_u64(r);
+		random_text(r, thread->comm, sizeof(thread->comm));
+	}
+	for (u32 i = random_below(r, 5); i > 0; i--) {
+		struct snapshot_gpu *gpu = snapshot_add_gpu(s, (u32)random_u64(r));
+
+		gpu->valid = random_below(r, 8);
+		if (gpu->valid & SNAPSHOT_GPU_BUSY)
+			gpu->busy_percent = (u32)random_any(r);
+		if (gpu->valid & SNAPSHOT_GPU_MEMORY_USED)
+			gpu->memory_used_bytes = random_any(r);
+		if (gpu->valid & SNAPSHOT_GPU_MEMORY_TOTAL)
+			gpu->memory_total_bytes = random_any(r);
+		random_text(r, gpu->uuid, sizeof(gpu->uuid));
+	}
+}
+
+struct snapshot *node_random(struct random *r)
+{
+	struct snapshot_limits limits = { 8, 8, 8, 8, 256 };
+	struct snapshot *s = NULL;
+
+	assert(snapshot_new(&limits, &s) == 0);
+	s->time_ms = random_any(r);
+	s->monotonic_ns = random_any(r);
+	random_text(r, s->host, sizeof(s->host));
+	random_text(r, s->version, sizeof(s->version));
+	random_text(r, s->kernel, sizeof(s->kernel));
+	random_lists(r, s);
+	random_hists(r, s, &s->gone);
+	s->sched.state = random_below(r, SCHED_STATE_NR);
+	s->sched.rules_off = (u32)random_any(r);
+	s->sched.others_permille = (u32)random_any(r);
+	s->sched.slice_ns = random_any(r);
+	s->sched.patience_ns = random_any(r);
+	s->sched.nr_ejected = random_any(r);
+	random_text(r, s->sched.reason, sizeof(s->sched.reason));
+	for (u32 i = 0; i < CLASS_NR; i++) {
+		random_words(r, s->sched.classes[i].nr, sizeof(s->sched.classes[i].nr));
+		s->sched.classes[i].ran_ns = random_any(r);
+		hist_record(&s->sched.classes[i].runqueue_wait, random_any(r));
+	}
+	random_words(r, &s->learning.nr_profiles, sizeof(s->learning));
+	random_words(r, &s->cost.cpu_ns, sizeof(s->cost));
+	random_words(r, s->nr_dropped, sizeof(s->nr_dropped));
+	return s;
+}

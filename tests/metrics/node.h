@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* A node in the middle of a training job, and nodes that make no sense. */
+#include "core/snapshot.h"
+#include "property/random.h"
+
+struct node {
+	u32 nr_ranks;	   /* each with a GPU and two loader processes */
+	u32 nr_operations; /* collectives in use */
+};
+
+struct snapshot *node_snapshot(const struct node *node);
+
+/* Anything that fits in the types. */
+struct snapshot *node_random(struct random *r);

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "export/metrics.h"
+#include "export/prometheus.h"
+#include "metrics/node.h"
+
+/* What a scrape may take, of which rendering is a part. */
+#define RENDER_MAX_MS	   5.0
+#define NR_SHORT_PROCESSES 10000
+
+DEFINE_CLEANUP(struct snapshot, snapshot_free);
+DEFINE_CLEANUP(struct metrics, metrics_free);
+
+static const char *const format_names[PROMETHEUS_FORMAT_NR] = { "text", "openmetrics", "protobuf" };
+
+static u32 count_lines(const char *text)
+{
+	u32 nr = 0;
+
+	for (const char *line = text; *line; line = strchr(line, '\n') + 1)
+		nr += *line != '#';
+	return nr;
+}
+
+static struct snapshot *node(u32 nr_ranks, u32 nr_operations)
+{
+	return node_snapshot(&(struct node){ nr_ranks, nr_operations });
+}
+
+/* Lines of text are what Prometheus makes series of. */
+static u32 text_series(const struct snapshot *s)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+
+	assert_int_equal(prometheus_render(s, PROMETHEUS_TEXT, &text, &length), 0);
+	return count_lines(text);
+}
+
+static u32 left_out(const struct snapshot *s)
+{
+	CLEANUP(metrics_free_cleanup) struct metrics *m = NULL;
+
+	assert_int_equal(metrics_new(s, &m), 0);
+	assert_int_equal(m->nr_counted, text_series(s));
+	return m->nr_left_out;
+}
+
+static void test_eight_ranks_fit(void **state)
+{
+	for (u32 nr_operations = 0; nr_operations <= COLLECTIVE_NR; nr_operations++) {
+		CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(8, nr_operations);
+		u32 nr = text_series(s), nr_left_out = left_out(s);
+
+		print_message("# 8 ranks, %u collective operations: %u series, %u left out\n",
+			      nr_operations, nr, nr_left_out);
+		assert_in_range(nr, 1, METRICS_SERIES_MAX);
+		if (nr_operations <= 5)
+			assert_int_equal(nr_left_out, 0);
+	}
+}
+
+/* Many ranks: whole processes are left out, the youngest, and how much is told. */
+static void test_too_many_ranks_are_cut(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(64, 2);
+	CLEANUP(metrics_free_cleanup) struct metrics *m = NULL;
+	u32 nr_of[METRIC_NR] = {}, last_pid = 0;
+
+	assert_int_equal(metrics_new(s, &m), 0);
+	assert_in_range(m->nr_counted, 350, METRICS_SERIES_MAX);
+	assert_true(m->nr_left_out > 0);
+	for (size_t i = 0; i < m->nr; i++) {
+		const struct metric_series *series = &m->series[i];
+
+		nr_of[series->metric]++;
+		if (series->metric == METRIC_SERIES_LEFT_OUT)
+			assert_int_equal(series->value, m->nr_left_out);
+		if (series->metric != METRIC_PHASE_TRANSITIONS)
+			continue;
+		assert_true(series->labels.process->pid > last_pid);
+		last_pid = series->labels.process->pid;
+	}
+	print_message("# 64 ranks: %u shown, %u series left out\n", nr_of[METRIC_PHASE_TRANSITIONS],
+		      m->nr_left_out);
+	assert_int_equal(nr_of[METRIC_SERIES_LEFT_OUT], 1);
+	assert_int_equal(nr_of[METRIC_PHASE_TIME], PHASE_NR * nr_of[METRIC_PHASE_TRANSITIONS]);
+	assert_int_equal(nr_of[METRIC_GPU_MEMORY_PEAK], nr_of[METRIC_PHASE_TRANSITIONS]);
+	assert_int_equal(nr_of[METRIC_GPU_LAUNCH], 1);
+}
+
+/* Ten thousand ML processes, a few at a time: each is shown and each is gone with its end. */
+static void test_short_processes_leave_nothing(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *now = node(8, 3), *before = node(8, 3);
+	u32 nr_before = text_series(now), nr_shown = 0;
+
+	for (u32 i = 0; i < NR_SHORT_PROCESSES; i++) {
+		CLEANUP_FREE char *text = NULL;
+		struct snapshot *spare = before;
+		struct snapshot_process *process;
+		char name[32];
+		size_t length;
+
+		before = now;
+		now = spare;
+		snapshot_clear(now);
+		process = snapshot_add_process(now, 100000 + i);
+		process->start_ns = i + 1;
+		process->job = snapshot_add_job(now, "/batch", "batch");
+		hist_record(snapshot_add_hist(now, &process->hists, HIST_SYNC_WAIT), 1000);
+		snapshot_carry(now, before);
+		assert_int_equal(prometheus_render(now, PROMETHEUS_TEXT, &text, &length), 0);
+		snprintf(name, sizeof(name), "pid=\"%u\"", process->pid);
+		nr_shown += strstr(text, name) != NULL;
+		snprintf(name, sizeof(name), "pid=\"%u\"", process->pid - 1);
+		assert_null(strstr(text, name));
+	}
+	assert_int_equal(nr_shown, NR_SHORT_PROCESSES);
+	/* All samples of the job, also of those that are gone. */
+	assert_int_equal(snapshot_hist(now, &now->jobs[0].gone, HIST_SYNC_WAIT)->count,
+			 NR_SHORT_PROCESSES - 1);
+	assert_true(text_series(now) < nr_before);
+	assert_int_equal(left_out(now), 0);
+}
+
+static void test_loaders_are_no_ranks(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(1, 0);
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+
+	assert_int_equal(prometheus_render(s, PROMETHEUS_TEXT, &text, &length), 0);
+	assert_null(strstr(text, "pid=\"2000\""));
+	assert_non_null(strstr(text, "zernel_processes{phase=\"data_loading\"} 2\n"));
+}
+
+/* A Slurm job has a cgroup for each step: one series, not two of the same name. */
+static void test_jobs_of_one_name_are_one(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(2, 1);
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+	char *found;
+
+	s->processes[3].job = snapshot_add_job(s, "/slurm/job_42/step_1", "slurm-42");
+	assert_int_equal(s->nr_jobs, 2);
+	assert_int_equal(prometheus_render(s, PROMETHEUS_TEXT, &text, &length), 0);
+	found = strstr(text, "zernel_gpu_launch_seconds_count{job=\"slurm-42\"} 2000\n");
+	assert_non_null(found);
+	assert_null(strstr(found + 1, "zernel_gpu_launch_seconds_count"));
+}
+
+static double now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* CPU time, the best of some: the machine may be busy with other things. */
+static void test_rendering_is_quick(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(8, 5);
+
+	for (u32 format = 0; format < PROMETHEUS_FORMAT_NR; format++) {
+		double best = 1e9;
+		size_t length = 0;
+
+		for (u32 i = 0; i < 20; i++) {
+			CLEANUP_FREE char *text = NULL;
+			double start = now_ms(), took;
+
+			assert_int_equal(prometheus_render(s, format, &text, &length), 0);
+			took = now_ms() - start;
+			best = took < best ? took : best;
+		}
+		print_message("# 8 ranks as %s: %.2f ms, %zu bytes\n", format_names[format], best,
+			      length);
+		assert_true(best < RENDER_MAX_MS);
+	}
+}
+
+static void test_an_empty_snapshot_renders(void **state)
+{
+	struct snapshot_limits limits = {};
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
+
+	assert_int_equal(snapshot_new(&limits, &s), 0);
+	for (u32 format = 0; format < PROMETHEUS_FORMAT_NR; format++) {
+		CLEANUP_FREE char *text = NULL;
+		size_t length = 0;
+
+		assert_int_equal(prometheus_render(s, format, &text, &length), 0);
+		assert_true(length > 0);
+	}
+	assert_int_equal(left_out(s), 0);
+}
+
+/* What the catalogue says must be so for every row. */
+static void test_the_catalogue_is_sound(void **state)
+{
+	for (u32 i = 0; i < METRIC_NR; i++) {
+		const struct metric_row *row = &metric_rows[i];
+		const char *total = strstr(row->name, "_total");
+		const char *unit = metric_unit_names[row->unit];
+
+		assert_int_equal(strncmp(row->name, "zernel_", 7), 0);
+		assert_int_equal(total != NULL, row->kind == KIND_COUNTER);
+		if (*unit)
+			assert_non_null(strstr(row->name, unit));
+		assert_int_equal(row->help[strlen(row->help) - 1], '.');
+		assert_null(strpbrk(row->help, "\\\"\n"));
+		for (u32 k = 0; k < i; k++)
+			assert_string_not_equal(row->name, metric_rows[k].name);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_eight_ranks_fit),
+		cmocka_unit_test(test_too_many_ranks_are_cut),
+		cmocka_unit_test(test_short_processes_leave_nothing),
+		cmocka_unit_test(test_loaders_are_no_ranks),
+		cmocka_unit_test(test_jobs_of_one_name_are_one),
+		cmocka_unit_test(test_rendering_is_quick),
+		cmocka_unit_test(test_an_empty_snapshot_renders),
+		cmocka_unit_test(test_the_catalogue_is_sound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

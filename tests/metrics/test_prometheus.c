@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "export/prometheus.h"
+#include "metrics/node.h"
+
+DEFINE_CLEANUP(struct snapshot, snapshot_free);
+
+static struct snapshot *make(void)
+{
+	struct snapshot_limits limits = SNAPSHOT_LIMITS_DEFAULT;
+	struct snapshot *s = NULL;
+
+	assert_int_equal(snapshot_new(&limits, &s), 0);
+	return s;
+}
+
+static char *render(const struct snapshot *s, enum prometheus_format format)
+{
+	char *text = NULL;
+	size_t length = 0;
+
+	assert_int_equal(prometheus_render(s, format, &text, &length), 0);
+	assert_int_equal(strlen(text), length);
+	return text;
+}
+
+static void assert_has(const char *text, const char *line)
+{
+	if (!strstr(text, line))
+		print_error("# missing: %s\n", line);
+	assert_non_null(strstr(text, line));
+}
+
+static void test_labels_are_escaped(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
+	CLEANUP_FREE char *text = NULL;
+	struct snapshot_process *process = snapshot_add_process(s, 7);
+
+	process->job = snapshot_add_job(s, "/x", "a\"b\\c\nd\xff");
+	text = render(s, PROMETHEUS_TEXT);
+	assert_has(text, "zernel_phase_transitions_total{job=\"a\\\"b\\\\c\\nd\xef\xbf\xbd\","
+			 "rank=\"\",pid=\"7\"} 0\n");
+}
+
+static void test_values_are_exact(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
+	CLEANUP_FREE char *text = NULL;
+	struct snapshot_gpu *gpu = snapshot_add_gpu(s, 3);
+
+	gpu->valid = SNAPSHOT_GPU_BUSY;
+	gpu->busy_percent = 7;
+	s->time_ms = 1700000000120;
+	s->cost.cpu_ns = 1;
+	s->cost.bpf_run_ns = 18446744073709551615ULL;
+	s->cost.rss_bytes = 18446744073709551615ULL;
+	text = render(s, PROMETHEUS_TEXT);
+	assert_has(text, "\nzernel_gpu_busy_ratio{gpu_id=\"3\"} 0.07\n");
+	assert_has(text, "\nzernel_snapshot_time_seconds 1700000000.12\n");
+	assert_has(text, "\nzernel_daemon_cpu_seconds_total 0.000000001\n");
+	assert_has(text, "\nzernel_bpf_run_seconds_total 18446744073.709551615\n");
+	assert_has(text, "\nzernel_daemon_resident_memory_bytes 18446744073709551615\n");
+	/* Absent is not zero. */
+	assert_null(strstr(text, "zernel_gpu_device_memory_used_bytes"));
+}
+
+#define LAUNCH_QUANTILE(q) "\nzernel_cuda_launch_latency_seconds{pid=\"7\",quantile=\"" q "\"} "
+
+/* Within the bound of the distribution. */
+static void check_value(const char *text, const char *name, double exact)
+{
+	double value;
+
+	assert_has(text, name);
+	value = strtod(strstr(text, name) + strlen(name), NULL);
+	assert_true(value > exact / 1.091 && value < exact * 1.091);
+}
+
+/* 1 us to 100 us in steps of one, and what the classic buckets make of it. */
+static void test_summary_and_histogram_agree(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
+	CLEANUP_FREE char *text = NULL;
+	struct snapshot_process *process = snapshot_add_process(s, 7);
+	struct hist *hist = snapshot_add_hist(s, &process->hists, SNAPSHOT_HIST_LAUNCH);
+
+	process->job = snapshot_add_job(s, "/x", "x");
+	for (u64 i = 1; i <= 100; i++)
+		hist_record(hist, i * 1000);
+	text = render(s, PROMETHEUS_TEXT);
+	assert_has(text, "# TYPE zernel_cuda_launch_latency_seconds summary\n");
+	check_value(text, LAUNCH_QUANTILE("0.5"), 51e-6);
+	check_value(text, LAUNCH_QUANTILE("0.99"), 100e-6);
+	assert_has(text, "zernel_cuda_launch_latency_seconds_sum{pid=\"7\"} 0.00505\n");
+	assert_has(text, "zernel_cuda_launch_latency_seconds_count{pid=\"7\"} 100\n");
+	assert_has(text, "# TYPE zernel_gpu_launch_seconds histogram\n");
+	assert_has(text,
+		   "zernel_gpu_launch_seconds_bucket{job=\"x\",le=\"1.52587890625e-05\"} 15\n");
+	assert_has(text, "zernel_gpu_launch_seconds_bucket{job=\"x\",le=\"0.000244140625\"} 100\n");
+	assert_has(text, "zernel_gpu_launch_seconds_bucket{job=\"x\",le=\"1.0\"} 100\n");
+	assert_has(text, "zernel_gpu_launch_seconds_bucket{job=\"x\",le=\"+Inf\"} 100\n");
+	assert_has(text, "zernel_gpu_launch_seconds_sum{job=\"x\"} 0.00505\n");
+	assert_has(text, "zernel_gpu_launch_seconds_count{job=\"x\"} 100\n");
+}
+
+/* Count and buckets are read while they are written: what is shown must agree with itself. */
+static void test_a_torn_histogram_agrees_with_itself(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
+	CLEANUP_FREE char *text = NULL;
+
+	hist_record(&s->sched.classes[CLASS_FEEDER].runqueue_wait, 1000);
+	s->sched.classes[CLASS_FEEDER].runqueue_wait.count = 5;
+	text = render(s, PROMETHEUS_TEXT);
+	assert_has(text, "zernel_runqueue_wait_seconds_bucket{class=\"feeder\",le=\"+Inf\"} 1\n");
+	assert_has(text, "zernel_runqueue_wait_seconds_count{class=\"feeder\"} 1\n");
+}
+
+static void test_openmetrics_has_its_own_ways(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
+	CLEANUP_FREE char *text = render(s, PROMETHEUS_OPENMETRICS);
+
+	assert_has(text, "# TYPE zernel_daemon_cpu_seconds counter\n"
+			 "# UNIT zernel_daemon_cpu_seconds seconds\n"
+			 "zernel_daemon_cpu_seconds_total 0\n");
+	assert_string_equal(text + strlen(text) - 6, "# EOF\n");
+}
+
+static void test_every_family_has_help_and_type(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node_snapshot(&(struct node){ 2, 2 });
+	CLEANUP_FREE char *text = render(s, PROMETHEUS_TEXT);
+	char *before = NULL, *at = NULL;
+	u32 nr = 0;
+
+	for (char *line = strtok_r(text, "\n", &at); line; line = strtok_r(NULL, "\n", &at)) {
+		if (strncmp(line, "# TYPE ", 7) == 0) {
+			size_t length = strcspn(line + 7, " ");
+
+			assert_int_equal(strncmp(before, "# HELP ", 7), 0);
+			assert_int_equal(strncmp(before + 7, line + 7, length + 1), 0);
+			nr++;
+		}
+		before = line;
+	}
+	assert_in_range(nr, 30, 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_labels_are_escaped),
+		cmocka_unit_test(test_values_are_exact),
+		cmocka_unit_test(test_summary_and_histogram_agree),
+		cmocka_unit_test(test_a_torn_histogram_agrees_with_itself),
+		cmocka_unit_test(test_openmetrics_has_its_own_ways),
+		cmocka_unit_test(test_every_family_has_help_and_type),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "core/snapshot.h"
+
+DEFINE_CLEANUP(struct snapshot, snapshot_free);
+
+static struct snapshot *make(u32 nr)
+{
+	struct snapshot_limits limits = { nr, nr, nr, nr, nr };
+	struct snapshot *s = NULL;
+
+	assert_int_equal(snapshot_new(&limits, &s), 0);
+	return s;
+}
+
+static void test_what_does_not_fit_is_counted(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make(1);
+	struct snapshot_process *process = snapshot_add_process(s, 7);
+
+	assert_int_equal(process->pid, 7);
+	assert_null(snapshot_add_process(s, 8));
+	assert_non_null(snapshot_add_thread(s, 7, ROLE_LOADER));
+	assert_null(snapshot_add_thread(s, 8, ROLE_LOADER));
+	assert_non_null(snapshot_add_gpu(s, 0));
+	assert_null(snapshot_add_gpu(s, 1));
+	assert_int_equal(snapshot_add_job(s, "/a", "a"), 1);
+	assert_int_equal(snapshot_add_job(s, "/a", "a"), 1);
+	assert_int_equal(snapshot_add_job(s, "/b", "b"), 0);
+	assert_non_null(snapshot_add_hist(s, &process->hists, HIST_SYNC_WAIT));
+	assert_non_null(snapshot_add_hist(s, &process->hists, HIST_SYNC_WAIT));
+	assert_null(snapshot_add_hist(s, &process->hists, HIST_LOADER_WAIT));
+	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)
+		assert_int_equal(s->nr_dropped[drop], 1);
+	assert_int_equal(s->nr_role[ROLE_LOADER], 2);
+}
+
+static void test_a_snapshot_of_no_size_is_no_snapshot(void **state)
+{
+	struct snapshot_limits limits = SNAPSHOT_LIMITS_MAX;
+	struct snapshot *s = NULL;
+
+	limits.nr_threads++;
+	assert_int_equal(snapshot_new(&limits, &s), -E2BIG);
+	assert_null(s);
+	s = make(0);
+	assert_null(snapshot_add_process(s, 1));
+	snapshot_free(s);
+}
+
+static struct snapshot_process *add_worker(struct snapshot *s, u32 pid, const char *cgroup,
+					   u32 nr_samples)
+{
+	struct snapshot_process *process = snapshot_add_process(s, pid);
+
+	process->job = snapshot_add_job(s, cgroup, cgroup);
+	for (u32 i = 0; i < nr_samples; i++)
+		hist_record(snapshot_add_hist(s, &process->hists, HIST_SYNC_WAIT), 1000 + i);
+	return process;
+}
+
+static u64 count(const struct snapshot *s, const struct snapshot_hists *hists)
+{
+	const struct hist *hist = snapshot_hist(s, hists, HIST_SYNC_WAIT);
+
+	return hist ? hist->count : 0;
+}
+
+/* Whoever adds up all of a job's processes and what is gone never gets less than before. */
+static void test_what_gone_processes_measured_stays(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *one = make(8), *two = make(8);
+	struct snapshot *spare;
+
+	add_worker(one, 1, "/job", 10);
+	add_worker(one, 2, "/job", 20);
+	add_worker(one, 3, "/other", 40);
+	one->nr_dropped[DROP_SNAPSHOT_GPUS] = 5;
+
+	add_worker(two, 1, "/job", 11);
+	snapshot_carry(two, one);
+	assert_int_equal(count(two, &two->jobs[0].gone), 20);
+	assert_int_equal(count(two, &two->gone), 60);
+	assert_int_equal(two->nr_dropped[DROP_SNAPSHOT_GPUS], 5);
+
+	/* And once more: what was taken over is taken over again, once. */
+	spare = one;
+	snapshot_clear(spare);
+	add_worker(spare, 1, "/job", 12)->start_ns = 99; /* another of the same pid */
+	snapshot_carry(spare, two);
+	assert_int_equal(count(spare, &spare->jobs[0].gone), 31);
+	assert_int_equal(count(spare, &spare->gone), 71);
+
+	/* Without processes a job is forgotten, the node is not. */
+	snapshot_clear(two);
+	snapshot_carry(two, spare);
+	assert_int_equal(two->nr_jobs, 0);
+	assert_int_equal(count(two, &two->gone), 83);
+}
+
+static void test_text_is_always_utf8(void **state)
+{
+	static const struct {
+		const char *from, *to;
+	} rows[] = {
+		{ "",		      ""				     },
+		{ "plain",		   "plain"				   },
+		{ "\xc3\xa4\xe2\x82\xac", "\xc3\xa4\xe2\x82\xac"		 },
+		{ "a\xff"
+		  "b",	  "a\xef\xbf\xbd"
+		  "b"		      },
+		{ "\xc0\x80",	      "\xef\xbf\xbd\xef\xbf\xbd"		 }, /* a long form of zero */
+		{ "\xed\xa0\x80",	  "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" }, /* a surrogate */
+		{ "\xf4\x90\x80\x80",
+		  "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"		     }, /* too large */
+		{ "cut \xe2\x82",	  "cut \xef\xbf\xbd\xef\xbf\xbd"	 },
+	};
+	char text[32];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		snapshot_set_text(text, sizeof(text), rows[i].from, strlen(rows[i].from));
+		assert_string_equal(text, rows[i].to);
+	}
+	/* A character that does not fit is left out whole. */
+	snapshot_set_text(text, 4, "ab\xc3\xa4", 4);
+	assert_string_equal(text, "ab");
+	snapshot_set_text(text, sizeof(text), "no end", 2);
+	assert_string_equal(text, "no");
+}
+
+static void test_every_label_is_there_and_no_other(void **state)
+{
+	const struct {
+		const char *(*label)(u32 i);
+		u32 nr;
+	} rows[] = {
+		{ snapshot_drop_label,	       DROP_NR	       },
+		{ snapshot_sched_state_label, SCHED_STATE_NR   },
+		{ snapshot_hist_label,	       SNAPSHOT_HIST_NR },
+		{ sched_class_label,	     CLASS_NR	      },
+		{ sched_decision_label,	DECISION_NR	    },
+		{ sched_rule_label,	    RULE_NR	    },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		for (u32 a = 0; a < rows[i].nr; a++) {
+			assert_non_null(rows[i].label(a));
+			for (u32 b = 0; b < a; b++)
+				assert_string_not_equal(rows[i].label(a), rows[i].label(b));
+		}
+		assert_string_equal(rows[i].label(rows[i].nr), "unknown");
+		assert_string_equal(rows[i].label(~0U), "unknown");
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_does_not_fit_is_counted),
+		cmocka_unit_test(test_a_snapshot_of_no_size_is_no_snapshot),
+		cmocka_unit_test(test_what_gone_processes_measured_stays),
+		cmocka_unit_test(test_text_is_always_utf8),
+		cmocka_unit_test(test_every_label_is_there_and_no_other),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

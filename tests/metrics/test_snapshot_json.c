@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+#include <yyjson.h>
+
+#include "base/cleanup.h"
+#include "export/snapshot_json.h"
+#include "metrics/node.h"
+
+DEFINE_CLEANUP(struct snapshot, snapshot_free);
+
+#define SAME_LIST(a, b, items)                                                                     \
+	((a)->nr_##items == (b)->nr_##items &&                                                     \
+	 memcmp((a)->items, (b)->items, (a)->nr_##items * sizeof(*(a)->items)) == 0)
+
+/* All but the limits, which are as many as there are. */
+static bool same(const struct snapshot *a, const struct snapshot *b)
+{
+	return a->time_ms == b->time_ms && a->monotonic_ns == b->monotonic_ns &&
+	       strcmp(a->host, b->host) == 0 && strcmp(a->version, b->version) == 0 &&
+	       strcmp(a->kernel, b->kernel) == 0 && SAME_LIST(a, b, jobs) &&
+	       SAME_LIST(a, b, processes) && SAME_LIST(a, b, threads) && SAME_LIST(a, b, gpus) &&
+	       SAME_LIST(a, b, hists) && memcmp(a->nr_role, b->nr_role, sizeof(a->nr_role)) == 0 &&
+	       memcmp(&a->gone, &b->gone, sizeof(a->gone)) == 0 &&
+	       memcmp(&a->sched, &b->sched, sizeof(a->sched)) == 0 &&
+	       memcmp(&a->learning, &b->learning, sizeof(a->learning)) == 0 &&
+	       memcmp(&a->cost, &b->cost, sizeof(a->cost)) == 0 &&
+	       memcmp(a->nr_dropped, b->nr_dropped, sizeof(a->nr_dropped)) == 0;
+}
+
+static void check_round_trip(const struct snapshot *s)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *read = NULL;
+	CLEANUP_FREE char *text = NULL, *again = NULL;
+	size_t length = 0, length_again = 0;
+
+	assert_int_equal(snapshot_to_json(s, &text, &length), 0);
+	assert_int_equal(strlen(text), length);
+	assert_null(strchr(text, '\n'));
+	assert_int_equal(snapshot_from_json(text, length, &read), 0);
+	assert_true(same(s, read));
+	assert_int_equal(snapshot_to_json(read, &again, &length_again), 0);
+	assert_string_equal(text, again);
+}
+
+static void test_a_node_makes_the_round_trip(void **state)
+{
+	CLEANUP(snapshot_free_cleanup)
+	struct snapshot *s = node_snapshot(&(struct node){ .nr_ranks = 8, .nr_operations = 8 });
+
+	check_round_trip(s);
+}
+
+static void test_any_snapshot_makes_the_round_trip(void **state)
+{
+	u64 runs = random_runs("PROPERTY_RUNS", 2000);
+	struct random r = random_start();
+
+	for (u64 i = 0; i < runs; i++) {
+		CLEANUP(snapshot_free_cleanup) struct snapshot *s = node_random(&r);
+
+		check_round_trip(s);
+	}
+}
+
+static void test_what_is_no_snapshot_is_refused(void **state)
+{
+	static const struct {
+		const char *text;
+		int err;
+	} rows[] = {
+		{ "",							      -EBADMSG	       },
+		{ "[]",							    -EBADMSG	 },
+		{ "{\"version\":1",						-EBADMSG	     },
+		{ "{}",							    -EPROTONOSUPPORT },
+		{ "{\"version\":2}",					       -EPROTONOSUPPORT },
+		{ "{\"version\":1,\"time_ms\":-1}",				    -EBADMSG	     },
+		{ "{\"version\":1,\"time_ms\":1.5}",				     -EBADMSG	      },
+		{ "{\"version\":1,\"time_ms\":18446744073709551616}",	      -EBADMSG	       },
+		{ "{\"version\":1,\"host\":3}",					-EBADMSG	 },
+		{ "{\"version\":1,\"host\":\"a\\u0000b\"}",			    -EBADMSG	     },
+		{ "{\"version\":1,\"processes\":[1]}",			       -EBADMSG		},
+		{ "{\"version\":1,\"processes\":[{\"job\":1}]}",			 -EBADMSG	  },
+		{ "{\"version\":1,\"processes\":[{\"pid\":4294967296}]}",	  -EBADMSG	   },
+		{ "{\"version\":1,\"processes\":[{\"rank\":2147483648}]}",	   -EBADMSG	    },
+		{ "{\"version\":1,\"processes\":[{\"phase\":\"lunch\"}]}",	   -EBADMSG	    },
+		{ "{\"version\":1,\"processes\":[{\"memory\":3}]}",		    -EBADMSG	     },
+		{ "{\"version\":1,\"gone\":{\"launch\":[]}}",		      -EBADMSG	       },
+		{ "{\"version\":1,\"gone\":{\"launch\":{\"buckets\":[[178,1]]}}}", -EBADMSG	    },
+		{ "{\"version\":1,\"gone\":{\"launch\":{\"buckets\":[7]}}}",	     -EBADMSG	      },
+		{ "{\"version\":1,\"scheduler\":[]}",			      -EBADMSG	       },
+		{ "{\"version\":1,\"dropped\":{\"events\":\"3\"}}",		    -EBADMSG	     },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+		struct snapshot *s = NULL;
+		int err = snapshot_from_json(rows[i].text, strlen(rows[i].text), &s);
+
+		if (err != rows[i].err)
+			print_error("# %s\n", rows[i].text);
+		assert_int_equal(err, rows[i].err);
+		assert_null(s);
+	}
+}
+
+static void test_what_is_too_large_is_refused(void **state)
+{
+	const size_t nr = SNAPSHOT_LIMITS_MAX.nr_processes + 1;
+	CLEANUP_FREE char *text = malloc(64 + 3 * nr);
+	struct snapshot *s = NULL;
+	char *at = text;
+
+	at = stpcpy(at, "{\"version\":1,\"processes\":[{}");
+	for (size_t i = 1; i < nr; i++)
+		at = stpcpy(at, ",{}");
+	at = stpcpy(at, "]}");
+	assert_int_equal(snapshot_from_json(text, (size_t)(at - text), &s), -E2BIG);
+	assert_null(s);
+}
+
+static void test_unknown_keys_are_passed_over(void **state)
+{
+	static const char text[] = "{\"new\":[{}],\"version\":1,\"time_ms\":5,"
+				   "\"gone\":{\"new\":{}},\"scheduler\":{\"new\":1}}";
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
+
+	assert_int_equal(snapshot_from_json(text, strlen(text), &s), 0);
+	assert_int_equal(s->time_ms, 5);
+}
+
+/* The keys of old dashboards: all processes merged, and always an object of numbers. */
+static void check_legacy(const struct snapshot *s, u32 nr_memory, bool seen)
+{
+	static const char *const keys[] = {
+		"cuda_latency_p50_us",	 "cuda_latency_p99_us",	   "nccl_allreduce_p50_ms",
+		"nccl_allreduce_p99_ms", "dataloader_wait_p50_ms", "last_update_ms",
+	};
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+	yyjson_doc *doc;
+	yyjson_val *root;
+
+	assert_int_equal(snapshot_to_legacy_json(s, &text, &length), 0);
+	doc = yyjson_read(text, length, 0);
+	root = yyjson_doc_get_root(doc);
+	assert_true(yyjson_is_obj(root));
+	assert_int_equal(yyjson_obj_size(root), 7);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+		assert_true(yyjson_is_num(yyjson_obj_get(root, keys[i])));
+		assert_int_equal(yyjson_get_num(yyjson_obj_get(root, keys[i])) > 0, seen);
+	}
+	assert_int_equal(yyjson_arr_size(yyjson_obj_get(root, "gpu_utilization")), nr_memory);
+	yyjson_doc_free(doc);
+}
+
+static void test_legacy_keys(void **state)
+{
+	CLEANUP(snapshot_free_cleanup)
+	struct snapshot *s = node_snapshot(&(struct node){ .nr_ranks = 8, .nr_operations = 1 });
+	CLEANUP(snapshot_free_cleanup) struct snapshot *none = NULL;
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+
+	check_legacy(s, 8, true);
+	assert_int_equal(snapshot_to_legacy_json(s, &text, &length), 0);
+	assert_non_null(strstr(text, "{\"key\":\"1003:3\",\"current_bytes\":32212254720,"
+				     "\"peak_bytes\":42949672960}"));
+	assert_int_equal(snapshot_new(&s->limits, &none), 0);
+	check_legacy(none, 0, false);
+}
+
+/* Every pid counts: a second process shifts the median. */
+static void test_legacy_merges_all_processes(void **state)
+{
+	struct snapshot_limits limits = SNAPSHOT_LIMITS_DEFAULT;
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+
+	assert_int_equal(snapshot_new(&limits, &s), 0);
+	for (u32 i = 0; i < 2; i++) {
+		struct snapshot_process *process = snapshot_add_process(s, i + 1);
+		struct hist *hist = snapshot_add_hist(s, &process->hists, SNAPSHOT_HIST_LAUNCH);
+
+		for (u32 k = 0; k <= i; k++)
+			hist_record(hist, i ? 4096 : 1024);
+	}
+	assert_int_equal(snapshot_to_legacy_json(s, &text, &length), 0);
+	assert_non_null(strstr(text, "\"cuda_latency_p50_us\":4.096,"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_node_makes_the_round_trip),
+		cmocka_unit_test(test_any_snapshot_makes_the_round_trip),
+		cmocka_unit_test(test_what_is_no_snapshot_is_refused),
+		cmocka_unit_test(test_what_is_too_large_is_refused),
+		cmocka_unit_test(test_unknown_keys_are_passed_over),
+		cmocka_unit_test(test_legacy_keys),
+		cmocka_unit_test(test_legacy_merges_all_processes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
