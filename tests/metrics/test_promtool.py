@@ -1,74 +1,49 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-only
-"""Holds what is exported, the rules and the documentation against the tools that judge them.
-
-`test_promtool.py SOURCE PRINT METRICS_MD`. Speaks TAP.
-"""
+"""Holds what is exported, the rules and the documentation against the tools that judge them."""
+import os
 import pathlib
 import subprocess
-import sys
+import unittest
 
-SOURCE = pathlib.Path(sys.argv[1])
-PRINT, METRICS_MD = sys.argv[2:]
+import tap
+
+SOURCE = pathlib.Path(os.environ["ZERNEL_SOURCE"])
+BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
 RULES = SOURCE / "packaging/prometheus"
 
 
-def run(*command, given=None):
-    done = subprocess.run(command, input=given, capture_output=True)
-    return done.returncode, (done.stdout + done.stderr).decode()
+def output(*command):
+    return subprocess.run(command, capture_output=True, check=True).stdout
 
 
-def metrics_are_sound(ranks, operations):
-    """promtool is silent."""
-    text = subprocess.run([PRINT, "text", str(ranks), str(operations)], capture_output=True, check=True)
-    status, said = run("promtool", "check", "metrics", given=text.stdout)
-    return status == 0 and not said, said
+class Promtool(unittest.TestCase):
+    def promtool(self, *arguments, given=None):
+        done = subprocess.run(["promtool", *arguments], input=given, capture_output=True)
+        said = (done.stdout + done.stderr).decode()
+        self.assertEqual(done.returncode, 0, said)
+        return said
+
+    def test_metrics_are_sound(self):
+        for ranks, operations in (0, 0), (1, 1), (8, 8):
+            text = output(BUILD / "tests/metrics/print", "text", str(ranks), str(operations))
+            self.assertEqual(self.promtool("check", "metrics", given=text), "")
+
+    def test_rules_are_sound(self):
+        self.promtool("check", "rules", "--lint=all", "--lint-fatal", RULES / "zernel.rules.yml")
+
+    def test_rules_say_what_they_should(self):
+        self.promtool("test", "rules", RULES / "zernel.test.yml")
+
+    def test_scrape_configuration_is_sound(self):
+        self.promtool("check", "config", "--syntax-only", RULES / "scrape.yml")
 
 
-def rules_are_sound():
-    status, said = run("promtool", "check", "rules", "--lint=all", "--lint-fatal",
-                       str(RULES / "zernel.rules.yml"))
-    return status == 0, said
-
-
-def rules_say_what_they_should():
-    status, said = run("promtool", "test", "rules", str(RULES / "zernel.test.yml"))
-    return status == 0, said
-
-
-def scrape_configuration_is_sound():
-    status, said = run("promtool", "check", "config", "--syntax-only", str(RULES / "scrape.yml"))
-    return status == 0, said
-
-
-def documentation_is_up_to_date():
-    _, made = run(METRICS_MD)
-    kept = (SOURCE / "docs/METRICS.md").read_text()
-    return made == kept, f"make it again: {METRICS_MD} >docs/METRICS.md"
-
-
-CHECKS = {
-    "metrics of one rank": lambda: metrics_are_sound(1, 1),
-    "metrics of eight ranks": lambda: metrics_are_sound(8, 8),
-    "metrics of an idle node": lambda: metrics_are_sound(0, 0),
-    "rules are sound": rules_are_sound,
-    "rules say what they should": rules_say_what_they_should,
-    "scrape configuration is sound": scrape_configuration_is_sound,
-    "docs/METRICS.md is up to date": documentation_is_up_to_date,
-}
-
-
-def main():
-    print(f"1..{len(CHECKS)}")
-    failed = False
-    for number, (name, check) in enumerate(CHECKS.items(), 1):
-        good, said = check()
-        failed |= not good
-        print(f"{'ok' if good else 'not ok'} {number} - {name}")
-        if not good:
-            print("".join(f"# {line}\n" for line in said.splitlines()), end="")
-    return failed
+class Documentation(unittest.TestCase):
+    def test_is_up_to_date(self):
+        made = output(BUILD / "src/export/metrics-md").decode()
+        self.assertEqual(made, (SOURCE / "docs/METRICS.md").read_text(), "its end says how to make it")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    tap.main()
