@@ -69,25 +69,22 @@ class Scrape(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         Target.bodies = {kind: render(kind) for kind in FORMATS}
-        cls.gateway = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Target)
-        threading.Thread(target=cls.gateway.serve_forever, daemon=True).start()
-        cls.folder = tempfile.TemporaryDirectory()
-        cls.port = free_port()
-        config = pathlib.Path(cls.folder.name) / "prometheus.yml"
+        gateway = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Target)
+        threading.Thread(target=gateway.serve_forever, daemon=True).start()
+        cls.addClassCleanup(gateway.shutdown)
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        config = pathlib.Path(folder.name) / "prometheus.yml"
         # JSON is YAML.
-        config.write_text(json.dumps(configuration(cls.gateway.server_port)))
-        cls.prometheus = subprocess.Popen(
-            ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={cls.folder.name}/data",
+        config.write_text(json.dumps(configuration(gateway.server_port)))
+        cls.port = free_port()
+        prometheus = subprocess.Popen(
+            ["prometheus", f"--config.file={config}", f"--storage.tsdb.path={folder.name}/data",
              f"--web.listen-address=127.0.0.1:{cls.port}", "--enable-feature=native-histograms"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        cls.addClassCleanup(prometheus.wait)
+        cls.addClassCleanup(prometheus.terminate)
         cls.wait()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.prometheus.terminate()
-        cls.prometheus.wait()
-        cls.gateway.shutdown()
-        cls.folder.cleanup()
 
     @classmethod
     def query(cls, expression):
