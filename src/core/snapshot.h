@@ -82,7 +82,7 @@ struct snapshot_process {
 	u64 phase_ns[PHASE_NR]; /* the current stay included */
 	u64 nr_transitions;
 	char comm[SNAPSHOT_COMM_LEN];
-	struct snapshot_memory memory[GPU_MAX];
+	struct snapshot_memory memory[GPU_MAX]; /* each GPU once */
 	struct snapshot_hists hists;
 };
 

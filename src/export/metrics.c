@@ -257,7 +257,21 @@ static int by_age(const void *a, const void *b, void *snapshot)
 	return one->pid < other->pid ? -1 : one->pid > other->pid;
 }
 
-/* Loaders are not among them: their phase never changes, and what they do shows where they feed. */
+/*
+ * Loaders are not: their phase never changes, and what they do shows where they feed. Nor
+ * is one whose pid somebody younger has: it is gone, only not swept up yet.
+ */
+static bool is_shown(const struct snapshot *s, const struct snapshot_process *process)
+{
+	if (process->consumer_pid)
+		return false;
+	for (u32 i = 0; i < s->nr_processes; i++)
+		if (s->processes[i].pid == process->pid &&
+		    s->processes[i].start_ns > process->start_ns)
+			return false;
+	return true;
+}
+
 static int add_processes(struct metrics *m, const struct snapshot *s)
 {
 	CLEANUP_FREE u32 *order = calloc(s->nr_processes + 1, sizeof(*order));
@@ -268,7 +282,7 @@ static int add_processes(struct metrics *m, const struct snapshot *s)
 		order[i] = i;
 	qsort_r(order, s->nr_processes, sizeof(*order), by_age, (void *)s);
 	for (u32 i = 0; i < s->nr_processes; i++)
-		if (!s->processes[order[i]].consumer_pid)
+		if (is_shown(s, &s->processes[order[i]]))
 			add_process(m, s, &s->processes[order[i]]);
 	return 0;
 }
