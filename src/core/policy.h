@@ -77,9 +77,10 @@ static inline bool rule_on(u32 rules_off, u32 rule)
 
 static inline enum sched_class class_of(const struct class_view *view, u32 rules_off)
 {
-	/* Who slept until now may have been waiting for something to feed: that is seen in a slice. */
-	bool feeds = view->device_busy || view->woken ||
-		     view->now < view->last_sync_ns + FEEDING_MAX_NS;
+	/* Who slept until now may have been waiting for something to feed: that is seen in a slice.
+	 */
+	bool feeds =
+		view->device_busy || view->woken || view->now < view->last_sync_ns + FEEDING_MAX_NS;
 
 	switch (view->role) {
 	case ROLE_LAUNCHER:
