@@ -73,15 +73,20 @@ __noinline int preempt_for(struct task_struct *p __arg_trusted, u32 class)
 	return 0;
 }
 
-/* Whoever wakes up and had less than its share need not wait for one of the lowest tier. */
+/*
+ * Whoever wakes up and had less than its share need not wait for one of the lowest
+ * tier, unless it was woken by that one: who wakes somebody is often about to sleep.
+ */
 __noinline int preempt_by_tier(struct task_struct *p __arg_trusted, u32 tier)
 {
 	u32 start = scx_bpf_task_cpu(p), nr = topology.nr_cpus, i;
+	u32 wakers =
+		compat_syscall(bpf_get_current_task_btf()) >= 0 ? bpf_get_smp_processor_id() : nr;
 
 	bpf_for(i, 0, nr) {
 		u32 cpu = (start + i) % nr;
 
-		if (cpu_at(cpu)->class != CLASS_ORDINARY ||
+		if (cpu == wakers || cpu_at(cpu)->class != CLASS_ORDINARY ||
 		    cpu_at(cpu)->tier >= tier_rule_of(tier)->takes_below || !may_run_on(p, cpu))
 			continue;
 		cpu_at(cpu)->tier = tier;
@@ -98,8 +103,11 @@ __noinline int preempt_by_tier(struct task_struct *p __arg_trusted, u32 tier)
 __noinline int want_loaders(struct task_struct *p __arg_trusted)
 {
 	u32 own = scx_bpf_task_cpu(p), nr_cpus = topology.nr_cpus, i;
-	s32 nr = scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, queue_of_cpu(own))) - 1;
+	s32 nr;
 
+	if (!may_wait(QUEUE_LOADERS, queue_of_cpu(own)))
+		return 0;
+	nr = scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, queue_of_cpu(own))) - 1;
 	if (nr <= 0 || !rule_on(policy.rules_off, RULE_LOADER) ||
 	    !rule_on(policy.rules_off, RULE_PREEMPT))
 		return 0;

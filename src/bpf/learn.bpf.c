@@ -99,7 +99,7 @@ static const struct procdb_record *prediction_for(struct task_struct *p, u64 exe
 
 static u32 role_of(struct task_struct *p)
 {
-	struct thread_state *thread = thread_find(p);
+	struct thread_state *thread = ml_seen ? thread_find(p) : NULL;
 
 	return thread ? thread->role : ROLE_OTHER;
 }
@@ -112,19 +112,19 @@ static void begin(struct task_struct *p, struct learner *l, u32 role)
 		    prediction_for(p, exe_id, role));
 }
 
-__noinline int learn_task_begins(struct task_struct *p __arg_trusted)
+__noinline u32 learn_task_begins(struct task_struct *p __arg_trusted)
 {
 	struct learner *l;
 
 	if (p->flags & PF_KTHREAD)
-		return 0;
+		return TIER_DEFAULT;
 	l = bpf_task_storage_get(&learners, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!l) {
 		__sync_fetch_and_add(&nr_dropped_learners, 1);
-		return 0;
+		return TIER_DEFAULT;
 	}
 	begin(p, l, role_of(p));
-	return 0;
+	return l->tier;
 }
 
 static void tell(struct task_struct *p, struct learner *l, u64 now)
@@ -145,15 +145,15 @@ static void tell(struct task_struct *p, struct learner *l, u64 now)
 	bpf_ringbuf_submit(seen, BPF_RB_NO_WAKEUP);
 }
 
-__noinline int learn_task_stops(struct task_struct *p __arg_trusted, u64 ran_ns, bool sleeps)
+__noinline u32 learn_task_stops(struct task_struct *p __arg_trusted, u64 ran_ns, bool sleeps,
+				u64 now)
 {
 	struct learner *l = learner_of(p);
-	u64 now = bpf_ktime_get_ns();
 	u32 role;
 	bool news;
 
 	if (!l)
-		return 0;
+		return TIER_DEFAULT;
 	role = role_of(p);
 	if (l->role != role)
 		begin(p, l, role);
@@ -162,14 +162,7 @@ __noinline int learn_task_stops(struct task_struct *p __arg_trusted, u64 ran_ns,
 		news = learn_ended(l, now);
 	if (news)
 		tell(p, l, now);
-	return 0;
-}
-
-__noinline u32 learn_task_tier(struct task_struct *p __arg_trusted)
-{
-	struct learner *l = learner_of(p);
-
-	return l ? l->tier : TIER_DEFAULT;
+	return l->tier;
 }
 
 /* Whatever it was, it is another program now. */
@@ -178,9 +171,10 @@ int BPF_PROG(learn_exec, struct task_struct *p)
 {
 	struct learner *l = learner_of(p);
 
-	if (l)
-		begin(p, l, ROLE_OTHER);
-	return 0;
+	if (!l)
+		return 0;
+	begin(p, l, ROLE_OTHER);
+	return sched_tier_changed(p, l->tier);
 }
 
 SEC("tp_btf/sched_waking")

@@ -7,11 +7,11 @@
  */
 #include "bpf/kernel.h"
 
-/* Before a task first runs under us. -ENOMEM leaves it with the default tier. */
-int learn_task_begins(struct task_struct *p __arg_trusted);
+/* Before a task first runs under us; its tier. Without memory it has the default one. */
+u32 learn_task_begins(struct task_struct *p __arg_trusted);
 
-/* It left its CPU. */
-int learn_task_stops(struct task_struct *p __arg_trusted, u64 ran_ns, bool sleeps);
+/* Asked of the scheduler: the current task is of this tier from now on. */
+int sched_tier_changed(struct task_struct *p __arg_trusted, u32 tier);
 
-/* The tier a task has at the moment. */
-u32 learn_task_tier(struct task_struct *p __arg_trusted);
+/* It left its CPU, or goes on; its tier from now on. */
+u32 learn_task_stops(struct task_struct *p __arg_trusted, u64 ran_ns, bool sleeps, u64 now);

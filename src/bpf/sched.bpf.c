@@ -87,13 +87,20 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 		spinner_queued(p, llc, now);
 	count(task->class, DECISION_QUEUED);
 	vtime = vtime_at(p, task, llc);
-	tier = tier_of_task(p);
+	tier = tier_of_task(task);
 	task->tier_credit_ns = task->class == CLASS_ORDINARY ? tier_rule_of(tier)->credit_ns : 0;
 	compat_dsq_insert_vtime(p, dsq_of(rule->queue, llc), rule->slice_ns,
 				vtime - rule->credit_ns - task->tier_credit_ns, enq_flags);
+	if (rule->queue != QUEUE_ORDINARY)
+		somebody_waits(rule->queue, llc);
 
-	/* A CPU may have gone idle since select_cpu looked, or was never asked. */
-	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	/*
+	 * A CPU may have gone idle since select_cpu looked, or was never asked. Who is
+	 * ordinary and was looked for a moment ago takes that chance: a slice at most.
+	 */
+	cpu = woken && task->class == CLASS_ORDINARY && p->nr_cpus_allowed > 1
+		      ? -1
+		      : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 	if (cpu >= 0)
 		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE));
 	else if (rule->preempts && rule_on(policy.rules_off, RULE_PREEMPT))
@@ -112,17 +119,15 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 
 	if (!here)
 		return;
-	sweep(own);
+	sweep(own, now);
 	/*
 	 * The overdue have every other turn. Each CPU counts its own: of one count for
 	 * all, a CPU could see the even numbers only, and whoever is bound to it would
 	 * starve.
 	 */
-	if ((here->nr_turns++ & 1) && serve_overdue(own))
+	if ((here->nr_turns++ & 1) && serve_queue(QUEUE_OVERDUE, own))
 		return;
-	if (!others_first && goes_on(prev, own, now))
-		return;
-	if (is_due_again(prev, here, own, now))
+	if (keeps_cpu(prev, here, own, others_first, now))
 		return;
 	bpf_for(i, 0, nr_llcs) {
 		if (serve((own + i) % nr_llcs, cpu, others_first, now))
@@ -176,7 +181,7 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 	}
 	if (task->weights_seen != nr_weight_changes)
 		find_weight(p);
-	take_over(scx_bpf_task_cpu(p), task->class, tier_of_task(p));
+	take_over(scx_bpf_task_cpu(p), task->class, tier_of_task(task));
 	note_launcher(p, false);
 }
 
@@ -194,6 +199,17 @@ void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 		note_launcher(p, true);
 }
 
+__noinline int sched_tier_changed(struct task_struct *p __arg_trusted, u32 tier)
+{
+	struct sched_task *task = sched_task_of(p);
+
+	if (!task)
+		return 0;
+	task->tier = tier;
+	cpu_at(bpf_get_smp_processor_id())->tier = tier_of_task(task);
+	return 0;
+}
+
 SEC("struct_ops.s/zernel_init_task")
 s32 BPF_PROG(zernel_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
@@ -203,7 +219,8 @@ s32 BPF_PROG(zernel_init_task, struct task_struct *p, struct scx_init_task_args 
 	if (!task)
 		return -12; /* ENOMEM */
 	task->cgroup_weight = CGROUP_WEIGHT_DEFAULT;
-	return learn_task_begins(p);
+	task->tier = learn_task_begins(p);
+	return 0;
 }
 
 SEC("struct_ops/zernel_enable")
@@ -291,6 +308,7 @@ s32 BPF_PROG(zernel_init)
 	bpf_for(i, 0, nr_llcs) {
 		make_spinner_timer(i);
 		llc_at(i)->spinner_due_ns = 0;
+		llc_at(i)->waiting = 0;
 	}
 	/* What an earlier attach left behind holds no more. */
 	bpf_for(i, 0, nr_cpus) {

@@ -20,6 +20,7 @@ static struct llc {
 	u64 clock; /* virtual time that those who run have reached */
 	u64 next_sweep_ns;
 	u64 spinner_due_ns; /* when the first of its spinners should run again */
+	u64 waiting;	    /* a bit for each of its queues that may have somebody in it */
 } __attribute__((aligned(64))) llcs[MAX_LLCS];
 
 /* Of each CPU what others look at who want to take it. */
@@ -36,6 +37,7 @@ struct sched_task {
 	u64 tier_credit_ns; /* what its virtual time is short of until it runs */
 	u32 llc;	    /* whose clock the task's virtual time is measured by */
 	u32 class;
+	u32 tier;
 	u32 cgroup_weight; /* what the weights above it make of its own, in per cent */
 	u32 weights_seen;  /* nr_weight_changes when that was found */
 };
@@ -105,9 +107,9 @@ static const struct tier_rule *tier_rule_of(u32 tier)
 	return &tier_rules[tier & (TIER_SLOTS - 1)];
 }
 
-static u32 tier_of_task(struct task_struct *p)
+static u32 tier_of_task(const struct sched_task *task)
 {
-	return rule_on(policy.rules_off, RULE_TIER) ? learn_task_tier(p) : TIER_BATCH;
+	return rule_on(policy.rules_off, RULE_TIER) ? task->tier : TIER_BATCH;
 }
 
 static void count(u32 class, u32 decision)
@@ -141,6 +143,35 @@ static u32 queue_of_cpu(u32 cpu)
 	barrier_var(cpu);
 	llc = topology.cpu_llc[cpu & (MAX_CPUS - 1)];
 	return llc < topology.nr_llcs ? llc : 0;
+}
+
+/*
+ * To ask the kernel for a queue costs more than the rest of a turn, and most are
+ * empty most of the time. Whoever puts a task into one says so afterwards; whoever
+ * looks takes the word back before, and gives it again unless the queue was empty.
+ */
+static void somebody_waits(u32 queue, u32 llc)
+{
+	if (!(llc_at(llc)->waiting & (1ULL << queue)))
+		__sync_fetch_and_or(&llc_at(llc)->waiting, 1ULL << queue);
+}
+
+static bool may_wait(u32 queue, u32 llc)
+{
+	return llc_at(llc)->waiting & (1ULL << queue);
+}
+
+static bool serve_queue(u32 queue, u32 llc)
+{
+	bool found;
+
+	if (!may_wait(queue, llc))
+		return false;
+	__sync_fetch_and_and(&llc_at(llc)->waiting, ~(1ULL << queue));
+	found = compat_dsq_move_to_local(dsq_of(queue, llc));
+	if (found || scx_bpf_dsq_nr_queued(dsq_of(queue, llc)) > 0)
+		somebody_waits(queue, llc);
+	return found;
 }
 
 /* Not static, as others: verified once in a program and not again for each caller. */

@@ -16,23 +16,27 @@ static void sweep_queue(u32 queue, u32 llc, u64 now)
 		struct sched_task *task = sched_task_of(p);
 
 		if (task && before(task->queued_since_ns + patience_ns, now) &&
-		    compat_dsq_move(&___it, p, dsq_of(QUEUE_OVERDUE, llc), 0))
+		    compat_dsq_move(&___it, p, dsq_of(QUEUE_OVERDUE, llc), 0)) {
+			somebody_waits(QUEUE_OVERDUE, llc);
 			count(task->class, DECISION_OVERDUE);
+		}
 	}
 }
 
-__noinline int sweep(u32 llc_id)
+__noinline int sweep(u32 llc_id, u64 now)
 {
 	struct llc *llc = llc_at(llc_id);
-	u64 now = bpf_ktime_get_ns(), next = llc->next_sweep_ns;
+	u64 next = llc->next_sweep_ns;
 
 	/* Of the CPUs that come by at the same time, one does it. */
 	if (before(now, next) ||
 	    !__sync_bool_compare_and_swap(&llc->next_sweep_ns, next, now + sweep_interval_ns))
 		return 0;
 	sweep_queue(QUEUE_ORDINARY, llc_id, now);
-	sweep_queue(QUEUE_LOADERS, llc_id, now);
-	sweep_queue(QUEUE_SPINNERS, llc_id, now);
+	if (may_wait(QUEUE_LOADERS, llc_id))
+		sweep_queue(QUEUE_LOADERS, llc_id, now);
+	if (may_wait(QUEUE_SPINNERS, llc_id))
+		sweep_queue(QUEUE_SPINNERS, llc_id, now);
 	return 0;
 }
 
@@ -77,28 +81,22 @@ __noinline int serve_promoted(u32 llc, u32 cpu, u64 now)
 {
 	if (spinner_is_due(llc, now) && serve_spinner(llc, cpu, now))
 		return true;
-	return compat_dsq_move_to_local(dsq_of(QUEUE_FIRST, llc)) ||
-	       (scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, llc)) > 0 &&
-		serve_loader(llc, cpu, now));
+	return serve_queue(QUEUE_FIRST, llc) ||
+	       (may_wait(QUEUE_LOADERS, llc) && serve_loader(llc, cpu, now));
 }
 
 /* Loaders that work ahead are ordinary: whoever of the two kinds is due first. */
 __noinline int serve_others(u32 llc)
 {
-	u64 ordinary = dsq_of(QUEUE_ORDINARY, llc), loaders = dsq_of(QUEUE_LOADERS, llc);
-	u64 ordinary_due = 0, loader_due = 0;
-	bool loaders_first = head_of(loaders, &loader_due) && (!head_of(ordinary, &ordinary_due) ||
-							       before(loader_due, ordinary_due));
+	u64 ordinary = dsq_of(QUEUE_ORDINARY, llc), ordinary_due = 0, loader_due = 0;
+	bool loaders_first =
+		may_wait(QUEUE_LOADERS, llc) && head_of(dsq_of(QUEUE_LOADERS, llc), &loader_due) &&
+		(!head_of(ordinary, &ordinary_due) || before(loader_due, ordinary_due));
 
-	if (loaders_first && compat_dsq_move_to_local(loaders))
+	if (loaders_first && serve_queue(QUEUE_LOADERS, llc))
 		return true;
 	return compat_dsq_move_to_local(ordinary) ||
-	       (!loaders_first && compat_dsq_move_to_local(loaders));
-}
-
-static bool serve_overdue(u32 llc)
-{
-	return compat_dsq_move_to_local(dsq_of(QUEUE_OVERDUE, llc));
+	       (!loaders_first && serve_queue(QUEUE_LOADERS, llc));
 }
 
 /* Takes one task for this CPU out of what waits at a cache. */
@@ -107,7 +105,7 @@ static bool serve(u32 llc, u32 cpu, bool others_first, u64 now)
 	if (others_first ? serve_others(llc) || serve_promoted(llc, cpu, now)
 			 : serve_promoted(llc, cpu, now) || serve_others(llc))
 		return true;
-	return serve_overdue(llc) || compat_dsq_move_to_local(dsq_of(QUEUE_SPINNERS, llc));
+	return serve_queue(QUEUE_OVERDUE, llc) || serve_queue(QUEUE_SPINNERS, llc);
 }
 
 /* Of the first of those who go first: its rank, 0 when there is nobody. */
@@ -116,6 +114,8 @@ static u32 rank_waiting(u32 llc)
 	struct sched_task *task = NULL;
 	struct task_struct *p;
 
+	if (!may_wait(QUEUE_FIRST, llc))
+		return 0;
 	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_FIRST, llc), 0) {
 		task = sched_task_of(p);
 		break;
@@ -124,15 +124,8 @@ static u32 rank_waiting(u32 llc)
 }
 
 /* Whoever is promoted goes on, unless somebody like it waits or the others are owed. */
-static bool goes_on(struct task_struct *prev, u32 llc, u64 now)
+static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, u64 now)
 {
-	struct sched_task *task;
-
-	if (!prev || !(prev->scx.flags & bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)))
-		return false;
-	task = sched_task_of(prev);
-	if (!task)
-		return false;
 	task->class = classify(prev, false, now);
 	if (!is_promoted(task->class) || spinner_is_due(llc, now) ||
 	    rank_waiting(llc) >= rule_of(task->class)->rank)
@@ -147,20 +140,16 @@ static bool goes_on(struct task_struct *prev, u32 llc, u64 now)
  * so a heavy task would get every other turn at most. Whoever used its slice up and
  * is due before all who wait goes on; whoever yielded, or was told to go, does not.
  */
-static bool is_due_again(struct task_struct *prev, struct sched_cpu *here, u32 llc, u64 now)
+static bool is_due_again(struct task_struct *prev, struct sched_task *task, struct sched_cpu *here,
+			 u32 llc, u64 now)
 {
-	struct sched_task *task;
 	u64 due;
 
-	if (!prev || !(prev->scx.flags & bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)))
-		return false;
-	task = sched_task_of(prev);
-	if (!task || task->class != CLASS_ORDINARY || task->llc != llc ||
+	if (task->class != CLASS_ORDINARY || task->llc != llc ||
 	    before(now, task->running_since_ns + slice_ns / 2))
 		return false;
-	if (scx_bpf_dsq_nr_queued(dsq_of(QUEUE_FIRST, llc)) > 0 ||
-	    scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, llc)) > 0 || spinner_is_due(llc, now) ||
-	    !head_of(dsq_of(QUEUE_ORDINARY, llc), &due))
+	if (may_wait(QUEUE_FIRST, llc) || may_wait(QUEUE_LOADERS, llc) ||
+	    spinner_is_due(llc, now) || !head_of(dsq_of(QUEUE_ORDINARY, llc), &due))
 		return false;
 	charge(prev, task, here, false, now);
 	if (!before(prev->scx.dsq_vtime, due))
@@ -169,4 +158,17 @@ static bool is_due_again(struct task_struct *prev, struct sched_cpu *here, u32 l
 	compat_set_slice(prev, slice_ns);
 	count(task->class, DECISION_WENT_ON);
 	return true;
+}
+
+/* Whether who had the CPU keeps it. Who sleeps now does not; nobody else is asked then. */
+static bool keeps_cpu(struct task_struct *prev, struct sched_cpu *here, u32 llc, bool others_first,
+		      u64 now)
+{
+	struct sched_task *task;
+
+	if (!prev || !(prev->scx.flags & bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)))
+		return false;
+	task = sched_task_of(prev);
+	return task && ((!others_first && goes_on(prev, task, llc, now)) ||
+			is_due_again(prev, task, here, llc, now));
 }
