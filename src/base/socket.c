@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "base/socket.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "base/cleanup.h"
+
+/* Since Linux 6.5; older headers do not have it. */
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+#define LINE_BUFFER_FIRST 4096
+/* Connections that wait to be accepted; the kernel makes the others wait. */
+#define BACKLOG		  64
+
+static int address_of(const char *path, struct sockaddr_un *ret)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	*ret = address;
+	return 0;
+}
+
+static int connect_with(const char *path, int flags, int *ret_fd)
+{
+	CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+	struct sockaddr_un address;
+	int err = address_of(path, &address);
+
+	if (err < 0)
+		return err;
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int socket_connect(const char *path, int *ret_fd)
+{
+	return connect_with(path, 0, ret_fd);
+}
+
+/* Only a refused connection proves that nobody is there. */
+static int remove_dead(const char *path)
+{
+	CLEANUP_FD int fd = -EBADF;
+	struct stat st;
+	int err;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	err = connect_with(path, SOCK_NONBLOCK, &fd);
+	if (err == 0 || err == -EAGAIN)
+		return -EADDRINUSE;
+	if (err != -ECONNREFUSED)
+		return err;
+	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+int socket_listen(const char *path, mode_t mode, int *ret_fd)
+{
+	CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un address;
+	int err = fd < 0 ? -errno : address_of(path, &address);
+
+	if (err == 0)
+		err = remove_dead(path);
+	if (err < 0)
+		return err;
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	/* Nobody gets in before listen(), so the mode is never looser than meant. */
+	if (chmod(path, mode) < 0 || listen(fd, BACKLOG) < 0) {
+		err = -errno;
+		unlink(path);
+		return err;
+	}
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+int socket_peer_read(int fd, struct socket_peer *ret)
+{
+	struct socket_peer peer = { .pidfd = -EBADF };
+	struct ucred credentials;
+	socklen_t size = sizeof(credentials);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) < 0)
+		return -errno;
+	peer.pid = credentials.pid;
+	peer.uid = credentials.uid;
+	peer.gid = credentials.gid;
+	size = sizeof(peer.groups);
+	/* More groups than fit: none but the main one counts. */
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, peer.groups, &size) == 0)
+		peer.nr_groups = size / sizeof(gid_t);
+	size = sizeof(peer.pidfd);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &peer.pidfd, &size) < 0)
+		peer.pidfd = -EBADF;
+	*ret = peer;
+	return 0;
+}
+
+bool socket_peer_is_in(const struct socket_peer *peer, gid_t group)
+{
+	if (peer->gid == group)
+		return true;
+	for (size_t i = 0; i < peer->nr_groups; i++)
+		if (peer->groups[i] == group)
+			return true;
+	return false;
+}
+
+/* Moves what was not handed out to the front, and makes room for at least one byte. */
+static int make_room(struct line_buffer *buffer)
+{
+	size_t capacity = buffer->capacity ? 2 * buffer->capacity : LINE_BUFFER_FIRST;
+	char *larger;
+
+	if (buffer->taken > 0) {
+		buffer->used -= buffer->taken;
+		buffer->scanned -= buffer->taken;
+		memmove(buffer->data, buffer->data + buffer->taken, buffer->used);
+		buffer->taken = 0;
+	}
+	if (buffer->used < buffer->capacity)
+		return 0;
+	if (buffer->used >= buffer->max)
+		return -EMSGSIZE;
+	if (capacity > buffer->max)
+		capacity = buffer->max;
+	larger = realloc(buffer->data, capacity);
+	if (!larger)
+		return -ENOMEM;
+	buffer->data = larger;
+	buffer->capacity = capacity;
+	return 0;
+}
+
+ssize_t line_buffer_fill(struct line_buffer *buffer, int fd)
+{
+	int err = make_room(buffer);
+	ssize_t n;
+
+	if (err < 0)
+		return err;
+	do
+		n = read(fd, buffer->data + buffer->used, buffer->capacity - buffer->used);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	buffer->used += (size_t)n;
+	return n;
+}
+
+bool line_buffer_next(struct line_buffer *buffer, char **ret_line, size_t *ret_length)
+{
+	char *end;
+
+	if (buffer->scanned == buffer->used)
+		return false;
+	end = memchr(buffer->data + buffer->scanned, '\n', buffer->used - buffer->scanned);
+	if (!end) {
+		buffer->scanned = buffer->used;
+		return false;
+	}
+	*end = '\0';
+	*ret_line = buffer->data + buffer->taken;
+	*ret_length = (size_t)(end - *ret_line);
+	buffer->taken += *ret_length + 1;
+	buffer->scanned = buffer->taken;
+	return true;
+}
+
+void line_buffer_clear(struct line_buffer *buffer)
+{
+	free(buffer->data);
+	*buffer = (struct line_buffer){ .max = buffer->max };
+}

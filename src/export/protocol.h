@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * What zerneld and its clients say to each other: lines of JSON over a local socket,
+ * described in docs/PROTOCOL.md. The client's side is in export/client.h.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <yyjson.h>
+#include "abi/types.h"
+
+#define PROTOCOL_VERSION     1
+#define PROTOCOL_SOCKET	     "/run/zernel/zernel.sock"
+/* Longest lines, with their end. */
+#define PROTOCOL_REQUEST_MAX (64UL << 10)
+#define PROTOCOL_REPLY_MAX   (16UL << 20)
+
+#define PROTOCOL_INTERVAL_MIN_MS     100
+#define PROTOCOL_INTERVAL_MAX_MS     3600000
+#define PROTOCOL_INTERVAL_DEFAULT_MS 1000
+
+/* What went wrong, by a word that programs can rely on. */
+enum protocol_error {
+	PROTOCOL_OK,
+	PROTOCOL_MALFORMED,	  /* no request at all; the connection ends */
+	PROTOCOL_TOO_LARGE,	  /* likewise */
+	PROTOCOL_BUSY,		  /* likewise: too many clients */
+	PROTOCOL_VERSION_DIFFERS, /* hello asked for a version that is not spoken here */
+	PROTOCOL_HELLO_NEEDED,
+	PROTOCOL_UNKNOWN_METHOD,
+	PROTOCOL_INVALID, /* the parameters */
+	PROTOCOL_FORBIDDEN,
+	PROTOCOL_NOT_FOUND,
+	PROTOCOL_UNSUPPORTED, /* by this kernel, or not at all yet */
+	PROTOCOL_FAILED,
+	PROTOCOL_ERROR_NR,
+};
+
+const char *protocol_error_code(enum protocol_error error);
+
+/* A request as it came; `method` and `params` live as long as `doc`. */
+struct protocol_request {
+	yyjson_doc *doc;
+	u64 id;
+	const char *method;
+	yyjson_val *params; /* an object, or NULL */
+};
+
+/* PROTOCOL_MALFORMED leaves *ret untouched. */
+enum protocol_error protocol_request_parse(const char *line, size_t length,
+					   struct protocol_request *ret);
+void protocol_request_done(struct protocol_request *request);
+
+/* One line without its end, to be freed. `params` is the text of an object, or NULL. */
+int protocol_request_write(u64 id, const char *method, const char *params, char **ret,
+			   size_t *ret_length);
+/* The member `error` of a reply: {"code":...,"message":...}. */
+int protocol_error_write(enum protocol_error error, const char *message, char **ret,
+			 size_t *ret_length);
