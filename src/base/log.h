@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Programs log, libraries return. Lines go to standard error with the priority
- * prefix that the journal understands when it is the journal that listens.
+ * Programs log, libraries return. Lines go to standard error. When it is the journal that
+ * listens, they go to it with the fields it knows: PRIORITY, CODE_FILE and kin, and
+ * ZERNEL_EVENT for what is worth being searched for.
  */
 enum log_level {
 	LOG_LEVEL_ERROR = 3,
@@ -11,8 +12,24 @@ enum log_level {
 	LOG_LEVEL_INFO = 6,
 };
 
-__attribute__((format(printf, 2, 3))) void log_line(enum log_level level, const char *format, ...);
+/* Where in the source it is said. */
+struct log_place {
+	const char *file;
+	const char *function;
+	int line;
+};
 
-#define log_error(...)	 log_line(LOG_LEVEL_ERROR, __VA_ARGS__)
-#define log_warning(...) log_line(LOG_LEVEL_WARNING, __VA_ARGS__)
-#define log_info(...)	 log_line(LOG_LEVEL_INFO, __VA_ARGS__)
+#define LOG_PLACE (&(const struct log_place){ __FILE__, __func__, __LINE__ })
+
+/* `event` is a word for programs, or NULL. */
+__attribute__((format(printf, 4, 5))) void log_line(const struct log_place *place,
+						    enum log_level level, const char *event,
+						    const char *format, ...);
+
+/* Several lines that belong to what was said just before, as they are. */
+void log_text(enum log_level level, const char *text);
+
+#define log_event(level, event, ...) log_line(LOG_PLACE, level, event, __VA_ARGS__)
+#define log_error(...)		     log_line(LOG_PLACE, LOG_LEVEL_ERROR, NULL, __VA_ARGS__)
+#define log_warning(...)	     log_line(LOG_PLACE, LOG_LEVEL_WARNING, NULL, __VA_ARGS__)
+#define log_info(...)		     log_line(LOG_PLACE, LOG_LEVEL_INFO, NULL, __VA_ARGS__)

@@ -17,7 +17,7 @@
 
 #define LINE_BUFFER_FIRST 4096
 /* Connections that wait to be accepted; the kernel makes the others wait. */
-#define BACKLOG		  64
+#define BACKLOG		  128
 
 static int address_of(const char *path, struct sockaddr_un *ret)
 {
@@ -164,22 +164,23 @@ ssize_t line_buffer_fill(struct line_buffer *buffer, int fd)
 	return n;
 }
 
+bool line_buffer_has_line(struct line_buffer *buffer)
+{
+	size_t left = buffer->used - buffer->scanned;
+	const char *end = left ? memchr(buffer->data + buffer->scanned, '\n', left) : NULL;
+
+	buffer->scanned = end ? (size_t)(end - buffer->data) : buffer->used;
+	return end;
+}
+
 bool line_buffer_next(struct line_buffer *buffer, char **ret_line, size_t *ret_length)
 {
-	char *end;
-
-	if (buffer->scanned == buffer->used)
+	if (!line_buffer_has_line(buffer))
 		return false;
-	end = memchr(buffer->data + buffer->scanned, '\n', buffer->used - buffer->scanned);
-	if (!end) {
-		buffer->scanned = buffer->used;
-		return false;
-	}
-	*end = '\0';
+	buffer->data[buffer->scanned] = '\0';
 	*ret_line = buffer->data + buffer->taken;
-	*ret_length = (size_t)(end - *ret_line);
-	buffer->taken += *ret_length + 1;
-	buffer->scanned = buffer->taken;
+	*ret_length = buffer->scanned - buffer->taken;
+	buffer->taken = ++buffer->scanned;
 	return true;
 }
 

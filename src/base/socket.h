@@ -53,4 +53,6 @@ ssize_t line_buffer_fill(struct line_buffer *buffer, int fd);
  */
 bool line_buffer_next(struct line_buffer *buffer, char **ret_line, size_t *ret_length);
 
+bool line_buffer_has_line(struct line_buffer *buffer);
+
 void line_buffer_clear(struct line_buffer *buffer);

@@ -190,6 +190,16 @@ int kernel_read_scheduler(const struct kernel *kernel, struct sched_stats *ret)
 	return 0;
 }
 
+u64 kernel_slice_ns(const struct kernel *kernel)
+{
+	return kernel->skel->rodata->slice_ns;
+}
+
+u64 kernel_patience_ns(const struct kernel *kernel)
+{
+	return kernel->skel->rodata->patience_ns;
+}
+
 bool sched_exit_wants_restart(const struct sched_exit *sched_exit)
 {
 	return sched_exit->kind < EXIT_KIND_ERROR && (sched_exit->code & EXIT_CODE_RESTART);

@@ -42,6 +42,17 @@ void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy)
 /* What it has decided since it was loaded, and how long tasks had to wait. */
 int kernel_read_scheduler(const struct kernel *kernel, struct sched_stats *ret);
 
+/* What it runs by and does not change. */
+u64 kernel_slice_ns(const struct kernel *kernel);
+u64 kernel_patience_ns(const struct kernel *kernel);
+
+/*
+ * CPU time of all programs since they were loaded; 0 unless the kernel measures it,
+ * which it does as long as somebody holds what kernel_measure_run_time() gives.
+ */
+u64 kernel_run_ns(const struct kernel *kernel);
+int kernel_measure_run_time(int *ret_fd);
+
 /* How the scheduler ended, or NULL while it runs (or was never attached). */
 const struct sched_exit *kernel_scheduler_exit(const struct kernel *kernel);
 
@@ -89,6 +100,7 @@ struct kernel_drops kernel_drops(const struct kernel *kernel);
 
 /* What a sampler says of a device, for inferred evidence. */
 void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent);
+void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu);
 /* The NUMA node that a GPU is at: the scheduler keeps the tasks that feed it there. */
 void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node);
 

@@ -221,6 +221,12 @@ void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent)
 		kernel->skel->bss->gpu_utilization[gpu] = (u8)((percent < 100 ? percent : 100) + 1);
 }
 
+void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu)
+{
+	if (gpu < GPU_MAX)
+		kernel->skel->bss->gpu_utilization[gpu] = 0;
+}
+
 void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node)
 {
 	if (gpu < GPU_MAX && node < UINT8_MAX)

@@ -156,11 +156,11 @@ int procdb_restore(struct procdb *db, const struct procdb_profile *saved, u64 no
 	struct procdb_key key = procdb_key_normalize(&saved->key);
 	struct procdb_profile *p;
 
-	if (db->ticked)
-		return -EBUSY;
 	clock_advance(db, now_s);
 	if (procdb_index_find(db, &key) >= 0)
 		return -EEXIST;
+	if (db->nr_profiles == db->nr_slots && db->ticked)
+		return -ENOSPC;
 	if (db->nr_profiles == db->nr_slots) {
 		procdb_doom(db);
 		for (u32 i = db->nr_profiles; i-- > 0;)

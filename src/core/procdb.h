@@ -71,8 +71,9 @@ int procdb_merge(struct procdb *db, const struct procdb_key *key, u32 owner,
 
 /*
  * Puts back a saved profile as it was, if its key is not there yet (-EEXIST).
- * Only before the first tick (-EBUSY). When there are more than fit, those that
- * a tick would evict make room. A last-seen time in the future becomes now.
+ * When there are more than fit, those that a tick would evict make room; but from
+ * the first tick on that is the next tick's business (-ENOSPC). A last-seen time in the future
+ * becomes now.
  */
 int procdb_restore(struct procdb *db, const struct procdb_profile *saved, u64 now_s);
 
@@ -130,7 +131,7 @@ size_t procdb_encoded_size(const struct procdb *db);
 int procdb_encode(const struct procdb *db, void *buffer, size_t size, size_t *ret_size);
 
 /*
- * Reads version 1, 2 or 3 into a new database. -EBADMSG leaves it empty, and
+ * Reads version 1, 2 or 3 into a new database, else -EBUSY. -EBADMSG leaves it empty, and
  * *ret_defect (set in every case) says what is wrong with the file.
  */
 int procdb_decode(struct procdb *db, const void *file, size_t size, u64 now_s,

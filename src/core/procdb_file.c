@@ -14,7 +14,7 @@
  * keeps a version 3 file whose version field was damaged from being read as one
  * of the older versions, which have no checksum.
  */
-#include "core/procdb.h"
+#include "core/procdb_index.h"
 
 #include <errno.h>
 #include <string.h>
@@ -276,6 +276,8 @@ int procdb_decode(struct procdb *db, const void *file, size_t size, u64 now_s,
 	*ret_defect = file_check(bytes, size, &format);
 	if (*ret_defect != PROCDB_FILE_SOUND)
 		return -EBADMSG;
+	if (db->ticked)
+		return -EBUSY;
 	for (size_t at = format->header_bytes; at < size; at += format->entry_bytes) {
 		struct procdb_profile p = {};
 		int r;
