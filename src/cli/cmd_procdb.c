@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* zernel procdb: shows and changes what was learned, in the file where it is kept. */
+/*
+ * zernel procdb: shows and changes what was learned. zerneld has it while it runs; else it
+ * is in the file where it is kept.
+ */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -9,13 +12,15 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/procdb_client.h"
 #include "export/procdb_store.h"
-#include "export/procdb_text.h"
 
 DEFINE_CLEANUP(struct procdb, procdb_free);
+DEFINE_CLEANUP(struct client, client_free);
 
 struct request {
 	const char *path;
+	const char *socket;  /* NULL: the file is meant, whoever runs */
 	const char *operand; /* a name, an executable, or a file */
 	bool json;
 	bool all;
@@ -32,9 +37,10 @@ static int parse(int argc, char **argv, struct request *ret)
 		{ "json", no_argument, NULL, 'j' },
 		{ "all", no_argument, NULL, 'a' },
 		{ "file", required_argument, NULL, 'f' },
+		{ "socket", required_argument, NULL, 's' },
 		{}
 	};
-	struct request request = { .path = PROCDB_STATE_DIRECTORY "/" PROCDB_FILE_NAME };
+	struct request request = {};
 	int option;
 
 	optind = 1;
@@ -43,9 +49,14 @@ static int parse(int argc, char **argv, struct request *ret)
 		case 'j': request.json = true; break;
 		case 'a': request.all = true; break;
 		case 'f': request.path = optarg; break;
+		case 's': request.socket = optarg; break;
 		default: return -EINVAL;
 		}
 	}
+	if (!request.path && !request.socket)
+		request.socket = PROTOCOL_SOCKET;
+	if (!request.path)
+		request.path = PROCDB_STATE_DIRECTORY "/" PROCDB_FILE_NAME;
 	if (optind < argc)
 		request.operand = argv[optind++];
 	if (optind < argc)
@@ -54,16 +65,33 @@ static int parse(int argc, char **argv, struct request *ret)
 	return 0;
 }
 
+/* zerneld, where it runs; *ret stays NULL where it does not. */
+static int open_client(const struct request *request, struct client **ret)
+{
+	int err = request->socket ? client_connect(request->socket, ret) : -ENOENT;
+
+	if (err == -ENOENT || err == -ECONNREFUSED)
+		return 0;
+	if (err < 0)
+		log_error("cannot ask zerneld on %s: %s", request->socket, strerror(-err));
+	return err;
+}
+
+static int new_database(struct procdb **ret)
+{
+	struct procdb_config config = PROCDB_CONFIG_DEFAULT;
+
+	config.capacity = PREDICTIONS_MAX / 2;
+	return procdb_new(&config, ret);
+}
+
 /* A database with all that the file has; a file that is not there is an empty one. */
 static int load(const char *path, bool must_exist, struct procdb **ret)
 {
 	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
-	struct procdb_config config = PROCDB_CONFIG_DEFAULT;
 	enum procdb_defect defect = PROCDB_FILE_SOUND;
-	int err;
+	int err = new_database(&db);
 
-	config.capacity = PREDICTIONS_MAX / 2;
-	err = procdb_new(&config, &db);
 	if (err == 0)
 		err = procdb_store_load(db, path, now_s(), &defect);
 	if (err == -ENOENT && !must_exist)
@@ -98,16 +126,6 @@ static int lock(const char *path, int *ret_fd)
 	return err;
 }
 
-static bool is_named(const struct procdb_profile *p, const char *operand)
-{
-	char executable[17];
-
-	if (!operand || strcmp(p->key.comm, operand) == 0)
-		return true;
-	snprintf(executable, sizeof(executable), "%016llx", p->key.exe_id);
-	return p->key.exe_id && strcmp(executable, operand) == 0;
-}
-
 static int compare(const void *a, const void *b)
 {
 	const struct procdb_profile *const *x = a, *const *y = b;
@@ -127,31 +145,61 @@ static int select_profiles(const struct procdb *db, const char *operand, struct 
 	if (!list.profiles)
 		return -ENOMEM;
 	for (size_t i = 0; (p = procdb_at(db, i)); i++)
-		if (is_named(p, operand))
+		if (procdb_text_is_named(p, operand))
 			list.profiles[list.nr++] = p;
 	qsort(list.profiles, list.nr, sizeof(struct procdb_profile *), compare);
 	*ret = list;
 	return 0;
 }
 
-static int print(const struct request *request)
+static int print_list(const struct request *request, const struct procdb_list *list)
 {
-	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
-	struct procdb_list list;
-	int err = load(request->path, false, &db);
-
-	if (err < 0 || select_profiles(db, request->operand, &list) < 0)
-		return EXIT_FAILURE;
-	if (request->operand && list.nr == 0) {
+	if (request->operand && list->nr == 0) {
 		log_error("nothing was learned of %s", request->operand);
-		err = -ENOENT;
-	} else if (request->json) {
-		err = procdb_text_json(stdout, &list);
-	} else {
-		procdb_text_table(stdout, &list, now_s());
+		return EXIT_FAILURE;
+	}
+	if (request->json)
+		return procdb_text_json(stdout, list) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	procdb_text_table(stdout, list, now_s());
+	return EXIT_SUCCESS;
+}
+
+static int print_live(const struct request *request, struct client *client)
+{
+	struct procdb_copies copies = {};
+	struct procdb_list list = {};
+	int status = EXIT_FAILURE;
+
+	if (procdb_client_list(client, request->operand, &copies) < 0)
+		return EXIT_FAILURE;
+	list.profiles = calloc(copies.nr + 1, sizeof(struct procdb_profile *));
+	if (list.profiles) {
+		for (; list.nr < copies.nr; list.nr++)
+			list.profiles[list.nr] = &copies.profiles[list.nr];
+		qsort(list.profiles, list.nr, sizeof(struct procdb_profile *), compare);
+		status = print_list(request, &list);
 	}
 	free(list.profiles);
-	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	free(copies.profiles);
+	return status;
+}
+
+static int print(const struct request *request)
+{
+	CLEANUP(client_free_cleanup) struct client *client = NULL;
+	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
+	struct procdb_list list;
+	int status;
+
+	if (open_client(request, &client) < 0)
+		return EXIT_FAILURE;
+	if (client)
+		return print_live(request, client);
+	if (load(request->path, false, &db) < 0 || select_profiles(db, request->operand, &list) < 0)
+		return EXIT_FAILURE;
+	status = print_list(request, &list);
+	free(list.profiles);
+	return status;
 }
 
 static int list(int argc, char **argv)
@@ -174,34 +222,54 @@ static int show(int argc, char **argv)
 
 static int export(int argc, char **argv)
 {
+	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
 	struct request request;
+	int err;
 
 	if (parse(argc, argv, &request) < 0 || !request.operand || request.json || request.all)
 		return EXIT_USAGE;
-	if (load(request.path, true, &db) < 0)
+	if (open_client(&request, &client) < 0)
 		return EXIT_FAILURE;
-	return save(db, request.operand);
+	err = client ? new_database(&db) : load(request.path, true, &db);
+	if (err == 0 && client)
+		err = procdb_client_export(client, db, now_s());
+	return err < 0 ? EXIT_FAILURE : save(db, request.operand);
 }
 
 /* What is known already stays as it is. */
-static int import(int argc, char **argv)
+static int import_file(const char *path, const struct procdb *from)
 {
-	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL, *from = NULL;
+	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
 	const struct procdb_profile *p;
 	CLEANUP_FD int fd = -EBADF;
+	size_t nr = 0;
+
+	if (lock(path, &fd) < 0 || load(path, false, &db) < 0)
+		return EXIT_FAILURE;
+	for (size_t i = 0; (p = procdb_at(from, i)); i++)
+		nr += procdb_restore(db, p, now_s()) == 0;
+	printf("%zu profiles taken over\n", nr);
+	return save(db, path);
+}
+
+static int import(int argc, char **argv)
+{
+	CLEANUP(client_free_cleanup) struct client *client = NULL;
+	CLEANUP(procdb_free_cleanup) struct procdb *from = NULL;
 	struct request request;
 	size_t nr = 0;
 
 	if (parse(argc, argv, &request) < 0 || !request.operand || request.json || request.all)
 		return EXIT_USAGE;
-	if (load(request.operand, true, &from) < 0 || lock(request.path, &fd) < 0 ||
-	    load(request.path, false, &db) < 0)
+	if (load(request.operand, true, &from) < 0 || open_client(&request, &client) < 0)
 		return EXIT_FAILURE;
-	for (size_t i = 0; (p = procdb_at(from, i)); i++)
-		nr += procdb_restore(db, p, now_s()) == 0;
+	if (!client)
+		return import_file(request.path, from);
+	if (procdb_client_import(client, from, &nr) < 0)
+		return EXIT_FAILURE;
 	printf("%zu profiles taken over\n", nr);
-	return save(db, request.path);
+	return EXIT_SUCCESS;
 }
 
 static int withdraw_nothing(void *userdata, const struct procdb_key *key,
@@ -210,27 +278,42 @@ static int withdraw_nothing(void *userdata, const struct procdb_key *key,
 	return 0;
 }
 
-static int forget(int argc, char **argv)
+static int forget_file(const char *path, const char *name)
 {
 	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
 	CLEANUP_FD int fd = -EBADF;
-	struct request request;
 	size_t nr = 0;
 
-	if (parse(argc, argv, &request) < 0 || request.json || !request.operand == !request.all)
-		return EXIT_USAGE;
-	if (lock(request.path, &fd) < 0 || load(request.path, true, &db) < 0)
+	if (lock(path, &fd) < 0 || load(path, true, &db) < 0)
 		return EXIT_FAILURE;
 	/* Backwards: the last one takes the place of one that goes. */
 	for (size_t i = procdb_summarize(db).nr_profiles; i-- > 0;) {
 		const struct procdb_profile *p = procdb_at(db, i);
 		struct procdb_key key = p->key;
 
-		if (is_named(p, request.operand))
+		if (procdb_text_is_named(p, name))
 			nr += procdb_forget(db, &key, withdraw_nothing, NULL) == 0;
 	}
 	printf("%zu profiles forgotten\n", nr);
-	return nr ? save(db, request.path) : EXIT_FAILURE;
+	return nr ? save(db, path) : EXIT_FAILURE;
+}
+
+static int forget(int argc, char **argv)
+{
+	CLEANUP(client_free_cleanup) struct client *client = NULL;
+	struct request request;
+	size_t nr = 0;
+
+	if (parse(argc, argv, &request) < 0 || request.json || !request.operand == !request.all)
+		return EXIT_USAGE;
+	if (open_client(&request, &client) < 0)
+		return EXIT_FAILURE;
+	if (!client)
+		return forget_file(request.path, request.operand);
+	if (procdb_client_forget(client, request.operand, &nr) < 0)
+		return EXIT_FAILURE;
+	printf("%zu profiles forgotten\n", nr);
+	return EXIT_SUCCESS;
 }
 
 int cmd_procdb(int argc, char **argv)
@@ -247,8 +330,9 @@ int cmd_procdb(int argc, char **argv)
 	int status = command_run(commands, "zernel procdb", argc, argv);
 
 	if (status == EXIT_USAGE)
-		fputs("\n  --file FILE  the database (" PROCDB_STATE_DIRECTORY "/" PROCDB_FILE_NAME
-		      ")\n",
+		fputs("\n  --socket PATH  where zerneld answers (" PROTOCOL_SOCKET ")\n"
+		      "  --file FILE    the database itself, if zerneld does not run "
+		      "(" PROCDB_STATE_DIRECTORY "/" PROCDB_FILE_NAME ")\n",
 		      stderr);
 	return status;
 }

@@ -21,8 +21,10 @@ struct learning {
 	int lock;
 	u64 ticked_s;
 	u64 saved_s;
+	u64 nr_observations;
 	bool changed; /* since the last save */
 	bool may_save;
+	bool may_open;	  /* later, since it could not be written to at the start */
 	bool save_failed; /* the last time, and it was said */
 };
 
@@ -95,11 +97,15 @@ int learning_new(const char *directory, u32 nr_profiles, struct learning **ret)
 	if (err < 0)
 		return err;
 	err = open_state(learning, directory);
-	if (err == 0)
+	if (err != -EBUSY)
 		load(learning);
-	else
-		log_warning("nothing learned will be kept in %s: %s", directory,
-			    err == -EBUSY ? "another zerneld uses it" : strerror(-err));
+	if (err < 0) {
+		learning->may_save = false;
+		learning->may_open = err != -EBUSY;
+		log_event(LOG_LEVEL_WARNING, "state-unwritable",
+			  "nothing learned will be kept in %s: %s", directory,
+			  err == -EBUSY ? "another zerneld uses it" : strerror(-err));
+	}
 	learning->saved_s = steady_time_s();
 	*ret = TAKE_PTR(learning);
 	return 0;
@@ -109,21 +115,31 @@ static void save(struct learning *learning)
 {
 	int err;
 
+	if (learning->may_open && procdb_store_lock(learning->path, &learning->lock) == 0) {
+		learning->may_open = false;
+		learning->may_save = true;
+		log_event(LOG_LEVEL_INFO, "state-writable", "%s can be written now",
+			  learning->path);
+	}
+	learning->saved_s = steady_time_s();
 	if (!learning->may_save || !learning->changed)
 		return;
 	err = procdb_store_save(learning->db, learning->path);
 	if (err < 0 && !learning->save_failed)
-		log_error("cannot save %s: %s; trying again every %d s", learning->path,
+		log_event(LOG_LEVEL_ERROR, "save-failed",
+			  "cannot save %s: %s; trying again every %d s", learning->path,
 			  strerror(-err), SAVE_INTERVAL_S);
+	if (err == 0 && learning->save_failed)
+		log_event(LOG_LEVEL_INFO, "save-works", "%s could be saved again", learning->path);
 	learning->save_failed = err < 0;
 	learning->changed = err < 0;
-	learning->saved_s = steady_time_s();
 }
 
 static void on_observation(void *ctx, const struct procdb_observation *seen)
 {
 	struct learning *learning = ctx;
 
+	learning->nr_observations++;
 	procdb_merge(learning->db, &seen->key, seen->owner, &seen->record, wall_time_s());
 	learning->changed = true;
 }
@@ -133,7 +149,8 @@ static int predict(void *userdata, const struct procdb_key *key,
 {
 	struct learning *learning = userdata;
 
-	return kernel_predict(learning->kernel, key, prediction);
+	/* A new kernel side is told all of them. */
+	return learning->kernel ? kernel_predict(learning->kernel, key, prediction) : 0;
 }
 
 int learning_attach(struct learning *learning, struct kernel *kernel)
@@ -156,7 +173,8 @@ void learning_poll(struct learning *learning)
 {
 	u64 now_s = steady_time_s();
 
-	kernel_read_observations(learning->kernel);
+	if (learning->kernel)
+		kernel_read_observations(learning->kernel);
 	if (now_s == learning->ticked_s)
 		return;
 	learning->ticked_s = now_s;
@@ -174,6 +192,32 @@ void learning_detach(struct learning *learning)
 	procdb_tick(learning->db, wall_time_s(), predict, learning);
 	save(learning);
 	learning->kernel = NULL;
+}
+
+const struct procdb *learning_database(const struct learning *learning)
+{
+	return learning->db;
+}
+
+u64 learning_nr_observations(const struct learning *learning)
+{
+	return learning->nr_observations;
+}
+
+int learning_import(struct learning *learning, const struct procdb_profile *profile)
+{
+	int err = procdb_restore(learning->db, profile, wall_time_s());
+
+	learning->changed |= err == 0;
+	return err;
+}
+
+int learning_forget(struct learning *learning, const struct procdb_key *key)
+{
+	int err = procdb_forget(learning->db, key, predict, learning);
+
+	learning->changed |= err == 0;
+	return err;
 }
 
 struct learning *learning_free(struct learning *learning)

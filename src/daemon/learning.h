@@ -6,6 +6,7 @@
  * what the kernel side observes, and back to it as predictions.
  */
 #include "collect/kernel.h"
+#include "core/procdb.h"
 
 struct learning;
 
@@ -23,8 +24,20 @@ struct learning *learning_free(struct learning *learning);
 /* From now on with this kernel side, which gets all predictions at once. */
 int learning_attach(struct learning *learning, struct kernel *kernel);
 
-/* Takes in what was observed; once a second brings predictions up to date; saves now and then. */
+/*
+ * Takes in what was observed; once a second brings predictions up to date; saves now and
+ * then. Without a kernel side it only saves.
+ */
 void learning_poll(struct learning *learning);
 
 /* The kernel side will be gone: takes in what is left in it. */
 void learning_detach(struct learning *learning);
+
+/* The database as it is now, for looking at it only. */
+const struct procdb *learning_database(const struct learning *learning);
+/* Observations taken in since the start. */
+u64 learning_nr_observations(const struct learning *learning);
+
+/* Adds a profile that is not known yet (-EEXIST). */
+int learning_import(struct learning *learning, const struct procdb_profile *profile);
+int learning_forget(struct learning *learning, const struct procdb_key *key);

@@ -147,6 +147,11 @@ struct manager *manager_free(struct manager *manager)
 	return NULL;
 }
 
+int manager_fd(const struct manager *manager)
+{
+	return mmap_events_fd(manager->maps);
+}
+
 int manager_poll(struct manager *manager, int timeout_ms)
 {
 	struct pollfd fds[] = {

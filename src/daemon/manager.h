@@ -25,6 +25,9 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		const struct manager_handler *handler, void *ctx, struct manager **ret);
 struct manager *manager_free(struct manager *manager);
 
+/* Readable when a library was mapped; what else happened shows only when one looks. */
+int manager_fd(const struct manager *manager);
+
 /* Takes in what happened; waits for it so long at most. */
 int manager_poll(struct manager *manager, int timeout_ms);
 

@@ -64,7 +64,7 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 	show "$output"
 	[[ "$output" == *batch*yes ]]
 	start_zerneld
-	run $zernel procdb forget cc1
+	run $zernel procdb forget cc1 --file $state/procdb
 	[ "$status" = 1 ]
 	[[ "$output" == *"zerneld is running"* ]]
 	watch cc1

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/procdb_client.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/log.h"
+
+/* As an image in base64 they fit in a request. */
+#define BATCH_MAX 256
+
+DEFINE_CLEANUP(struct procdb, procdb_free);
+DEFINE_CLEANUP(yyjson_doc, yyjson_doc_free);
+
+/* Asks, and reads the answer; a document to be freed. */
+static int ask(struct client *client, const char *method, const char *params, yyjson_doc **ret)
+{
+	struct client_error error = {};
+	CLEANUP_FREE char *text = NULL;
+	yyjson_doc *doc;
+	size_t length;
+	int err = client_request(client, method, params, &text, &length, &error);
+
+	if (err == -EREMOTEIO)
+		log_error("zerneld refuses: %s", error.message);
+	else if (err < 0)
+		log_error("zerneld does not answer: %s", strerror(-err));
+	if (err < 0)
+		return err;
+	doc = yyjson_read(text, length, 0);
+	if (!doc)
+		return -ENOMEM;
+	*ret = doc;
+	return 0;
+}
+
+/* The parameters of a page, with the name as JSON wants it. */
+static char *page_params(const char *name, size_t from)
+{
+	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+	yyjson_mut_val *root = yyjson_mut_obj(doc);
+	char *text;
+
+	yyjson_mut_doc_set_root(doc, root);
+	yyjson_mut_obj_add_uint(doc, root, "from", from);
+	if (name)
+		yyjson_mut_obj_add_str(doc, root, "name", name);
+	text = yyjson_mut_write(doc, 0, NULL);
+	yyjson_mut_doc_free(doc);
+	return text;
+}
+
+static int ask_page(struct client *client, const char *method, const char *name, size_t from,
+		    yyjson_doc **ret)
+{
+	CLEANUP_FREE char *params = page_params(name, from);
+
+	return params ? ask(client, method, params, ret) : -ENOMEM;
+}
+
+/* Where the next page begins; 0 at the end. */
+static size_t next_page(yyjson_doc *doc)
+{
+	return yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "next"));
+}
+
+static int take_profiles(yyjson_doc *doc, struct procdb_copies *copies)
+{
+	yyjson_val *list = yyjson_obj_get(yyjson_doc_get_root(doc), "profiles"), *each;
+	size_t i, nr, total = copies->nr + yyjson_arr_size(list);
+	struct procdb_profile *larger =
+		reallocarray(copies->profiles, total + 1, sizeof(*copies->profiles));
+
+	if (!larger)
+		return -ENOMEM;
+	copies->profiles = larger;
+	yyjson_arr_foreach(list, i, nr, each)
+	{
+		if (procdb_text_profile(each, &copies->profiles[copies->nr]))
+			copies->nr++;
+	}
+	return 0;
+}
+
+int procdb_client_list(struct client *client, const char *name, struct procdb_copies *ret)
+{
+	struct procdb_copies copies = {};
+	size_t from = 0;
+	int err;
+
+	do {
+		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
+
+		err = ask_page(client, name ? "procdb.show" : "procdb.list", name, from, &doc);
+		if (err == 0)
+			err = take_profiles(doc, &copies);
+		from = err == 0 ? next_page(doc) : 0;
+	} while (from);
+	if (err < 0)
+		free(copies.profiles);
+	else
+		*ret = copies;
+	return err;
+}
+
+static int take_image(yyjson_val *image, struct procdb *into, u64 now_s)
+{
+	enum procdb_defect defect = PROCDB_FILE_SOUND;
+	CLEANUP_FREE void *data = NULL;
+	size_t size;
+	int err = -EPROTO;
+
+	if (yyjson_is_str(image))
+		err = base64_decode(yyjson_get_str(image), yyjson_get_len(image), &data, &size);
+	if (err == 0)
+		err = procdb_decode(into, data, size, now_s, &defect);
+	if (err < 0)
+		log_error("zerneld sent no database: %s", strerror(-err));
+	return err;
+}
+
+int procdb_client_export(struct client *client, struct procdb *into, u64 now_s)
+{
+	size_t from = 0;
+	int err;
+
+	do {
+		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
+
+		err = ask_page(client, "procdb.export", NULL, from, &doc);
+		if (err == 0)
+			err = take_image(yyjson_obj_get(yyjson_doc_get_root(doc), "image"), into,
+					 now_s);
+		from = err == 0 ? next_page(doc) : 0;
+	} while (from);
+	return err;
+}
+
+/* A request with some of the profiles; the database is a new one with room for them. */
+static int import_batch(struct client *client, const struct procdb *batch, size_t *nr)
+{
+	size_t size = procdb_encoded_size(batch), length;
+	CLEANUP_FREE char *image = malloc(size), *text = NULL, *params = NULL;
+	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
+	int err = image ? procdb_encode(batch, image, size, &size) : -ENOMEM;
+
+	if (err < 0)
+		return err;
+	text = base64_encode(image, size, &length);
+	if (!text || asprintf(&params, "{\"image\":\"%s\"}", text) < 0) {
+		params = NULL;
+		return -ENOMEM;
+	}
+	err = ask(client, "procdb.import", params, &doc);
+	if (err == 0)
+		*nr += yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "taken"));
+	return err;
+}
+
+int procdb_client_import(struct client *client, const struct procdb *from, size_t *ret_nr)
+{
+	struct procdb_config config = PROCDB_CONFIG_DEFAULT;
+	const struct procdb_profile *p = NULL;
+	size_t i = 0, nr = 0;
+	int err;
+
+	config.capacity = BATCH_MAX;
+	do {
+		CLEANUP(procdb_free_cleanup) struct procdb *batch = NULL;
+
+		err = procdb_new(&config, &batch);
+		for (size_t end = i + BATCH_MAX; err == 0 && i < end && (p = procdb_at(from, i));
+		     i++)
+			err = procdb_restore(batch, p, p->last_seen_s);
+		if (err == 0)
+			err = import_batch(client, batch, &nr);
+	} while (err == 0 && procdb_at(from, i));
+	if (err == 0)
+		*ret_nr = nr;
+	return err;
+}
+
+int procdb_client_forget(struct client *client, const char *name, size_t *ret_nr)
+{
+	CLEANUP_FREE char *params = name ? page_params(name, 0) : strdup("{\"all\":true}");
+	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
+	int err = params ? ask(client, "procdb.forget", params, &doc) : -ENOMEM;
+
+	if (err == 0)
+		*ret_nr = yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "forgotten"));
+	return err;
+}

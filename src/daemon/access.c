@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "daemon/access.h"
+#include <fcntl.h>
+#include <grp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include "base/cleanup.h"
+
+static bool find_group(const char *name, gid_t *ret)
+{
+	const struct group *group = getgrnam(name);
+
+	if (group)
+		*ret = group->gr_gid;
+	return group;
+}
+
+struct access_groups access_groups_read(void)
+{
+	struct access_groups groups = {};
+
+	groups.has_read = find_group(ACCESS_GROUP_READ, &groups.read);
+	groups.has_change = find_group(ACCESS_GROUP_CHANGE, &groups.change);
+	return groups;
+}
+
+enum access access_of(const struct access_groups *groups, const struct socket_peer *peer)
+{
+	if (peer->uid == 0 || (groups->has_change && socket_peer_is_in(peer, groups->change)))
+		return ACCESS_CHANGE;
+	if (groups->has_read && socket_peer_is_in(peer, groups->read))
+		return ACCESS_READ;
+	return ACCESS_NONE;
+}
+
+void access_describe(const struct socket_peer *peer, char *text, size_t size)
+{
+	char path[32], comm[16] = "";
+	CLEANUP_FD int fd = -EBADF;
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", peer->pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? 0 : read(fd, comm, sizeof(comm) - 1);
+	comm[n > 0 ? n : 0] = '\0';
+	comm[strcspn(comm, "\n")] = '\0';
+	/* Only while it lives is the name just read its own and not that of a successor. */
+	if (peer->pidfd < 0 ||
+	    (syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0) < 0 && errno == ESRCH))
+		strcpy(comm, "somebody");
+	snprintf(text, size, "%s (pid %d, user %u)", comm, peer->pid, peer->uid);
+}

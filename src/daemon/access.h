@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* Who may do what, by what the kernel says of them. */
+#include "base/socket.h"
+#include "abi/types.h"
+
+#define ACCESS_GROUP_READ   "zernel"
+#define ACCESS_GROUP_CHANGE "zernel-admin"
+
+enum access {
+	ACCESS_NONE,
+	ACCESS_READ,
+	ACCESS_CHANGE, /* and read */
+};
+
+/* Looked up once, since that may take long where users come from the network. */
+struct access_groups {
+	bool has_read;
+	bool has_change;
+	gid_t read;
+	gid_t change;
+};
+
+struct access_groups access_groups_read(void);
+
+enum access access_of(const struct access_groups *groups, const struct socket_peer *peer);
+
+/* For the log: who that is, as "zernel (pid 12, user 0)". */
+void access_describe(const struct socket_peer *peer, char *text, size_t size);

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * What people can set: one table of keys yields reading, the file that is shipped and
+ * the manual page. A file has drop-ins beside it, in FILE.d, read in the order of their
+ * names; what comes later counts.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include "abi/types.h"
+
+#define CONFIG_FILE	"/etc/zernel/zernel.conf"
+#define CONFIG_PATH_LEN 108 /* of a socket's address, too */
+
+struct config {
+	bool attach;
+	u32 rules_off;
+	u32 others_permille;
+	char state_directory[CONFIG_PATH_LEN];
+	u32 nr_profiles;
+	char socket[CONFIG_PATH_LEN];
+	u32 retry_s;
+	bool measure_run_time;
+	bool sample_gpus;
+};
+
+struct config_problem {
+	char file[256];
+	u32 line; /* 0: the file as a whole */
+	char text[256];
+};
+
+void config_default(struct config *ret);
+
+/* One key as "section.key". -EINVAL, and `problem` says what is wrong with it. */
+int config_set(struct config *config, const char *key, const char *value,
+	       struct config_problem *problem);
+
+/*
+ * Reads a file and its drop-ins. One that is not there is no problem unless it must be.
+ * At the first problem nothing of it all is taken over (-EINVAL).
+ */
+int config_load(struct config *config, const char *file, bool must_exist,
+		struct config_problem *problem);
+
+/* Whether a key that differs takes effect at the next start only; its name, or NULL. */
+const char *config_needs_restart(const struct config *before, const struct config *after);
+
+/* The file that is shipped: every key with its default, commented out. */
+void config_print(FILE *out);
+/* zernel.conf(5) */
+void config_print_manual(FILE *out);

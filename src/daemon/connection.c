@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "daemon/connection.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include "base/cleanup.h"
+
+/* A line on its way out: {"id":N,"result": and the text and an end. */
+struct output {
+	char head[48];
+	struct message *body;
+};
+
+static const char line_end[] = "}\n";
+
+struct connection {
+	const struct connection_host *host;
+	struct connection *next;
+	struct loop_source source;
+	struct socket_peer peer;
+	enum access access;
+	bool greeted;
+	bool ended;   /* the client sends no more, and is still answered */
+	bool closing; /* nothing more is answered, only sent */
+	bool over;
+	int fd;
+	struct line_buffer input;
+	struct output queue[SERVER_REPLIES_MAX];
+	u32 nr_queued;
+	size_t nr_sent; /* bytes of the first in the queue */
+	u64 progress_ms;
+	u64 due_ms;
+	u32 interval_ms; /* 0: not subscribed */
+};
+
+void reply_refuse(struct reply *reply, enum protocol_error error, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(reply->explanation, sizeof(reply->explanation), format, args);
+	va_end(args);
+	reply->error = error;
+}
+
+void reply_accept(struct reply *reply, char *text, size_t length)
+{
+	reply->result = message_new(text, length);
+	if (!reply->result)
+		reply_refuse(reply, PROTOCOL_FAILED, "no memory");
+}
+
+static u64 now_ms(void)
+{
+	return loop_now_ns() / NSEC_PER_MSEC;
+}
+
+/* Takes over the body. */
+static void enqueue(struct connection *c, struct message *body, const char *head)
+{
+	struct output *output = &c->queue[c->nr_queued];
+
+	if (!body) {
+		c->over = true;
+		return;
+	}
+	if (c->nr_queued++ == 0)
+		c->progress_ms = now_ms();
+	output->body = body;
+	snprintf(output->head, sizeof(output->head), "%s", head);
+}
+
+static void enqueue_error(struct connection *c, const u64 *id, enum protocol_error error,
+			  const char *explanation)
+{
+	char head[48] = "{\"error\":";
+	char *text = NULL;
+	size_t length;
+
+	if (id)
+		snprintf(head, sizeof(head), "{\"id\":%llu,\"error\":", *id);
+	if (protocol_error_write(error, explanation, &text, &length) < 0)
+		text = NULL;
+	enqueue(c, message_new(text, length), head);
+}
+
+/* The last words to a client that made no sense. */
+static void hang_up(struct connection *c, enum protocol_error error, const char *explanation)
+{
+	enqueue_error(c, NULL, error, explanation);
+	c->closing = true;
+	c->host->counts->nr_dropped++;
+}
+
+static void dequeue(struct connection *c)
+{
+	message_unref(c->queue[0].body);
+	memmove(&c->queue[0], &c->queue[1], --c->nr_queued * sizeof(c->queue[0]));
+	c->nr_sent = 0;
+}
+
+/* The parts of the first line in the queue that are not sent yet. */
+static size_t parts_left(const struct connection *c, struct iovec parts[static 3])
+{
+	const struct output *output = &c->queue[0];
+	struct iovec all[] = {
+		{ (void *)output->head, strlen(output->head) },
+		{ output->body->text,   output->body->length },
+		{ (void *)line_end,	    strlen(line_end)     },
+	};
+	size_t skip = c->nr_sent, nr = 0;
+
+	for (size_t i = 0; i < 3; i++) {
+		size_t skipped = skip < all[i].iov_len ? skip : all[i].iov_len;
+
+		skip -= skipped;
+		if (skipped < all[i].iov_len)
+			parts[nr++] = (struct iovec){ (char *)all[i].iov_base + skipped,
+						      all[i].iov_len - skipped };
+	}
+	return nr;
+}
+
+static void flush(struct connection *c)
+{
+	while (c->nr_queued > 0 && !c->over) {
+		struct iovec parts[3];
+		struct msghdr header = { .msg_iov = parts, .msg_iovlen = parts_left(c, parts) };
+		ssize_t n = sendmsg(c->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+		if (n < 0) {
+			c->over = errno != EAGAIN && errno != EINTR;
+			return;
+		}
+		c->progress_ms = now_ms();
+		c->nr_sent += (size_t)n;
+		if (parts_left(c, parts) == 0)
+			dequeue(c);
+	}
+	if (c->nr_queued == 0 && (c->closing || (c->ended && !line_buffer_has_line(&c->input))))
+		c->over = true;
+}
+
+static void say_hello(struct connection *c, yyjson_val *params, struct reply *reply)
+{
+	static const char *const may[] = {
+		[ACCESS_NONE] = "",
+		[ACCESS_READ] = "\"read\"",
+		[ACCESS_CHANGE] = "\"read\",\"change\"",
+	};
+	yyjson_val *version = yyjson_obj_get(params, "version");
+	char *text = NULL;
+	int length;
+
+	if (!yyjson_is_uint(version) || yyjson_get_uint(version) != PROTOCOL_VERSION) {
+		reply_refuse(reply, PROTOCOL_VERSION_DIFFERS, "this zerneld speaks version %d",
+			     PROTOCOL_VERSION);
+		return;
+	}
+	length = asprintf(
+		&text,
+		"{\"version\":%d,\"server\":\"zerneld %s\",\"snapshot_version\":%u,\"may\":[%s]}",
+		PROTOCOL_VERSION, c->host->config->version, c->host->config->snapshot_version,
+		may[c->access]);
+	reply_accept(reply, length < 0 ? NULL : text, (size_t)length);
+	c->greeted = reply->result;
+}
+
+static void subscribe(struct connection *c, yyjson_val *params, struct reply *reply)
+{
+	yyjson_val *interval = yyjson_obj_get(params, "interval_ms");
+	u64 ms = interval ? yyjson_get_uint(interval) : PROTOCOL_INTERVAL_DEFAULT_MS;
+
+	if (ms < PROTOCOL_INTERVAL_MIN_MS || ms > PROTOCOL_INTERVAL_MAX_MS) {
+		reply_refuse(reply, PROTOCOL_INVALID, "interval_ms must be %d to %d",
+			     PROTOCOL_INTERVAL_MIN_MS, PROTOCOL_INTERVAL_MAX_MS);
+		return;
+	}
+	c->interval_ms = (u32)ms;
+	c->due_ms = 0;
+	reply_accept(reply, strdup("{}"), 2);
+}
+
+static void unsubscribe(struct connection *c, yyjson_val *params, struct reply *reply)
+{
+	c->interval_ms = 0;
+	reply_accept(reply, strdup("{}"), 2);
+}
+
+static void snapshot(struct connection *c, yyjson_val *params, struct reply *reply)
+{
+	reply->result = c->host->ops->snapshot(c->host->ops_ctx);
+	if (!reply->result)
+		reply_refuse(reply, PROTOCOL_FAILED, "there is no snapshot");
+}
+
+/* What is about the connection itself, or shared by all of them. */
+static const struct {
+	const char *method;
+	enum access needed;
+	void (*run)(struct connection *c, yyjson_val *params, struct reply *reply);
+} own_methods[] = {
+	{ "hello",	   ACCESS_NONE, say_hello	  },
+	{ "snapshot",    ACCESS_READ, snapshot    },
+	{ "subscribe",   ACCESS_READ, subscribe   },
+	{ "unsubscribe", ACCESS_READ, unsubscribe },
+};
+#define NR_OWN_METHODS (sizeof(own_methods) / sizeof(own_methods[0]))
+
+static void answer(struct connection *c, const struct protocol_request *request,
+		   struct reply *reply)
+{
+	size_t i = 0;
+
+	while (i < NR_OWN_METHODS && strcmp(own_methods[i].method, request->method) != 0)
+		i++;
+	if (!c->greeted && i != 0)
+		reply_refuse(reply, PROTOCOL_HELLO_NEEDED, "say hello first");
+	else if (c->access < (i < NR_OWN_METHODS ? own_methods[i].needed : ACCESS_READ))
+		reply_refuse(reply, PROTOCOL_FORBIDDEN,
+			     "only root and members of group %s may read: ask for membership",
+			     ACCESS_GROUP_READ);
+	else if (i < NR_OWN_METHODS)
+		own_methods[i].run(c, request->params, reply);
+	else
+		c->host->ops->request(c->host->ops_ctx, &c->peer, c->access, request, reply);
+}
+
+static void take_line(struct connection *c, const char *line, size_t length)
+{
+	struct protocol_request request;
+	struct reply reply = {};
+	char head[48];
+
+	if (protocol_request_parse(line, length, &request) != PROTOCOL_OK) {
+		hang_up(c, PROTOCOL_MALFORMED, "this is no request: see PROTOCOL.md");
+		return;
+	}
+	answer(c, &request, &reply);
+	snprintf(head, sizeof(head), "{\"id\":%llu,\"result\":", request.id);
+	if (reply.error)
+		enqueue_error(c, &request.id, reply.error, reply.explanation);
+	else
+		enqueue(c, reply.result, head);
+	protocol_request_done(&request);
+}
+
+/* One request, if there is a whole one and room for its answer. */
+static bool take_request(struct connection *c)
+{
+	size_t length;
+	char *line;
+
+	if (c->closing || c->nr_queued == SERVER_REPLIES_MAX ||
+	    !line_buffer_next(&c->input, &line, &length))
+		return false;
+	take_line(c, line, length);
+	return true;
+}
+
+static void read_more(struct connection *c)
+{
+	ssize_t n = line_buffer_fill(&c->input, c->fd);
+
+	if (n == -EMSGSIZE)
+		hang_up(c, PROTOCOL_TOO_LARGE, "a request has at most 64 KiB");
+	else if (n == 0)
+		c->ended = true;
+	else if (n < 0 && n != -EAGAIN)
+		c->over = true;
+}
+
+/*
+ * The next turn comes at once while there are requests that have room for an answer:
+ * a socket can be written to nearly always.
+ */
+static void wait_for_more(struct connection *c)
+{
+	bool full = c->nr_queued == SERVER_REPLIES_MAX;
+	bool pending = line_buffer_has_line(&c->input);
+	u32 events = 0;
+
+	if (c->nr_queued > 0 || (pending && !full))
+		events |= EPOLLOUT;
+	if (!pending && !full && !c->closing && !c->ended)
+		events |= EPOLLIN;
+	if (loop_change(c->host->loop, &c->source, events) < 0)
+		c->over = true;
+}
+
+static bool may_read_more(const struct connection *c)
+{
+	return !c->closing && !c->ended && c->nr_queued < SERVER_REPLIES_MAX;
+}
+
+/* One request at most. Whoever is over is out of the loop at once and freed later. */
+static void on_event(void *ctx, u32 events)
+{
+	struct connection *c = ctx;
+
+	if (events & EPOLLERR)
+		c->over = true;
+	if (!take_request(c) && (events & (EPOLLIN | EPOLLHUP)) && may_read_more(c)) {
+		read_more(c);
+		take_request(c);
+	}
+	flush(c);
+	if (!c->over)
+		wait_for_more(c);
+	if (c->over)
+		loop_remove(c->host->loop, &c->source);
+}
+
+static bool push_is_due(const struct connection *c, u64 now)
+{
+	return c->interval_ms && now >= c->due_ms && !c->closing && !c->ended;
+}
+
+static void push(struct connection *c, u64 now)
+{
+	struct message *message;
+
+	/* In step with the clock it began by, whatever the tick. */
+	c->due_ms = c->due_ms && now < c->due_ms + c->interval_ms ? c->due_ms + c->interval_ms
+								  : now + c->interval_ms;
+	if (c->nr_queued > 0) {
+		c->host->counts->nr_skipped++;
+		return;
+	}
+	message = c->host->ops->snapshot(c->host->ops_ctx);
+	if (message)
+		enqueue(c, message, "{\"event\":\"snapshot\",\"data\":");
+	flush(c);
+}
+
+bool connection_tick(struct connection *c, u64 now)
+{
+	if (c->over)
+		return false;
+	if (c->nr_queued > 0 && now > c->progress_ms + SERVER_STALLED_MS) {
+		c->host->counts->nr_dropped++;
+		c->over = true;
+	} else if (push_is_due(c, now)) {
+		push(c, now);
+		if (!c->over)
+			wait_for_more(c);
+	}
+	if (c->over)
+		loop_remove(c->host->loop, &c->source);
+	return !c->over;
+}
+
+int connection_new(const struct connection_host *host, int fd, const struct socket_peer *peer,
+		   enum access access, struct connection **ret)
+{
+	struct connection *c = calloc(1, sizeof(*c));
+	int err;
+
+	if (!c)
+		return -ENOMEM;
+	*c = (struct connection){
+		.host = host,
+		.fd = fd,
+		.peer = *peer,
+		.access = access,
+		.source = { .on_event = on_event, .ctx = c },
+		.input.max = PROTOCOL_REQUEST_MAX,
+	};
+	err = loop_add(host->loop, &c->source, fd, EPOLLIN);
+	if (err < 0) {
+		free(c);
+		return err;
+	}
+	*ret = c;
+	return 0;
+}
+
+struct connection *connection_free(struct connection *c)
+{
+	if (!c)
+		return NULL;
+	loop_remove(c->host->loop, &c->source);
+	while (c->nr_queued > 0)
+		dequeue(c);
+	line_buffer_clear(&c->input);
+	cleanup_fd(&c->peer.pidfd);
+	cleanup_fd(&c->fd);
+	free(c);
+	return NULL;
+}
+
+uid_t connection_user(const struct connection *c)
+{
+	return c->peer.uid;
+}
+
+void connection_set_access(struct connection *c, const struct access_groups *groups)
+{
+	c->access = access_of(groups, &c->peer);
+	if (c->access < ACCESS_READ)
+		c->interval_ms = 0;
+}
+
+struct connection **connection_next(struct connection *c)
+{
+	return &c->next;
+}

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "daemon/control.h"
+#include <errno.h>
+#include <string.h>
+#include "core/snapshot.h"
+
+int control_rule(const char *name, size_t length, u32 *ret_rule)
+{
+	for (u32 rule = 0; rule < RULE_NR; rule++) {
+		const char *label = sched_rule_label(rule);
+
+		if (strlen(label) == length && memcmp(label, name, length) == 0) {
+			*ret_rule = rule;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+int control_rules(const char *names, u32 *ret_bits)
+{
+	u32 bits = 0, rule;
+
+	while (*names) {
+		size_t length = strcspn(names, ",");
+
+		if (control_rule(names, length, &rule) < 0)
+			return -EINVAL;
+		bits |= 1U << rule;
+		names += length + (names[length] == ',');
+	}
+	*ret_bits = bits;
+	return 0;
+}
+
+static int change_rules(yyjson_val *value, struct kernel_policy *policy)
+{
+	u32 bits = 0, rule;
+	yyjson_val *name;
+	size_t i, nr;
+
+	if (!yyjson_is_arr(value))
+		return -EINVAL;
+	yyjson_arr_foreach(value, i, nr, name)
+	{
+		if (!yyjson_is_str(name) ||
+		    control_rule(yyjson_get_str(name), yyjson_get_len(name), &rule) < 0)
+			return -EINVAL;
+		bits |= 1U << rule;
+	}
+	policy->rules_off = bits;
+	return 0;
+}
+
+static int change_others(yyjson_val *value, struct kernel_policy *policy)
+{
+	if (!yyjson_is_uint(value) || yyjson_get_uint(value) > KERNEL_OTHERS_PERMILLE_MAX)
+		return -EINVAL;
+	policy->others_permille = (u32)yyjson_get_uint(value);
+	return 0;
+}
+
+static const struct {
+	const char *name;
+	int (*change)(yyjson_val *value, struct kernel_policy *policy);
+	const char *problem;
+} members[] = {
+	{ "rules_off",       change_rules,
+	  "rules_off must be a list of rules: feeder, loader, late-loader, spinner, helper, kin, "
+	  "preempt, tier"						      },
+	{ "others_permille", change_others, "others_permille must be 0 to 900" },
+};
+#define NR_MEMBERS (sizeof(members) / sizeof(members[0]))
+
+int control_policy_change(yyjson_val *params, struct kernel_policy *policy,
+			  const char **ret_problem)
+{
+	struct kernel_policy changed = *policy;
+	yyjson_val *key, *value;
+	size_t i, nr, m;
+
+	yyjson_obj_foreach(params, i, nr, key, value)
+	{
+		for (m = 0; m < NR_MEMBERS && !yyjson_equals_str(key, members[m].name); m++)
+			;
+		*ret_problem = m < NR_MEMBERS ? members[m].problem
+					      : "a policy has rules_off and others_permille";
+		if (m == NR_MEMBERS || members[m].change(value, &changed) < 0)
+			return -EINVAL;
+	}
+	*policy = changed;
+	return 0;
+}
+
+char *control_policy_text(const struct kernel_policy *policy, size_t *ret_length)
+{
+	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+	yyjson_mut_val *root = yyjson_mut_obj(doc), *rules;
+	char *text;
+
+	yyjson_mut_doc_set_root(doc, root);
+	rules = yyjson_mut_obj_add_arr(doc, root, "rules_off");
+	for (u32 rule = 0; rule < RULE_NR; rule++)
+		if (policy->rules_off & (1U << rule))
+			yyjson_mut_arr_add_str(doc, rules, sched_rule_label(rule));
+	yyjson_mut_obj_add_uint(doc, root, "others_permille", policy->others_permille);
+	text = yyjson_mut_write(doc, 0, ret_length);
+	yyjson_mut_doc_free(doc);
+	return text;
+}

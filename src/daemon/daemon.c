@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "daemon/daemon.h"
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "daemon/notify.h"
+#include "daemon/requests.h"
+#include "daemon/snapshot.h"
+
+/* Kernel buffers are looked at so often, and a scheduler's end is noticed within it. */
+#define TICK_MS		100
+#define TICKS_IN_SECOND (1000 / TICK_MS)
+
+struct daemon {
+	const struct options *options;
+	struct config config;
+	struct loop *loop;
+	struct learning *learning;
+	struct sampler *sampler;
+	struct folder *folder;
+	struct supervisor *supervisor;
+	struct server *server;
+	struct requests requests;
+	struct loop_source signals;
+	struct loop_source timer;
+	int signal_fd;
+	int timer_fd;
+	int measure_fd; /* as long as it is open, the kernel measures */
+	int server_err; /* the last that was told */
+	u64 nr_ticks;
+	u64 watchdog_ns;
+	u64 alive_ns;
+	char status[160];
+};
+
+DEFINE_CLEANUP(struct daemon, daemon_free);
+
+static struct kernel_policy policy_of(const struct config *config)
+{
+	return (struct kernel_policy){ .rules_off = config->rules_off,
+				       .others_permille = config->others_permille };
+}
+
+static void log_problem(const struct config_problem *problem)
+{
+	if (problem->line)
+		log_event(LOG_LEVEL_ERROR, "config", "%s:%u: %s", problem->file, problem->line,
+			  problem->text);
+	else
+		log_event(LOG_LEVEL_ERROR, "config", "%s: %s", problem->file, problem->text);
+}
+
+static void apply_policy(struct daemon *d)
+{
+	struct kernel_policy policy = policy_of(&d->config);
+	int err;
+
+	if (memcmp(&policy, supervisor_policy(d->supervisor), sizeof(policy)) == 0)
+		return;
+	err = supervisor_set_policy(d->supervisor, &policy);
+	if (err < 0)
+		log_error("the policy stays as it was: %s", strerror(-err));
+}
+
+static void reload(struct daemon *d)
+{
+	struct config_problem problem = {};
+	struct config config = d->config;
+	const char *late;
+
+	notify_reloading();
+	server_reload(d->server);
+	if (options_load_config(d->options, &config, &problem) < 0) {
+		log_problem(&problem);
+		log_event(LOG_LEVEL_ERROR, "reload", "the configuration stays as it was");
+		notify_ready();
+		return;
+	}
+	late = config_needs_restart(&d->config, &config);
+	if (late)
+		log_warning("a new %s takes effect at the next start", late);
+	if (config.attach && !d->config.attach)
+		supervisor_attach(d->supervisor);
+	else if (!config.attach && d->config.attach)
+		supervisor_detach(d->supervisor);
+	d->config = config;
+	supervisor_set_retry(d->supervisor, config.retry_s);
+	apply_policy(d);
+	log_event(LOG_LEVEL_INFO, "reload", "configuration read again");
+	notify_ready();
+}
+
+static void on_signal(void *ctx, u32 events)
+{
+	struct signalfd_siginfo info;
+	struct daemon *d = ctx;
+
+	while (read(d->signal_fd, &info, sizeof(info)) == sizeof(info)) {
+		if (info.ssi_signo == SIGHUP)
+			reload(d);
+		else
+			loop_stop(d->loop);
+	}
+}
+
+static void tend_server(struct daemon *d)
+{
+	int err = server_tick(d->server);
+
+	if (err > 0)
+		log_event(LOG_LEVEL_WARNING, "socket", "%s was gone: made anew", d->config.socket);
+	if (err < 0 && err != d->server_err)
+		log_event(LOG_LEVEL_ERROR, "socket", "cannot make %s: %s; trying again",
+			  d->config.socket, strerror(-err));
+	/* Most ticks do not look, and have nothing to say about it. */
+	if (err != 0)
+		d->server_err = err < 0 ? err : 0;
+}
+
+static void tell_status(struct daemon *d)
+{
+	const struct supervisor_status *status = supervisor_status(d->supervisor);
+	char text[sizeof(d->status)];
+
+	snprintf(text, sizeof(text), "scheduler %s%s%.100s",
+		 snapshot_sched_state_label(status->state), *status->reason ? ": " : "",
+		 status->reason);
+	if (strcmp(text, d->status) == 0)
+		return;
+	strcpy(d->status, text);
+	notify_status(text);
+}
+
+static void on_tick(void *ctx, u32 events)
+{
+	struct daemon *d = ctx;
+	u64 now_ns = loop_now_ns();
+
+	loop_timer_read(d->timer_fd);
+	supervisor_tick(d->supervisor);
+	tend_server(d);
+	if (d->nr_ticks++ % TICKS_IN_SECOND == 0) {
+		folder_tick(d->folder);
+		tell_status(d);
+	}
+	if (d->watchdog_ns && now_ns >= d->alive_ns + d->watchdog_ns) {
+		d->alive_ns = now_ns;
+		notify_alive();
+	}
+}
+
+static struct message *on_snapshot(void *ctx)
+{
+	struct requests *requests = ctx;
+	struct daemon *d = (struct daemon *)((char *)requests - offsetof(struct daemon, requests));
+
+	return folder_message(d->folder);
+}
+
+static int open_server(struct daemon *d)
+{
+	static const struct server_ops ops = { .request = requests_answer,
+					       .snapshot = on_snapshot };
+	struct server_config config = {
+		.path = d->config.socket,
+		.version = ZERNEL_VERSION,
+		.snapshot_version = SNAPSHOT_VERSION,
+	};
+	int err = server_new(&config, d->loop, &ops, &d->requests, &d->server);
+
+	if (err == -EADDRINUSE)
+		log_error("another zerneld answers on %s: stop it first", d->config.socket);
+	else if (err < 0)
+		log_error("cannot make %s: %s", d->config.socket, strerror(-err));
+	return err;
+}
+
+static int open_sources(struct daemon *d)
+{
+	sigset_t signals;
+	int err;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	d->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (d->signal_fd < 0)
+		return -errno;
+	d->signals = (struct loop_source){ .on_event = on_signal, .ctx = d };
+	err = loop_add(d->loop, &d->signals, d->signal_fd, EPOLLIN);
+	if (err == 0)
+		err = loop_timer_open(TICK_MS, &d->timer_fd);
+	d->timer = (struct loop_source){ .on_event = on_tick, .ctx = d };
+	if (err == 0)
+		err = loop_add(d->loop, &d->timer, d->timer_fd, EPOLLIN);
+	return err;
+}
+
+static int open_kernel(struct daemon *d)
+{
+	struct supervisor_config config = {
+		.policy = policy_of(&d->config),
+		.scheduler = d->config.attach,
+		.retry_s = d->config.retry_s,
+	};
+
+	if (d->config.measure_run_time && kernel_measure_run_time(&d->measure_fd) < 0)
+		log_warning("the kernel does not measure the CPU time of BPF programs");
+	return supervisor_new(&config, d->loop, d->learning, folder_on_event, d->folder,
+			      &d->supervisor);
+}
+
+static void connect_parts(struct daemon *d)
+{
+	struct folder_sources sources = {
+		.supervisor = d->supervisor,
+		.learning = d->learning,
+		.sampler = d->sampler,
+	};
+
+	folder_set_sources(d->folder, &sources);
+	d->requests = (struct requests){ .supervisor = d->supervisor, .learning = d->learning };
+}
+
+static int open_parts(struct daemon *d)
+{
+	int err = loop_new(&d->loop);
+
+	/* Signals first, so that one that comes early is not lost; then who else may be here. */
+	if (err == 0)
+		err = open_sources(d);
+	if (err == 0)
+		err = open_server(d);
+	if (err == 0)
+		err = learning_new(d->config.state_directory, d->config.nr_profiles, &d->learning);
+	if (err == 0 && d->config.sample_gpus)
+		err = sampler_new(&gpu_config_system, &d->sampler);
+	if (err == 0)
+		err = folder_new(ZERNEL_VERSION, &d->folder);
+	if (err == 0)
+		err = open_kernel(d);
+	if (err == 0)
+		connect_parts(d);
+	return err;
+}
+
+int daemon_new(const struct options *options, struct daemon **ret)
+{
+	CLEANUP(daemon_free_cleanup) struct daemon *d = calloc(1, sizeof(*d));
+	struct config_problem problem = {};
+	int err;
+
+	if (!d)
+		return -ENOMEM;
+	d->options = options;
+	d->signal_fd = d->timer_fd = d->measure_fd = -EBADF;
+	err = options_load_config(options, &d->config, &problem);
+	if (err < 0) {
+		log_problem(&problem);
+		return err;
+	}
+	d->watchdog_ns = notify_watchdog_ns();
+	err = open_parts(d);
+	if (err < 0) {
+		log_error("cannot start: %s", strerror(-err));
+		return err;
+	}
+	*ret = TAKE_PTR(d);
+	return 0;
+}
+
+struct daemon *daemon_free(struct daemon *d)
+{
+	if (!d)
+		return NULL;
+	server_free(d->server);
+	supervisor_free(d->supervisor);
+	folder_free(d->folder);
+	sampler_free(d->sampler);
+	learning_free(d->learning);
+	cleanup_fd(&d->signal_fd);
+	cleanup_fd(&d->timer_fd);
+	cleanup_fd(&d->measure_fd);
+	loop_free(d->loop);
+	free(d);
+	return NULL;
+}
+
+int daemon_run(struct daemon *d)
+{
+	const struct hist *turns = loop_turns(d->loop);
+	int err;
+
+	notify_ready();
+	err = loop_run(d->loop);
+	notify_stopping();
+	log_event(LOG_LEVEL_INFO, "loop", "%llu turns of the loop, p99 %llu us, longest %llu us",
+		  turns->count, hist_quantile(turns, 990) / NSEC_PER_USEC,
+		  turns->max / NSEC_PER_USEC);
+	return err;
+}

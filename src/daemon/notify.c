@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "daemon/notify.h"
+
+#if HAVE_SYSTEMD
+#include <stdint.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+u64 notify_watchdog_ns(void)
+{
+	uint64_t us;
+
+	/* Twice as often as is asked for, as the manual has it. */
+	return sd_watchdog_enabled(0, &us) > 0 ? us * NSEC_PER_USEC / 2 : 0;
+}
+
+void notify_ready(void)
+{
+	sd_notify(0, "READY=1");
+}
+
+void notify_reloading(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
+		   (u64)now.tv_sec * 1000000 + (u64)now.tv_nsec / 1000);
+}
+
+void notify_stopping(void)
+{
+	sd_notify(0, "STOPPING=1");
+}
+
+void notify_alive(void)
+{
+	sd_notify(0, "WATCHDOG=1");
+}
+
+void notify_status(const char *text)
+{
+	sd_notifyf(0, "STATUS=%s", text);
+}
+#else
+u64 notify_watchdog_ns(void)
+{
+	return 0;
+}
+
+void notify_ready(void)
+{
+}
+
+void notify_reloading(void)
+{
+}
+
+void notify_stopping(void)
+{
+}
+
+void notify_alive(void)
+{
+}
+
+void notify_status(const char *text)
+{
+}
+#endif

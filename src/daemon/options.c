@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "daemon/options.h"
+#include <errno.h>
+#include <getopt.h>
+#include <string.h>
+#include "daemon/caps.h"
+
+static void print_help(FILE *out)
+{
+	fputs("Usage: zerneld [OPTION...]\n"
+	      "Watches ML processes, attaches the zernel scheduler and answers on a socket,\n"
+	      "until SIGTERM or SIGINT. Needs root; the scheduler needs Linux 6.12 or newer.\n"
+	      "\n"
+	      "  --config FILE          instead of " CONFIG_FILE "\n"
+	      "  --without RULE,...     leave rules of the policy out, to see what they are worth\n"
+	      "  --state DIRECTORY      where what was learned is kept\n"
+	      "  --profiles N           kinds of tasks to know\n"
+	      "  --socket PATH          where to answer\n"
+	      "  --foreground           plain lines on standard error, whoever started it\n"
+	      "  --print-config         every key with its default, and end\n"
+	      "  --print-capabilities   what it may still do once it runs, and end\n"
+	      "  --help, --version\n",
+	      out);
+}
+
+static const struct option long_options[] = {
+	{ "config", required_argument, NULL, 'c' },
+	{ "without", required_argument, NULL, 'w' },
+	{ "state", required_argument, NULL, 's' },
+	{ "profiles", required_argument, NULL, 'p' },
+	{ "socket", required_argument, NULL, 'S' },
+	{ "foreground", no_argument, NULL, 'f' },
+	{ "print-config", no_argument, NULL, 'C' },
+	{ "print-capabilities", no_argument, NULL, 'P' },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, 'V' },
+	{}
+};
+
+static const struct {
+	int option;
+	const char *key;
+} keys[] = {
+	{ 'w', "scheduler.without"	   },
+	{ 's', "learning.state_directory" },
+	{ 'p', "learning.profiles"	   },
+	{ 'S', "socket.path"		     },
+};
+
+static int take_override(struct options *options, int option, const char *value)
+{
+	size_t i = 0;
+
+	while (i < sizeof(keys) / sizeof(keys[0]) && keys[i].option != option)
+		i++;
+	if (i == sizeof(keys) / sizeof(keys[0]) || options->nr_overrides == OPTIONS_MAX)
+		return -EINVAL;
+	options->overrides[options->nr_overrides].key = keys[i].key;
+	options->overrides[options->nr_overrides++].value = value;
+	return 0;
+}
+
+int options_parse(int argc, char **argv, struct options *ret)
+{
+	struct options options = {};
+	int option, err = 0;
+
+	while (err == 0 && (option = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
+		switch (option) {
+		case 'c': options.config_file = optarg; break;
+		case 'f': options.foreground = true; break;
+		case 'C': config_print(stdout); return 1;
+		case 'P': caps_print(stdout); return 1;
+		case 'h': print_help(stdout); return 1;
+		case 'V': puts("zerneld " ZERNEL_VERSION); return 1;
+		default: err = take_override(&options, option, optarg);
+		}
+	}
+	if (optind < argc)
+		err = -EINVAL;
+	if (err < 0)
+		print_help(stderr);
+	else
+		*ret = options;
+	return err;
+}
+
+int options_load_config(const struct options *options, struct config *ret,
+			struct config_problem *problem)
+{
+	const char *file = options->config_file ? options->config_file : CONFIG_FILE;
+	struct config config;
+	int err;
+
+	config_default(&config);
+	err = config_load(&config, file, options->config_file, problem);
+	for (u32 i = 0; i < options->nr_overrides && err == 0; i++) {
+		err = config_set(&config, options->overrides[i].key, options->overrides[i].value,
+				 problem);
+		if (err < 0) {
+			strcpy(problem->file, "command line");
+			problem->line = 0;
+		}
+	}
+	if (err == 0)
+		*ret = config;
+	return err;
+}

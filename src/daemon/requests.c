@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "daemon/requests.h"
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/log.h"
+#include "daemon/control.h"
+
+static void policy_get(struct requests *r, yyjson_val *params, struct reply *reply)
+{
+	size_t length = 0;
+	char *text = control_policy_text(supervisor_policy(r->supervisor), &length);
+
+	reply_accept(reply, text, length);
+}
+
+static void policy_set(struct requests *r, yyjson_val *params, struct reply *reply)
+{
+	struct kernel_policy policy = *supervisor_policy(r->supervisor);
+	const char *problem = NULL;
+	int err = 0;
+
+	if (control_policy_change(params, &policy, &problem) < 0) {
+		reply_refuse(reply, PROTOCOL_INVALID, "%s", problem);
+		return;
+	}
+	if (memcmp(&policy, supervisor_policy(r->supervisor), sizeof(policy)) != 0)
+		err = supervisor_set_policy(r->supervisor, &policy);
+	if (err < 0)
+		reply_refuse(reply, PROTOCOL_FAILED, "the kernel side cannot be loaded: %s",
+			     strerror(-err));
+	else
+		policy_get(r, params, reply);
+}
+
+static void reply_state(struct requests *r, struct reply *reply)
+{
+	const struct supervisor_status *status = supervisor_status(r->supervisor);
+	char *text = NULL;
+	int length =
+		asprintf(&text, "{\"state\":\"%s\"}", snapshot_sched_state_label(status->state));
+
+	reply_accept(reply, length < 0 ? NULL : text, (size_t)length);
+}
+
+static void scheduler_attach(struct requests *r, yyjson_val *params, struct reply *reply)
+{
+	int err = supervisor_attach(r->supervisor);
+
+	if (err < 0)
+		reply_refuse(reply, err == -EOPNOTSUPP ? PROTOCOL_UNSUPPORTED : PROTOCOL_FAILED,
+			     "%s", supervisor_status(r->supervisor)->reason);
+	else
+		reply_state(r, reply);
+}
+
+static void scheduler_detach(struct requests *r, yyjson_val *params, struct reply *reply)
+{
+	supervisor_detach(r->supervisor);
+	reply_state(r, reply);
+}
+
+static void not_yet(struct requests *r, yyjson_val *params, struct reply *reply)
+{
+	reply_refuse(reply, PROTOCOL_UNSUPPORTED, "this zerneld cannot record yet");
+}
+
+static const struct {
+	const char *name;
+	enum access needed;
+	void (*run)(struct requests *r, yyjson_val *params, struct reply *reply);
+} methods[] = {
+	{ "policy.get",	ACCESS_READ,   policy_get		},
+	{ "policy.set",	ACCESS_CHANGE, policy_set	  },
+	{ "scheduler.attach", ACCESS_CHANGE, scheduler_attach    },
+	{ "scheduler.detach", ACCESS_CHANGE, scheduler_detach    },
+	{ "procdb.list",	 ACCESS_READ,   procdb_list	  },
+	{ "procdb.show",	 ACCESS_READ,   procdb_show	  },
+	{ "procdb.export",	   ACCESS_READ,	procdb_export	      },
+	{ "procdb.import",	   ACCESS_CHANGE, procdb_import	},
+	{ "procdb.forget",	   ACCESS_CHANGE, procdb_forget_named },
+	{ "record.start",	  ACCESS_CHANGE, not_yet		 },
+	{ "record.stop",	 ACCESS_CHANGE, not_yet		},
+};
+#define NR_METHODS (sizeof(methods) / sizeof(methods[0]))
+
+/* Whoever changes something is named in the log. */
+static void log_change(const struct socket_peer *peer, const char *method,
+		       const struct reply *reply)
+{
+	char who[64];
+
+	access_describe(peer, who, sizeof(who));
+	log_event(LOG_LEVEL_INFO, "change", "%s by %s: %s", method, who,
+		  reply->error ? reply->explanation : "done");
+}
+
+void requests_answer(void *ctx, const struct socket_peer *peer, enum access access,
+		     const struct protocol_request *request, struct reply *reply)
+{
+	size_t i = 0;
+
+	while (i < NR_METHODS && strcmp(methods[i].name, request->method) != 0)
+		i++;
+	if (i == NR_METHODS) {
+		reply_refuse(reply, PROTOCOL_UNKNOWN_METHOD, "there is no such method");
+		return;
+	}
+	if (access < methods[i].needed) {
+		reply_refuse(reply, PROTOCOL_FORBIDDEN,
+			     "only root and members of group %s may change anything: "
+			     "use sudo, or ask for membership",
+			     ACCESS_GROUP_CHANGE);
+		return;
+	}
+	methods[i].run(ctx, request->params, reply);
+	if (methods[i].needed == ACCESS_CHANGE)
+		log_change(peer, methods[i].name, reply);
+}

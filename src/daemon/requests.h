@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* What clients can ask for, beyond what is about their connection: a table of methods. */
+#include "daemon/learning.h"
+#include "daemon/server.h"
+#include "daemon/supervisor.h"
+
+struct requests {
+	struct supervisor *supervisor;
+	struct learning *learning;
+};
+
+/* For struct server_ops; `ctx` is a struct requests. */
+void requests_answer(void *ctx, const struct socket_peer *peer, enum access access,
+		     const struct protocol_request *request, struct reply *reply);
+
+/* requests_procdb.c */
+void procdb_list(struct requests *requests, yyjson_val *params, struct reply *reply);
+void procdb_show(struct requests *requests, yyjson_val *params, struct reply *reply);
+void procdb_export(struct requests *requests, yyjson_val *params, struct reply *reply);
+void procdb_import(struct requests *requests, yyjson_val *params, struct reply *reply);
+void procdb_forget_named(struct requests *requests, yyjson_val *params, struct reply *reply);

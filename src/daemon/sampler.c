@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "daemon/sampler.h"
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "base/cleanup.h"
+#include "daemon/loop.h"
+
+/* How long its end may take before it is left behind. */
+#define PATIENCE_S 2
+
+struct sampler {
+	struct gpu_config config; /* its texts are constants */
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+
+	/* Under the lock. */
+	bool quit;
+	pid_t pids[GPU_MAX_PROCESSES];
+	size_t nr_pids;
+	u64 sampled_ns; /* 0: never */
+	struct gpu_samples answer;
+
+	/* The thread's own. */
+	pid_t work_pids[GPU_MAX_PROCESSES];
+	struct gpu_samples work;
+};
+
+DEFINE_CLEANUP(struct gpu, gpu_free);
+
+/* With the lock held. False when it is time to go. */
+static bool wait_a_second(struct sampler *s)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec++;
+	while (!s->quit)
+		if (pthread_cond_clockwait(&s->wake, &s->lock, CLOCK_MONOTONIC, &until))
+			break;
+	return !s->quit;
+}
+
+static void *sampler_thread(void *argument)
+{
+	struct sampler *s = argument;
+	CLEANUP(gpu_free_cleanup) struct gpu *gpu = NULL;
+	bool go_on = gpu_new(&s->config, &gpu) == 0;
+
+	while (go_on) {
+		size_t nr;
+		int err;
+
+		pthread_mutex_lock(&s->lock);
+		nr = s->nr_pids;
+		memcpy(s->work_pids, s->pids, nr * sizeof(*s->pids));
+		pthread_mutex_unlock(&s->lock);
+		err = gpu_read(gpu, s->work_pids, nr, loop_now_ns(), &s->work);
+		pthread_mutex_lock(&s->lock);
+		if (err == 0) {
+			s->answer = s->work;
+			s->sampled_ns = loop_now_ns();
+		}
+		go_on = wait_a_second(s);
+		pthread_mutex_unlock(&s->lock);
+	}
+	return NULL;
+}
+
+int sampler_new(const struct gpu_config *config, struct sampler **ret)
+{
+	struct sampler *s = calloc(1, sizeof(*s));
+	sigset_t all, before;
+	int err;
+
+	if (!s)
+		return -ENOMEM;
+	s->config = *config;
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->wake, NULL);
+	/* Signals are the business of the loop. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	err = pthread_create(&s->thread, NULL, sampler_thread, s);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (err) {
+		free(s);
+		return -err;
+	}
+	*ret = s;
+	return 0;
+}
+
+struct sampler *sampler_free(struct sampler *s)
+{
+	struct timespec until;
+
+	if (!s)
+		return NULL;
+	pthread_mutex_lock(&s->lock);
+	s->quit = true;
+	pthread_cond_signal(&s->wake);
+	pthread_mutex_unlock(&s->lock);
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += PATIENCE_S;
+	/* It still uses its memory, so that is left behind as well. */
+	if (pthread_clockjoin_np(s->thread, NULL, CLOCK_MONOTONIC, &until)) {
+		pthread_detach(s->thread);
+		return NULL;
+	}
+	pthread_cond_destroy(&s->wake);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+	return NULL;
+}
+
+void sampler_set_pids(struct sampler *s, const pid_t *pids, size_t nr)
+{
+	nr = nr < GPU_MAX_PROCESSES ? nr : GPU_MAX_PROCESSES;
+	pthread_mutex_lock(&s->lock);
+	memcpy(s->pids, pids, nr * sizeof(*pids));
+	s->nr_pids = nr;
+	pthread_mutex_unlock(&s->lock);
+}
+
+bool sampler_read(struct sampler *s, u64 now_ns, struct gpu_samples *ret)
+{
+	bool fresh;
+
+	pthread_mutex_lock(&s->lock);
+	fresh = s->sampled_ns && now_ns < s->sampled_ns + SAMPLER_STALE_NS;
+	if (fresh)
+		*ret = s->answer;
+	pthread_mutex_unlock(&s->lock);
+	return fresh;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "daemon/snapshot_processes.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "core/job.h"
+
+static struct snapshot_process *find(const struct snapshot *s, const struct process_state *process)
+{
+	for (u32 i = 0; i < s->nr_processes; i++)
+		if (s->processes[i].pid == process->task.pid &&
+		    s->processes[i].start_ns == process->start_ns)
+			return &s->processes[i];
+	return NULL;
+}
+
+/* The line "0::/path" of /proc/PID/cgroup; empty when there is none. */
+static void read_cgroup(u32 pid, char *ret, size_t size)
+{
+	char path[32], text[4096];
+	CLEANUP_FD int fd = -EBADF;
+	char *line;
+	ssize_t n;
+
+	*ret = '\0';
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (n <= 0)
+		return;
+	text[n] = '\0';
+	line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
+	if (!line)
+		return;
+	line += *line == '\n';
+	snprintf(ret, size, "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+}
+
+/* A process that moves to another cgroup belongs to the job it began in. */
+static u32 job_of(const struct snapshot *before, struct snapshot *s,
+		  const struct process_state *process)
+{
+	const struct snapshot_process *known = find(before, process);
+	const struct snapshot_job *job = known ? snapshot_job(before, known) : NULL;
+	char cgroup[SNAPSHOT_TEXT_LEN], name[SNAPSHOT_TEXT_LEN];
+
+	if (job)
+		return snapshot_add_job(s, job->cgroup, job->name);
+	read_cgroup(process->task.pid, cgroup, sizeof(cgroup));
+	if (!*cgroup)
+		return 0;
+	job_name(cgroup, name, sizeof(name));
+	return snapshot_add_job(s, cgroup, name);
+}
+
+/* Runtime and driver see the same memory where one calls the other: who saw more saw all. */
+static const struct memory_book *book_of(const struct process_state *process, u32 device)
+{
+	const struct memory_book *runtime = &process->books[LEVEL_RUNTIME][device];
+	const struct memory_book *driver = &process->books[LEVEL_DRIVER][device];
+
+	return driver->peak_bytes >= runtime->peak_bytes ? driver : runtime;
+}
+
+static void fold_memory(const struct kernel *kernel, const struct process_state *process,
+			struct snapshot_process *to)
+{
+	for (u32 device = 0; device < GPU_MAX; device++) {
+		const struct memory_book *book = book_of(process, device);
+		u32 number;
+
+		/* On which device it is, is known a little later than that it is. */
+		if (!book->nr_allocs || kernel_gpu_number(kernel, process, device, &number) < 0)
+			continue;
+		to->memory[to->nr_memory++] =
+			(struct snapshot_memory){ .gpu = number, .book = *book };
+	}
+}
+
+static void fold_hists(struct kernel *kernel, const struct process_state *process,
+		       struct snapshot *s, struct snapshot_hists *hists)
+{
+	for (u32 kind = 0; kind < HIST_KIND_NR; kind++) {
+		struct hist hist, *to;
+
+		if (kernel_read_hist(kernel, process, kind, &hist) < 0 || !hist.count)
+			continue;
+		to = snapshot_add_hist(s, hists, kind);
+		if (to)
+			*to = hist;
+	}
+}
+
+static void fold_process(struct kernel *kernel, const struct snapshot *before, struct snapshot *s,
+			 const struct process_state *process)
+{
+	const struct task_state *task = &process->task;
+	struct snapshot_process *to = snapshot_add_process(s, task->pid);
+	u32 phase = phase_of(task->phase);
+
+	if (!to)
+		return;
+	to->job = job_of(before, s, process);
+	to->start_ns = process->start_ns;
+	to->nr_ranks = process->nr_ranks;
+	to->rank = process->rank;
+	to->phase = phase;
+	to->launcher_tid = process->launcher_tid;
+	to->consumer_pid = process->consumer_tgid;
+	to->nr_transitions = task->nr_transitions;
+	memcpy(to->phase_ns, task->phase_ns, sizeof(to->phase_ns));
+	if (task->phase_since_ns && s->monotonic_ns > task->phase_since_ns)
+		to->phase_ns[phase] += s->monotonic_ns - task->phase_since_ns;
+	snapshot_set_text(to->comm, sizeof(to->comm), process->comm, sizeof(process->comm));
+	fold_memory(kernel, process, to);
+	fold_hists(kernel, process, s, &to->hists);
+}
+
+static void fold_thread(struct snapshot *s, const struct thread_record *record)
+{
+	struct snapshot_thread *to = snapshot_add_thread(s, record->tid, record->role);
+
+	if (!to)
+		return;
+	to->pid = record->tgid;
+	snapshot_set_text(to->comm, sizeof(to->comm), record->comm, sizeof(record->comm));
+}
+
+void processes_fold(struct kernel *kernel, const struct kernel_snapshot *all,
+		    const struct snapshot *before, struct snapshot *s)
+{
+	for (u32 i = 0; i < all->nr_processes; i++)
+		fold_process(kernel, before, s, &all->processes[i]);
+	for (u32 i = 0; i < all->nr_threads; i++)
+		fold_thread(s, &all->threads[i]);
+}
+
+void processes_keep(struct kernel *kernel, const struct process_state *process, struct snapshot *s)
+{
+	struct snapshot_process *known = find(s, process);
+
+	if (known)
+		fold_hists(kernel, process, s, &known->hists);
+	else
+		fold_process(kernel, s, s, process);
+}

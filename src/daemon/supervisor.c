@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "daemon/supervisor.h"
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "daemon/manager.h"
+
+/* Restarts in a row, none of which lasted: CPUs that keep coming and going must not keep us busy.
+ */
+#define MAX_RESTARTS 16
+#define LASTING_NS   (10 * NSEC_PER_SEC)
+
+struct supervisor {
+	struct supervisor_config config;
+	struct supervisor_status status;
+	struct loop *loop;
+	struct learning *learning;
+	supervisor_event_fn on_event;
+	void *ctx;
+	struct kernel *kernel;
+	struct manager *manager;
+	struct loop_source maps;
+	bool wanted; /* the scheduler, by whoever had the last say */
+	u64 attached_ns;
+	u64 retry_ns; /* when to try again; 0: there is nothing to try */
+	u32 nr_restarts;
+	int failure; /* the last one that was told */
+};
+
+static void log_libbpf(const char *text)
+{
+	log_warning("%s", text);
+}
+
+static const char *explanation(int err)
+{
+	switch (-err) {
+	case EPERM:
+	case EACCES:
+		return "the kernel refuses BPF: run as root (CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN)";
+	case EOPNOTSUPP:
+		return "this kernel has no sched_ext: use 6.12 or newer with "
+		       "CONFIG_SCHED_CLASS_EXT";
+	case EBUSY:
+		return "another sched_ext scheduler is attached (see "
+		       "/sys/kernel/sched_ext/root/ops): stop it first";
+	default: return strerror(-err);
+	}
+}
+
+/* Says it once, however often it is tried. */
+static void note_failure(struct supervisor *s, const char *what, int err)
+{
+	const char *why = explanation(err);
+	bool again = err != -EOPNOTSUPP;
+
+	snapshot_set_text(s->status.reason, sizeof(s->status.reason), why, strlen(why));
+	s->status.state = SCHED_OFF;
+	s->status.nr_changes++;
+	s->retry_ns = again ? loop_now_ns() + s->config.retry_s * NSEC_PER_SEC : 0;
+	if (s->failure == err)
+		return;
+	s->failure = err;
+	if (again)
+		log_event(LOG_LEVEL_ERROR, "kernel-failed",
+			  "cannot %s: %s; trying again every %u s", what, why, s->config.retry_s);
+	else
+		log_event(LOG_LEVEL_WARNING, "kernel-failed", "cannot %s: %s; watching goes on",
+			  what, why);
+}
+
+static void on_kernel_event(void *ctx, const struct event *event)
+{
+	struct supervisor *s = ctx;
+
+	s->on_event(s->ctx, s->kernel, event);
+}
+
+static void on_attach_error(void *ctx, const struct library *library, int err)
+{
+	log_warning("cannot follow calls of %s: %s", library->name, strerror(-err));
+}
+
+static void poll_manager(struct supervisor *s)
+{
+	int err = manager_poll(s->manager, 0);
+
+	if (err < 0)
+		log_warning("cannot read what the kernel tells: %s", strerror(-err));
+}
+
+static void on_maps(void *ctx, u32 events)
+{
+	poll_manager(ctx);
+}
+
+/* The scheduler goes first, so that what it saw last is learned as well. */
+static void unload(struct supervisor *s)
+{
+	if (!s->kernel)
+		return;
+	kernel_detach_scheduler(s->kernel);
+	learning_detach(s->learning);
+	loop_remove(s->loop, &s->maps);
+	s->manager = manager_free(s->manager);
+	s->kernel = kernel_free(s->kernel);
+}
+
+static int load(struct supervisor *s, const struct kernel_policy *policy)
+{
+	static const struct manager_handler handler = { on_kernel_event, on_attach_error };
+	struct kernel *kernel = NULL;
+	int err = kernel_new(s->failure ? NULL : log_libbpf, policy, &kernel);
+
+	if (err < 0)
+		return err;
+	unload(s);
+	s->kernel = kernel;
+	s->config.policy = *policy;
+	s->status.nr_changes++;
+	err = manager_new(kernel, -1, false, &handler, s, &s->manager);
+	if (err == 0)
+		err = loop_add(s->loop, &s->maps, manager_fd(s->manager), EPOLLIN);
+	if (err == 0)
+		err = learning_attach(s->learning, kernel);
+	if (err < 0)
+		unload(s);
+	return err;
+}
+
+static int attach(struct supervisor *s)
+{
+	int err = kernel_attach_scheduler(s->kernel);
+
+	/* A CPU came or went since it was loaded. */
+	if (err == -ESTALE) {
+		err = load(s, &s->config.policy);
+		if (err == 0)
+			err = kernel_attach_scheduler(s->kernel);
+	}
+	if (err < 0) {
+		note_failure(s, "attach the scheduler", err);
+		return err;
+	}
+	s->status.state = SCHED_ATTACHED;
+	s->status.nr_changes++;
+	s->status.reason[0] = '\0';
+	s->attached_ns = loop_now_ns();
+	s->retry_ns = 0;
+	s->failure = 0;
+	log_event(LOG_LEVEL_INFO, "scheduler-attached", "scheduler attached");
+	return 0;
+}
+
+/* All that is wanted and not there yet. */
+static int start(struct supervisor *s)
+{
+	int err = s->kernel ? 0 : load(s, &s->config.policy);
+
+	s->retry_ns = 0;
+	if (err < 0) {
+		note_failure(s, "load the kernel side", err);
+		return err;
+	}
+	return s->wanted ? attach(s) : 0;
+}
+
+static void report_exit(const struct sched_exit *sched_exit)
+{
+	const char *colon = *sched_exit->msg ? ": " : "";
+
+	if (sched_exit_is_clean(sched_exit)) {
+		log_event(LOG_LEVEL_INFO, "scheduler-left", "scheduler left: %s%s%s",
+			  sched_exit->reason, colon, sched_exit->msg);
+		return;
+	}
+	log_event(LOG_LEVEL_ERROR, "scheduler-ejected",
+		  "scheduler ejected by the kernel: %s%s%s; the kernel's own scheduler is back",
+		  sched_exit->reason, colon, sched_exit->msg);
+	if (*sched_exit->dump)
+		log_text(LOG_LEVEL_ERROR, sched_exit->dump);
+}
+
+static bool may_restart(struct supervisor *s)
+{
+	s->nr_restarts = loop_now_ns() < s->attached_ns + LASTING_NS ? s->nr_restarts + 1 : 0;
+	return s->nr_restarts <= MAX_RESTARTS;
+}
+
+static void note_exit(struct supervisor *s, const struct sched_exit *sched_exit, bool ejected)
+{
+	char reason[sizeof(sched_exit->reason) + sizeof(sched_exit->msg) + 2];
+
+	snprintf(reason, sizeof(reason), "%s%s%s", sched_exit->reason, *sched_exit->msg ? ": " : "",
+		 sched_exit->msg);
+	snapshot_set_text(s->status.reason, sizeof(s->status.reason), reason, strlen(reason));
+	s->status.state = ejected ? SCHED_EJECTED : SCHED_OFF;
+	s->status.nr_ejected += ejected;
+	s->status.nr_changes++;
+}
+
+/* The kernel took it down. A fresh start, when it asks for one; else it stays down. */
+static void on_scheduler_exit(struct supervisor *s, const struct sched_exit *sched_exit)
+{
+	bool restart = sched_exit_wants_restart(sched_exit);
+
+	report_exit(sched_exit);
+	note_exit(s, sched_exit, !sched_exit_is_clean(sched_exit));
+	if (restart && may_restart(s)) {
+		unload(s);
+		start(s);
+		return;
+	}
+	kernel_detach_scheduler(s->kernel);
+	s->wanted = restart; /* CPUs that kept coming and going may have stopped doing so later */
+	s->retry_ns = restart ? loop_now_ns() + s->config.retry_s * NSEC_PER_SEC : 0;
+}
+
+int supervisor_new(const struct supervisor_config *config, struct loop *loop,
+		   struct learning *learning, supervisor_event_fn on_event, void *ctx,
+		   struct supervisor **ret)
+{
+	struct supervisor *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return -ENOMEM;
+	*s = (struct supervisor){
+		.config = *config,
+		.loop = loop,
+		.learning = learning,
+		.on_event = on_event,
+		.ctx = ctx,
+		.wanted = config->scheduler,
+		.maps = { .on_event = on_maps, .ctx = s, .fd = -EBADF },
+	};
+	start(s);
+	*ret = s;
+	return 0;
+}
+
+struct supervisor *supervisor_free(struct supervisor *s)
+{
+	if (!s)
+		return NULL;
+	supervisor_detach(s);
+	unload(s);
+	free(s);
+	return NULL;
+}
+
+void supervisor_tick(struct supervisor *s)
+{
+	const struct sched_exit *sched_exit = NULL;
+
+	if (s->kernel)
+		poll_manager(s);
+	learning_poll(s->learning);
+	if (s->kernel && s->status.state == SCHED_ATTACHED)
+		sched_exit = kernel_scheduler_exit(s->kernel);
+	if (sched_exit)
+		on_scheduler_exit(s, sched_exit);
+	else if (s->retry_ns && loop_now_ns() >= s->retry_ns)
+		start(s);
+}
+
+struct kernel *supervisor_kernel(const struct supervisor *s)
+{
+	return s->kernel;
+}
+
+u64 supervisor_nr_lost_maps(const struct supervisor *s)
+{
+	return s->kernel ? manager_nr_lost_maps(s->manager) : 0;
+}
+
+const struct supervisor_status *supervisor_status(const struct supervisor *s)
+{
+	return &s->status;
+}
+
+int supervisor_attach(struct supervisor *s)
+{
+	s->wanted = true;
+	if (s->status.state == SCHED_ATTACHED)
+		return 0;
+	s->nr_restarts = 0;
+	return start(s);
+}
+
+void supervisor_detach(struct supervisor *s)
+{
+	const struct sched_exit *sched_exit;
+
+	s->wanted = false;
+	if (s->kernel)
+		s->retry_ns = 0;
+	if (s->status.state != SCHED_ATTACHED)
+		return;
+	kernel_detach_scheduler(s->kernel);
+	sched_exit = kernel_scheduler_exit(s->kernel);
+	if (sched_exit)
+		report_exit(sched_exit);
+	s->status.state = SCHED_OFF;
+	s->status.reason[0] = '\0';
+	s->status.nr_changes++;
+}
+
+int supervisor_set_policy(struct supervisor *s, const struct kernel_policy *policy)
+{
+	int err;
+
+	if (!s->kernel) {
+		s->config.policy = *policy;
+		s->status.nr_changes++;
+		return 0;
+	}
+	err = load(s, policy);
+	if (err < 0 && !s->kernel)
+		note_failure(s, "load the kernel side", err);
+	if (err < 0)
+		return err;
+	return s->wanted ? attach(s) : 0;
+}
+
+const struct kernel_policy *supervisor_policy(const struct supervisor *s)
+{
+	return &s->config.policy;
+}
+
+void supervisor_set_retry(struct supervisor *s, u32 retry_s)
+{
+	s->config.retry_s = retry_s;
+}

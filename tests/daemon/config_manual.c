@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Prints zernel.conf(5), from the table that zerneld reads its configuration by. */
+#include "daemon/config.h"
+
+int main(void)
+{
+	config_print_manual(stdout);
+	return 0;
+}

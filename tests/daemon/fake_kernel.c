@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/*
+ * A kernel side that loads nothing, for a zerneld that a test can run anywhere. What it
+ * is to do is told by files of the directory FAKE_KERNEL: `refuse` (BPF), `no-sched`,
+ * `busy` (another scheduler), `eject`, `restart`; what it did is appended to `log`.
+ * Linked before the real ones, its functions take their place.
+ */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "collect/kernel.h"
+#include "collect/mmap_events.h"
+
+#define NR_PROCESSES 3
+
+struct kernel {
+	struct kernel_policy policy;
+	struct sched_exit sched_exit;
+	bool attached;
+};
+
+struct mmap_events {
+	int fd;
+};
+
+static bool is_told(const char *what)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", getenv("FAKE_KERNEL"), what);
+	return access(path, F_OK) == 0;
+}
+
+__attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
+{
+	char path[256];
+	va_list args;
+	FILE *log;
+
+	snprintf(path, sizeof(path), "%s/log", getenv("FAKE_KERNEL"));
+	log = fopen(path, "ae");
+	if (!log)
+		abort();
+	va_start(args, format);
+	vfprintf(log, format, args);
+	va_end(args);
+	fclose(log);
+}
+
+int kernel_new(kernel_log_fn log, const struct kernel_policy *policy, struct kernel **ret)
+{
+	struct kernel *kernel;
+
+	if (is_told("refuse"))
+		return -EPERM;
+	kernel = calloc(1, sizeof(*kernel));
+	kernel->policy = *policy;
+	note("load rules_off=%x others=%u\n", policy->rules_off, policy->others_permille);
+	*ret = kernel;
+	return 0;
+}
+
+struct kernel *kernel_free(struct kernel *kernel)
+{
+	if (kernel)
+		note("unload\n");
+	free(kernel);
+	return NULL;
+}
+
+int kernel_attach_scheduler(struct kernel *kernel)
+{
+	if (is_told("no-sched"))
+		return -EOPNOTSUPP;
+	if (is_told("busy"))
+		return -EBUSY;
+	memset(&kernel->sched_exit, 0, sizeof(kernel->sched_exit));
+	kernel->attached = true;
+	note("attach\n");
+	return 0;
+}
+
+void kernel_detach_scheduler(struct kernel *kernel)
+{
+	if (kernel->attached)
+		note("detach\n");
+	kernel->attached = false;
+	kernel->sched_exit.kind = 64;
+	strcpy(kernel->sched_exit.reason, "unregistered from user space");
+}
+
+const struct sched_exit *kernel_scheduler_exit(const struct kernel *kernel)
+{
+	static struct sched_exit ejected = { .kind = 1026,
+					     .reason = "runnable task stall",
+					     .msg = "cc1[12] failed to run for 30.000s",
+					     .dump = "CPU 0: dumped\n" };
+	static struct sched_exit restart = { .kind = 66, .code = 1LL << 48, .reason = "hotplug" };
+
+	if (is_told("eject"))
+		return &ejected;
+	if (is_told("restart")) {
+		char path[256];
+
+		snprintf(path, sizeof(path), "%s/restart", getenv("FAKE_KERNEL"));
+		unlink(path);
+		return &restart;
+	}
+	return kernel->sched_exit.kind ? &kernel->sched_exit : NULL;
+}
+
+bool sched_exit_wants_restart(const struct sched_exit *sched_exit)
+{
+	return sched_exit->code;
+}
+
+bool sched_exit_is_clean(const struct sched_exit *sched_exit)
+{
+	return sched_exit->kind < 1024;
+}
+
+/* As large as a busy machine makes it. */
+int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
+{
+	struct kernel_snapshot all = { .nr_processes = NR_PROCESSES, .nr_threads = NR_PROCESSES };
+
+	all.processes = calloc(NR_PROCESSES, sizeof(*all.processes));
+	all.threads = calloc(NR_PROCESSES, sizeof(*all.threads));
+	for (u32 i = 0; i < NR_PROCESSES; i++) {
+		struct process_state *process = &all.processes[i];
+
+		process->task.pid = (u32)getpid() + i;
+		process->start_ns = 1000 + i;
+		process->rank = (s32)i;
+		process->nr_ranks = NR_PROCESSES;
+		process->task.phase = PHASE_GPU_COMPUTE;
+		process->task.phase_since_ns = 1;
+		process->books[LEVEL_RUNTIME][0] = (struct memory_book){ 1 << 20, 1 << 21, 2, 1 };
+		strcpy(process->comm, "train\xff");
+		all.threads[i].tid = all.threads[i].tgid = process->task.pid;
+		all.threads[i].role = ROLE_LAUNCHER;
+		strcpy(all.threads[i].comm, "train");
+	}
+	*ret = all;
+	return 0;
+}
+
+void kernel_snapshot_done(struct kernel_snapshot *snapshot)
+{
+	free(snapshot->processes);
+	free(snapshot->threads);
+	*snapshot = (struct kernel_snapshot){};
+}
+
+int kernel_read_hist(struct kernel *kernel, const struct process_state *process, u32 kind,
+		     struct hist *ret)
+{
+	if (kind != HIST_SYNC_WAIT)
+		return -ENOENT;
+	memset(ret, 0, sizeof(*ret));
+	for (u64 i = 1; i <= 1000; i++)
+		hist_record(ret, i * NSEC_PER_USEC);
+	return 0;
+}
+
+int kernel_gpu_number(const struct kernel *kernel, const struct process_state *process, u32 device,
+		      u32 *ret)
+{
+	*ret = device;
+	return 0;
+}
+
+int kernel_read_counters(const struct kernel *kernel, struct sched_counters *ret)
+{
+	*ret = (struct sched_counters){ .ran_ns[CLASS_FEEDER] = 7 };
+	return 0;
+}
+
+u64 kernel_slice_ns(const struct kernel *kernel)
+{
+	return 5 * NSEC_PER_MSEC;
+}
+
+u64 kernel_patience_ns(const struct kernel *kernel)
+{
+	return NSEC_PER_SEC;
+}
+
+u64 kernel_run_ns(const struct kernel *kernel)
+{
+	return 1;
+}
+
+int kernel_measure_run_time(int *ret_fd)
+{
+	return -EPERM;
+}
+
+bool kernel_has_scheduler(const struct kernel *kernel)
+{
+	return true;
+}
+
+struct kernel_drops kernel_drops(const struct kernel *kernel)
+{
+	return (struct kernel_drops){ .nr_events = 5 };
+}
+
+/* The rest is there to be called, and does nothing. */
+int kernel_attach_threads(struct kernel *kernel)
+{
+	return 0;
+}
+
+int kernel_attach_library(struct kernel *kernel, const struct library *library)
+{
+	return 0;
+}
+
+void kernel_detach_library(struct kernel *kernel, const struct library *library)
+{
+}
+
+int kernel_open_events(struct kernel *kernel, bool timeline, kernel_event_fn on_event, void *ctx)
+{
+	return 0;
+}
+
+int kernel_events_fd(const struct kernel *kernel)
+{
+	return -1;
+}
+
+int kernel_read_events(struct kernel *kernel)
+{
+	return 0;
+}
+
+int kernel_open_learning(struct kernel *kernel, kernel_observation_fn on_seen, void *ctx)
+{
+	return 0;
+}
+
+int kernel_read_observations(struct kernel *kernel)
+{
+	return 0;
+}
+
+int kernel_predict(struct kernel *kernel, const struct procdb_key *key,
+		   const struct procdb_record *prediction)
+{
+	note("%s %s\n", prediction ? "predict" : "withdraw", key->comm);
+	return 0;
+}
+
+void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent)
+{
+}
+
+void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu)
+{
+}
+
+void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node)
+{
+}
+
+int mmap_events_new(pid_t pid, const struct mmap_handler *handler, void *ctx,
+		    struct mmap_events **ret)
+{
+	struct mmap_events *events = calloc(1, sizeof(*events));
+
+	events->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	*ret = events;
+	return 0;
+}
+
+struct mmap_events *mmap_events_free(struct mmap_events *events)
+{
+	if (events)
+		close(events->fd);
+	free(events);
+	return NULL;
+}
+
+int mmap_events_fd(const struct mmap_events *events)
+{
+	return events->fd;
+}
+
+int mmap_events_read(struct mmap_events *events)
+{
+	return 0;
+}
+
+u64 mmap_events_lost(const struct mmap_events *events)
+{
+	return 0;
+}

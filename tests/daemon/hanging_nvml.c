@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* The NVML of tests/collect, which hangs as long as there is a file FAKE_KERNEL/hang. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "collect/fake_nvml.c"
+
+static void *watch(void *argument)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/hang", getenv("FAKE_KERNEL"));
+	for (;;) {
+		fake_nvml.hang_utilization = access(path, F_OK) == 0;
+		usleep(10000);
+	}
+	return NULL;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	pthread_t thread;
+
+	if (getenv("FAKE_KERNEL"))
+		pthread_create(&thread, NULL, watch, NULL);
+}

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Who may do what, tried as other users and groups."""
+import tap
+from harness import ADMINS, as_user, Case, Client, GROUPS, OTHERS, READERS
+
+READING = ("snapshot", {}), ("subscribe", {}), ("unsubscribe", {}), ("policy.get", {}), ("procdb.list", {}), \
+    ("procdb.export", {})
+CHANGING = ("policy.set", {"others_permille": 100}), ("scheduler.detach", {}), ("scheduler.attach", {}), \
+    ("procdb.import", {"image": ""}), ("procdb.forget", {"all": True}), ("record.start", {})
+
+
+def try_all(path):
+    """What this client may do, and the code that each method ends with."""
+    with Client(path) as client:
+        codes = {}
+        for method, params in READING + CHANGING:
+            reply = client.ask(method, **params)
+            codes[method] = reply.get("error", {}).get("code", "ok")
+            if codes[method] == "forbidden":
+                codes["message"] = reply["error"]["message"]
+        return client.hello["may"], codes
+
+
+class Access(Case):
+    def check(self, server, who, may):
+        got, codes = as_user(*who, lambda: try_all(server.path))
+        self.assertEqual(got, may)
+        for method, _ in READING:
+            self.assertEqual(codes[method] == "forbidden", "read" not in may, method)
+        for method, _ in CHANGING:
+            self.assertEqual(codes[method] == "forbidden", "change" not in may, method)
+        return codes
+
+    def test_by_user_and_group(self):
+        server = self.zerneld()
+        everything = ["read", "change"]
+        for who, may in (((0, 0, []), everything),
+                         ((OTHERS, ADMINS, []), everything),
+                         ((OTHERS, OTHERS, [ADMINS]), everything),
+                         ((OTHERS, OTHERS, [1, 2, 3, ADMINS]), everything),
+                         ((OTHERS, READERS, []), ["read"]),
+                         ((OTHERS, OTHERS, [READERS]), ["read"]),
+                         ((OTHERS, OTHERS, []), []),
+                         ((OTHERS, 0, [0]), [])):
+            with self.subTest(who=who):
+                self.check(server, who, may)
+
+    def test_the_refusal_says_what_to_do(self):
+        server = self.zerneld()
+        self.assertIn("zernel-admin", self.check(server, (OTHERS, READERS, []), ["read"])["message"])
+        self.assertIn("group zernel ", self.check(server, (OTHERS, OTHERS, []), [])["message"] + " ")
+
+    def test_groups_that_do_not_exist_have_no_members(self):
+        server = self.zerneld(groups="root:x:0:\n")
+        self.check(server, (0, 0, []), ["read", "change"])
+        self.check(server, (OTHERS, READERS, [ADMINS, READERS]), [])
+        self.check(server, (OTHERS, 0, [0]), [])
+
+    def test_a_new_group_counts_after_a_reload(self):
+        server = self.zerneld(groups="root:x:0:\n")
+        self.check(server, (OTHERS, READERS, []), [])
+        (server.directory / "group").write_text(GROUPS)
+        server.send(1)
+        server.said("configuration read again")
+        self.check(server, (OTHERS, READERS, []), ["read"])
+
+    def test_nothing_that_was_refused_happened(self):
+        server = self.zerneld()
+        before = server.did()
+        self.check(server, (OTHERS, READERS, []), ["read"])
+        self.assertEqual(server.did(), before)
+
+
+if __name__ == "__main__":
+    tap.main()

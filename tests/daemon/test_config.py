@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Configuration: files, drop-ins, options, what is wrong with them, and reading them again."""
+import os
+import pathlib
+import signal
+import subprocess
+
+import tap
+from harness import BUILD, Case, ZERNELD
+
+SOURCE = pathlib.Path(os.environ["ZERNEL_SOURCE"])
+
+
+def run(*arguments):
+    return subprocess.run([ZERNELD, *arguments], capture_output=True, text=True, timeout=60, check=False,
+                          env={**os.environ, "FAKE_KERNEL": "/nonexistent"})
+
+
+class Files(Case):
+    def refused(self, text, line, problem):
+        path = pathlib.Path(self.directory) / "zernel.conf"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        done = run("--config", path)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(f"{path}:{line}: " if line else f"{path}: ", done.stderr)
+        self.assertIn(problem, done.stderr)
+
+    def setUp(self):
+        self.directory = self.enterContext(__import__("tempfile").TemporaryDirectory())
+
+    def test_errors_name_file_and_line(self):
+        self.refused("[scheduler]\n\nothers_permille=1000\n", 3, "a number from 0 to 900, not '1000'")
+        self.refused("[scheduler]\nattach=maybe\n", 2, "yes or no")
+        self.refused("[scheduler]\nwithout=tier,tiger\n", 2, "rules")
+        self.refused("[learning]\nprofiles=63\n", 2, "64")
+        self.refused("[learning]\nprofiles=4096x\n", 2, "number")
+        self.refused("[learning]\nstate_directory=here\n", 2, "absolute path")
+        self.refused("[socket]\npath=/" + "x" * 107 + "\n", 2, "107")
+        self.refused("[scheduler]\nspeed=9\n", 2, "no key speed in section [scheduler]")
+        self.refused("attach=yes\n", 1, "no key attach in section []")
+        self.refused("[scheduler]\nwhatever\n", 2, "key=value")
+        self.refused("[scheduler]\n# " + "x" * 400 + "\n", 2, "too long")
+        self.refused(b"[scheduler]\n\0attach=no\n", 2, "no text")
+        self.refused("# \n" * 40000, 0, "cannot be read")
+
+    def test_a_file_that_was_asked_for_must_be_there(self):
+        done = run("--config", f"{self.directory}/missing.conf")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("missing.conf: cannot be read", done.stderr)
+
+    def test_options_are_checked_like_keys(self):
+        for words in ("--profiles", "1"), ("--without", "tiger"), ("--socket", "relative"):
+            done = run(*words)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("command line: ", done.stderr)
+        for words in ("--unknown",), ("word",), ("--state",):
+            self.assertEqual(run(*words).returncode, 2)
+        self.assertEqual(run("--help").returncode, 0)
+
+    def test_what_is_shipped_is_what_the_table_says(self):
+        shipped = (SOURCE / "packaging/zernel.conf").read_text()
+        self.assertEqual(run("--print-config").stdout, shipped)
+        done = run("--print-config")
+        self.assertEqual(done.returncode, 0)
+        manual = subprocess.run([BUILD / "tests/daemon/config-manual"], capture_output=True, text=True, check=True)
+        self.assertEqual(manual.stdout, (SOURCE / "packaging/man/zernel.conf.5").read_text())
+
+    def test_the_shipped_file_can_be_read_with_every_line_in_use(self):
+        lines = [line[1:] if line.startswith("#") and "=" in line and " " not in line else line
+                 for line in (SOURCE / "packaging/zernel.conf").read_text().splitlines()]
+        path = pathlib.Path(self.directory) / "zernel.conf"
+        path.write_text("\n".join(lines) + "\n[scheduler]\nothers_permille=9999\n")
+        done = run("--config", path)
+        self.assertIn(f"{path}:{len(lines) + 2}: ", done.stderr)
+
+    def test_capabilities_in_the_documents_are_those_of_the_table(self):
+        text = (SOURCE / "docs/DAEMON.md").read_text()
+        for line in run("--print-capabilities").stdout.splitlines():
+            name, reason = line.split(maxsplit=1)
+            self.assertIn(f"| `{name}` | {reason} |", text)
+
+
+class Reload(Case):
+    def test_drop_ins_count_in_the_order_of_their_names(self):
+        server = self.zerneld(config="[scheduler]\nothers_permille=100\n")
+        drop_ins = pathlib.Path(f"{server.config}.d")
+        drop_ins.mkdir()
+        (drop_ins / "20.conf").write_text("[scheduler]\nothers_permille=200\n")
+        (drop_ins / "10.conf").write_text("[scheduler]\nothers_permille=150\nwithout=tier\n")
+        (drop_ins / ".hidden.conf").write_text("nonsense\n")
+        (drop_ins / "30.conf.bak").write_text("nonsense\n")
+        server.send(signal.SIGHUP)
+        server.said("configuration read again")
+        self.assertEqual(server.scheduler()["others_permille"], 200)
+        self.assertEqual(server.did()[-1], "attach")
+        self.assertIn("load rules_off=80 others=200", server.did())
+
+    def test_a_bad_file_changes_nothing(self):
+        server = self.zerneld(config="[scheduler]\nothers_permille=100\n")
+        before = server.did()
+        good = server.config.read_text()
+        server.config.write_text(good + "without=tier\nothers_permille=x\n")
+        server.send(signal.SIGHUP)
+        server.said("the configuration stays as it was")
+        lines = len(good.splitlines())
+        server.said(f"{server.config}:{lines + 2}: others_permille must be")
+        self.assertEqual(server.did(), before)
+        server.config.write_text(good)
+        server.send(signal.SIGHUP)
+        server.said("configuration read again")
+
+    def test_reading_again_undoes_what_clients_set(self):
+        server = self.zerneld()
+        with server.client() as client:
+            client.ask("policy.set", others_permille=500)
+        server.send(signal.SIGHUP)
+        server.said("configuration read again")
+        self.assertEqual(server.scheduler()["others_permille"], 300)
+
+    def test_the_scheduler_can_be_switched_off_and_the_command_line_counts_more(self):
+        server = self.zerneld("--without", "spinner")
+        server.config.write_text(server.config.read_text() + "[scheduler]\nattach=no\nwithout=tier\n")
+        server.send(signal.SIGHUP)
+        server.said("configuration read again")
+        self.assertEqual(server.scheduler()["state"], "off")
+        self.assertIn("load rules_off=8 others=300", server.did())
+
+    def test_what_needs_a_start_says_so(self):
+        server = self.zerneld()
+        server.config.write_text(server.config.read_text() + "[learning]\nprofiles=64\n")
+        server.send(signal.SIGHUP)
+        server.said("a new profiles takes effect at the next start")
+
+
+if __name__ == "__main__":
+    tap.main()

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""zerneld with its real kernel side, in a guest. The tests build on each other, as a day of use does."""
+import os
+import pathlib
+import signal
+import subprocess
+import time
+import unittest
+
+import tap
+import harness
+from harness import BUILD, Case, wait_until
+
+harness.SECONDS = 90
+harness.ZERNELD = BUILD / "src/daemon/zerneld"
+LAB = BUILD / "lab"
+STATE = pathlib.Path("/sys/kernel/sched_ext/state")
+NOBODY = 65534
+
+
+def sched_ext_is(state):
+    wait_until(lambda: STATE.read_text().strip() == state, f"sched_ext is {state}")
+
+
+def train(seconds):
+    """A training job of somebody else than root."""
+    return subprocess.Popen([LAB / "train/train", "--seconds", str(seconds), "--loaders", "1"], user=NOBODY, group=NOBODY,
+                            extra_groups=[], env={"LD_LIBRARY_PATH": str(LAB / "vgpu")},
+                            stdout=subprocess.DEVNULL)
+
+
+class Guest(Case):
+    @classmethod
+    def setUpClass(cls):
+        # The virtual GPU's library is the vendor's, as far as zerneld can tell.
+        os.environ["LD_LIBRARY_PATH"] = str(LAB / "vgpu")
+        cls.server = harness.Zerneld(config="sample=yes\n[kernel]\nretry_s=2\nmeasure_run_time=yes\n")
+        cls.addClassCleanup(cls.server.remove)
+
+    def snapshot(self):
+        with self.server.client() as client:
+            return client.ask("snapshot")["result"]
+
+    def followed(self, job):
+        """The job's process in the snapshot, once it has measured something."""
+        def find():
+            assert job.poll() is None, "the job is over too early"
+            for process in self.snapshot()["processes"]:
+                if process["comm"] == "train" and "sync_wait" in process["hists"]:
+                    return process
+            return None
+        return wait_until(find, f"the job is followed: {self.server.text()}")
+
+    def test_01_it_attaches_and_gives_up_capabilities(self):
+        sched_ext_is("enabled")
+        self.assertEqual(self.server.scheduler()["state"], "attached")
+        status = pathlib.Path(f"/proc/{self.server.process.pid}/status").read_text(encoding="utf-8")
+        print("#", " ".join(line.replace("\t", " ") for line in status.splitlines() if line.startswith("Cap")))
+        self.assertNotIn("CapPrm:\t000001ffffffffff", status)
+
+    def test_02_a_job_of_another_user_is_followed(self):
+        job = train(600)
+        try:
+            process = self.followed(job)
+            snapshot = self.snapshot()
+            self.assertGreater(snapshot["scheduler"]["classes"]["feeder"]["ran_ns"], 0)
+            self.assertGreater(snapshot["roles"]["launcher"], 0)
+            wait_until(lambda: self.snapshot()["gpus"], "GPUs are sampled")
+            self.assertGreater(snapshot["cost"]["bpf_run_ns"], 0)
+            print("# cost:", snapshot["cost"])
+        finally:
+            job.kill()
+            job.wait()
+        wait_until(lambda: not self.snapshot()["processes"], "its end is noticed")
+        snapshot = self.snapshot()
+        self.assertGreaterEqual(snapshot["gone"]["sync_wait"]["count"], process["hists"]["sync_wait"]["count"])
+
+    def test_03_detach_and_attach(self):
+        with self.server.client() as client:
+            self.assertEqual(client.ask("scheduler.detach")["result"]["state"], "off")
+            sched_ext_is("disabled")
+            job = train(600)
+            self.followed(job)
+            self.assertEqual(client.ask("scheduler.attach")["result"]["state"], "attached")
+            sched_ext_is("enabled")
+            job.kill()
+            job.wait()
+
+    def test_04_policy_is_loaded_with_the_capabilities_that_are_left(self):
+        with self.server.client() as client:
+            begin = time.monotonic()
+            self.assertEqual(client.ask("policy.set", rules_off=["tier"], others_permille=100)["result"],
+                             {"rules_off": ["tier"], "others_permille": 100})
+            print(f"# loading anew took {time.monotonic() - begin:.1f} s")
+        sched_ext_is("enabled")
+        job = train(600)
+        self.followed(job)
+        job.kill()
+        job.wait()
+
+    def test_05_taken_down_by_the_administrator_it_stays_down(self):
+        pathlib.Path("/proc/sysrq-trigger").write_text("S", encoding="ascii")
+        sched_ext_is("disabled")
+        wait_until(lambda: self.server.scheduler()["state"] != "attached", "it notices")
+        scheduler = self.server.scheduler()
+        print("# state", scheduler["state"], "reason", scheduler["reason"])
+        self.assertIn("sysrq", scheduler["reason"].lower())
+        time.sleep(3)
+        self.assertEqual(STATE.read_text().strip(), "disabled")
+        with self.server.client() as client:
+            self.assertEqual(client.ask("scheduler.attach")["result"]["state"], "attached")
+
+    def test_06_a_cpu_that_goes_makes_it_start_afresh(self):
+        online = pathlib.Path("/sys/devices/system/cpu/cpu1/online")
+        if not online.exists():
+            self.skipTest("there is one CPU only")
+        before = self.server.text().count("scheduler attached")
+        online.write_text("0", encoding="ascii")
+        wait_until(lambda: self.server.text().count("scheduler attached") > before, "attached again")
+        online.write_text("1", encoding="ascii")
+        wait_until(lambda: self.server.text().count("scheduler attached") > before + 1, "attached again")
+        self.assertEqual(self.server.scheduler()["others_permille"], 100)
+
+    def test_07_kill_9_gives_the_machine_back_and_the_next_one_takes_over(self):
+        with self.server.client() as client:
+            self.server.stop(signal.SIGKILL)
+            self.assertIsNone(client.line())
+        sched_ext_is("disabled")
+        self.server.start()
+        sched_ext_is("enabled")
+
+    def test_08_the_socket_comes_back(self):
+        self.server.path.unlink()
+        wait_until(self.server.path.exists, "the socket is back")
+        self.assertTrue(self.server.answers())
+
+    def test_09_it_ends_clean(self):
+        self.assertEqual(self.server.stop(), 0)
+        sched_ext_is("disabled")
+        self.assertFalse(self.server.path.exists())
+        print("#", [line for line in self.server.text().splitlines() if "turns of the loop" in line][-1])
+
+    def test_10_without_privilege_bpf_is_refused_and_it_says_so(self):
+        directory = pathlib.Path("/tmp/unprivileged")
+        directory.mkdir()
+        os.chown(directory, NOBODY, NOBODY)
+        config = directory / "zernel.conf"
+        config.write_text(f"[socket]\npath={directory}/sock\n[learning]\nstate_directory={directory}/state\n")
+        with open(directory / "log", "w", encoding="utf-8") as log:
+            process = subprocess.Popen([harness.ZERNELD, "--config", config], user=NOBODY, group=NOBODY,
+                                       extra_groups=[], stderr=log)
+        def refused():
+            try:
+                with harness.Client(directory / "sock") as client:
+                    return client.ask("snapshot")["result"]["scheduler"]
+            except OSError:
+                return None
+        scheduler = wait_until(refused, "it answers")
+        self.assertEqual(scheduler["state"], "off")
+        self.assertIn("refuses BPF", scheduler["reason"])
+        process.terminate()
+        self.assertEqual(process.wait(harness.SECONDS), 0)
+
+    def test_11_the_kernel_has_nothing_to_complain_about(self):
+        log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
+        self.assertNotRegex(log, "WARNING:|BUG:|sched_ext:.*(error|stall)")
+
+
+if __name__ == "__main__":
+    tap.main()

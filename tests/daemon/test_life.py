@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What zerneld goes through: a kernel that refuses, ejects or asks for a fresh start, a socket that is deleted."""
+import os
+import signal
+import subprocess
+import time
+
+import tap
+import harness
+from harness import BUILD, Case, wait_until, ZERNEL
+
+
+class Kernel(Case):
+    def test_bpf_refused_is_told_and_tried_again(self):
+        server = self.zerneld(config="[kernel]\nretry_s=1\n", wait=False)
+        server.tell("refuse")
+        server.stop(signal.SIGKILL)
+        server.start()
+        server.said("the kernel refuses BPF")
+        scheduler = server.scheduler()
+        self.assertEqual(scheduler["state"], "off")
+        self.assertIn("refuses BPF", scheduler["reason"])
+        with server.client() as client:
+            self.assertEqual(client.ask("snapshot")["result"]["processes"], [])
+            self.assertError(client.ask("scheduler.attach"), "failed", "refuses BPF")
+            self.assertEqual(client.ask("policy.set", others_permille=123)["result"]["others_permille"], 123)
+        time.sleep(2.5)
+        self.assertEqual(server.text().count("cannot load the kernel side"), 1)
+        server.untell("refuse")
+        wait_until(lambda: server.scheduler()["state"] == "attached", "attached at last")
+        self.assertIn("load rules_off=0 others=123", server.did())
+
+    def test_without_sched_ext_it_watches(self):
+        server = self.zerneld()
+        server.tell("no-sched")
+        server.stop()
+        server.start()
+        server.said("watching goes on")
+        self.assertIn("no sched_ext", server.scheduler()["reason"])
+        with server.client() as client:
+            self.assertEqual(len(client.ask("snapshot")["result"]["processes"]), 3)
+            self.assertError(client.ask("scheduler.attach"), "unsupported", "no sched_ext")
+
+    def test_another_scheduler_is_waited_for(self):
+        server = self.zerneld(config="[kernel]\nretry_s=1\n")
+        server.tell("busy")
+        with server.client() as client:
+            client.ask("scheduler.detach")
+            self.assertError(client.ask("scheduler.attach"), "failed", "another sched_ext scheduler")
+        server.untell("busy")
+        wait_until(lambda: server.scheduler()["state"] == "attached", "attached at last")
+
+    def test_an_ejected_scheduler_stays_out_until_somebody_wants_it(self):
+        server = self.zerneld(config="[kernel]\nretry_s=1\n")
+        server.tell("eject")
+        server.said("scheduler ejected by the kernel: runnable task stall: cc1[12]")
+        self.assertIn("CPU 0: dumped", server.text())
+        server.untell("eject")
+        scheduler = server.scheduler()
+        self.assertEqual((scheduler["state"], scheduler["ejections"]), ("ejected", 1))
+        self.assertIn("runnable task stall: cc1[12] failed", scheduler["reason"])
+        time.sleep(1.5)
+        with server.client() as client:
+            self.assertEqual(client.ask("snapshot")["result"]["scheduler"]["state"], "ejected")
+            self.assertEqual(client.ask("scheduler.attach")["result"]["state"], "attached")
+        self.assertEqual(server.scheduler()["reason"], "")
+
+    def test_a_fresh_start_when_the_kernel_asks(self):
+        server = self.zerneld()
+        server.tell("restart")
+        wait_until(lambda: server.did().count("attach") == 2, "attached again")
+        self.assertEqual(server.did().count("unload"), 1)
+        self.assertEqual(server.scheduler()["state"], "attached")
+
+    def test_restarts_without_end_are_given_up(self):
+        server = self.zerneld()
+        end = time.monotonic() + 60
+        while server.scheduler()["state"] == "attached" and time.monotonic() < end:
+            server.tell("restart")
+            time.sleep(0.05)
+        self.assertEqual(server.scheduler()["state"], "off")
+        self.assertEqual(server.did().count("attach"), 17)
+
+
+class Life(Case):
+    def test_kill_9_and_start_again(self):
+        server = self.zerneld()
+        with server.client() as client:
+            client.ask("subscribe")
+            server.stop(signal.SIGKILL)
+            while client.line():
+                pass
+        self.assertTrue(server.path.exists())
+        server.start()
+        self.assertEqual(server.scheduler()["state"], "attached")
+
+    def test_a_socket_that_is_deleted_is_made_anew(self):
+        server = self.zerneld()
+        with server.client() as client:
+            server.path.unlink()
+            wait_until(server.path.exists, "the socket is back")
+            self.assertIn("result", client.ask("snapshot"))
+        server.said("was gone: made anew")
+        self.assertTrue(server.answers())
+        os.rename(server.path, str(server.path) + ".old")
+        wait_until(server.path.exists, "the socket is back")
+        subprocess.run(["rm", "-r", server.path.parent], check=True)
+        wait_until(server.path.exists, "the socket is back, and its directory")
+
+    def test_what_is_no_socket_is_left_alone(self):
+        server = self.zerneld()
+        server.path.unlink()
+        server.path.write_text("precious")
+        server.said("cannot make")
+        self.assertEqual(server.path.read_text(), "precious")
+        server.path.unlink()
+        wait_until(server.answers, "the socket is back")
+
+    def test_a_second_one_is_sent_away(self):
+        server = self.zerneld()
+        second = subprocess.run([harness.ZERNELD, "--config", server.config], text=True,
+                                env={**os.environ, "FAKE_KERNEL": str(server.fake)},
+                                capture_output=True, timeout=60, check=False)
+        self.assertEqual(second.returncode, 1)
+        self.assertIn("another zerneld answers on", second.stderr)
+        self.assertTrue(server.answers())
+
+    def test_it_ends_clean(self):
+        for number in signal.SIGTERM, signal.SIGINT:
+            server = self.zerneld()
+            self.assertEqual(server.stop(number), 0)
+            self.assertFalse(server.path.exists())
+            self.assertEqual(server.did()[-2:], ["detach", "unload"])
+
+    def import_profiles(self, server, nr):
+        source = server.directory / "source"
+        subprocess.run([BUILD / "tests/daemon/make_procdb", source, str(nr)], check=True)
+        subprocess.run([ZERNEL, "procdb", "import", source, "--socket", server.path], check=True,
+                       capture_output=True)
+
+    def save(self, server, others):
+        """A kernel side that is loaded anew has what was learned saved."""
+        with server.client() as client:
+            client.ask("policy.set", others_permille=others)
+
+    def test_a_state_directory_that_cannot_be_written_is_told_and_tried_again(self):
+        server = self.zerneld(state="ro")
+        server.said("nothing learned will be kept")
+        self.import_profiles(server, 10)
+        self.save(server, 1)
+        server.inside("mount", "-o", "remount,rw", server.state)
+        self.save(server, 2)
+        server.said("can be written now")
+        server.inside("test", "-s", server.state / "procdb")
+
+    def test_a_full_disk_is_told_and_tried_again(self):
+        server = self.zerneld(state="size=16k")
+        self.import_profiles(server, 1000)
+        self.save(server, 1)
+        server.said("No space left on device")
+        self.assertTrue(server.answers())
+        server.inside("mount", "-o", "remount,size=1m", server.state)
+        self.save(server, 2)
+        server.said("could be saved again")
+        server.inside("test", "-s", server.state / "procdb")
+
+    def test_capabilities_are_given_up(self):
+        server = self.zerneld()
+        status = dict(line.split(":\t") for line in
+                      open(f"/proc/{server.process.pid}/status", encoding="utf-8").read().splitlines() if ":\t" in line)
+        print("# CapPrm", status["CapPrm"], "CapBnd", status["CapBnd"])
+        names = subprocess.run([harness.ZERNELD, "--print-capabilities"], text=True,
+                               capture_output=True, check=True).stdout
+        self.assertLessEqual(int(status["CapPrm"], 16).bit_count(), len(names.splitlines()))
+        self.assertEqual(int(status["CapPrm"], 16) & ~int(status["CapBnd"], 16), 0)
+        self.assertEqual((status["CapInh"], status["CapAmb"]), ("0" * 16, "0" * 16))
+        self.assertEqual(status["NoNewPrivs"], "1")
+
+
+class Devices(Case):
+    def test_a_driver_that_hangs_holds_up_nobody(self):
+        os.environ["LD_LIBRARY_PATH"] = str(BUILD / "tests/daemon")
+        self.addCleanup(os.environ.pop, "LD_LIBRARY_PATH")
+        server = self.zerneld(config="[gpu]\nsample=yes\n")
+
+        def gpus():
+            with server.client() as client:
+                return client.ask("snapshot")["result"]["gpus"]
+        wait_until(lambda: len(gpus()) == 2, "devices are sampled")
+        self.assertEqual([gpu["busy_percent"] for gpu in gpus()], [40, 41])
+        server.tell("hang")
+        server.said("the GPU driver does not answer")
+        begin = time.monotonic()
+        for gpu in gpus():
+            self.assertNotIn("busy_percent", gpu)
+        print(f"# answered in {(time.monotonic() - begin) * 1000:.1f} ms while the driver hangs")
+        server.untell("hang")
+        server.said("the GPU driver answers again")
+        wait_until(lambda: gpus()[0].get("busy_percent") == 40, "it is sampled again")
+        server.tell("hang")
+        time.sleep(1.5)
+        begin = time.monotonic()
+        self.assertEqual(server.stop(), 0)
+        self.assertLess(time.monotonic() - begin, 30)
+
+
+class Learned(Case):
+    """zernel procdb, with zerneld and without."""
+
+    def zernel(self, server, *words, status=0):
+        done = subprocess.run([ZERNEL, "procdb", *words, "--file", server.state / "procdb", "--socket", server.path],
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, status, done.stderr)
+        return done.stdout + done.stderr
+
+    def test_database_is_asked_of_zerneld_when_it_runs(self):
+        server = self.zerneld()
+        source = server.directory / "source"
+        subprocess.run([BUILD / "tests/daemon/make_procdb", source, "600"], check=True)
+        self.assertIn("600 profiles taken over", self.zernel(server, "import", source))
+        self.assertIn("0 profiles taken over", self.zernel(server, "import", source))
+        self.assertEqual(len(self.zernel(server, "list").splitlines()), 601)
+        self.assertIn('"name": "prog7"', self.zernel(server, "show", "prog7", "--json"))
+        wait_until(lambda: "predict prog7" in server.did(), "it is predicted")
+        self.assertIn("1 profiles forgotten", self.zernel(server, "forget", "prog7"))
+        self.assertIn("withdraw prog7", server.did())
+        self.assertIn("nothing was learned", self.zernel(server, "show", "prog7", status=1))
+        copy = server.directory / "copy"
+        self.zernel(server, "export", copy)
+        live = self.zernel(server, "list")
+        server.stop()
+        # What was saved at the end, and read without zerneld, is the same.
+        self.assertEqual(len(self.zernel(server, "list").splitlines()), 600)
+        names = sorted(line.split()[0] for line in live.splitlines())
+        self.assertEqual(names, sorted(line.split()[0] for line in self.zernel(server, "list").splitlines()))
+        self.assertIn("1 profiles taken over", self.zernel(server, "import", source))
+
+    def test_all_can_be_forgotten(self):
+        server = self.zerneld()
+        source = server.directory / "source"
+        subprocess.run([BUILD / "tests/daemon/make_procdb", source, "10"], check=True)
+        self.zernel(server, "import", source)
+        self.assertIn("10 profiles forgotten", self.zernel(server, "forget", "--all"))
+        self.assertEqual(len(self.zernel(server, "list").splitlines()), 1)
+
+
+if __name__ == "__main__":
+    tap.main()

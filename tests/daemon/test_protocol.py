@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Every method of docs/PROTOCOL.md, asked as it should be, and in the wrong way."""
+import time
+
+import tap
+from harness import Case
+
+
+class Protocol(Case):
+    def setUp(self):
+        self.server = self.zerneld()
+        self.client = self.server.client()
+        self.addCleanup(self.client.close)
+
+    def test_hello_comes_first(self):
+        with self.server.client(hello=False) as client:
+            self.assertError(client.ask("snapshot"), "hello-needed")
+            self.assertError(client.ask("hello", version=2), "version", "version 1")
+            self.assertError(client.ask("hello"), "version")
+            hello = client.ask("hello", version=1)["result"]
+            self.assertEqual((hello["version"], hello["may"]), (1, ["read", "change"]))
+            self.assertRegex(hello["server"], r"^zerneld \d")
+            self.assertIn("result", client.ask("snapshot"))
+
+    def test_snapshot_has_what_the_kernel_side_told(self):
+        snapshot = self.client.ask("snapshot")["result"]
+        self.assertEqual(snapshot["version"], self.client.hello["snapshot_version"])
+        self.assertEqual(snapshot["scheduler"]["state"], "attached")
+        self.assertEqual(len(snapshot["processes"]), 3)
+        self.assertEqual(snapshot["processes"][0]["comm"], "train\ufffd")
+        self.assertEqual(snapshot["processes"][1]["rank"], 1)
+        self.assertGreater(snapshot["cost"]["rss_bytes"], 1 << 20)
+
+    def test_subscriber_gets_snapshots_in_step_until_it_ends_it(self):
+        self.assertEqual(self.client.ask("subscribe", interval_ms=200)["result"], {})
+        times = [self.client.push()["monotonic_ns"] for _ in range(6)]
+        self.assertGreater(times[-1] - times[0], 0.8e9)
+        self.assertEqual(self.client.ask("unsubscribe")["result"], {})
+        self.client.pushes.clear()
+        time.sleep(0.5)
+        self.assertIn("result", self.client.ask("policy.get"))
+        self.assertEqual(self.client.pushes, [])
+        for interval in 99, 3600001, 0, -1, "100", None:
+            self.assertError(self.client.ask("subscribe", interval_ms=interval), "invalid", "100")
+
+    def test_policy_is_checked_and_set(self):
+        self.assertEqual(self.client.ask("policy.get")["result"],
+                         {"rules_off": [], "others_permille": 300})
+        for params in ({"others_permille": 901}, {"others_permille": -1}, {"rules_off": "tier"},
+                       {"rules_off": ["tiger"]}, {"rules_off": [3]}, {"slice": 1}, {"others_permille": 1.5}):
+            self.assertError(self.client.ask("policy.set", **params), "invalid")
+        self.assertEqual(self.client.ask("policy.set", rules_off=["tier", "late-loader"])["result"],
+                         {"rules_off": ["late-loader", "tier"], "others_permille": 300})
+        self.assertEqual(self.client.ask("policy.set", others_permille=0)["result"],
+                         {"rules_off": ["late-loader", "tier"], "others_permille": 0})
+        scheduler = self.client.ask("snapshot")["result"]["scheduler"]
+        self.assertEqual((scheduler["state"], scheduler["others_permille"]), ("attached", 0))
+        self.assertEqual(self.server.did()[-4:], ["load rules_off=84 others=0", "detach", "unload", "attach"])
+        self.server.said("policy.set by python3")
+
+    def test_scheduler_comes_and_goes_and_watching_goes_on(self):
+        self.assertEqual(self.client.ask("scheduler.detach")["result"], {"state": "off"})
+        self.assertEqual(self.client.ask("scheduler.detach")["result"], {"state": "off"})
+        self.assertEqual(len(self.client.ask("snapshot")["result"]["processes"]), 3)
+        self.assertEqual(self.client.ask("scheduler.attach")["result"], {"state": "attached"})
+        self.assertEqual(self.client.ask("scheduler.attach")["result"], {"state": "attached"})
+        self.assertEqual(self.server.did().count("attach"), 2)
+
+    def test_what_is_not_there(self):
+        self.assertError(self.client.ask("reboot"), "unknown-method")
+        self.assertError(self.client.ask("record.start"), "unsupported")
+        self.assertError(self.client.ask("procdb.show", name="nobody"), "not-found")
+        self.assertError(self.client.ask("procdb.forget", name="nobody"), "not-found")
+        self.assertError(self.client.ask("procdb.forget"), "invalid")
+        self.assertError(self.client.ask("procdb.forget", name="a", all=True), "invalid")
+        self.assertError(self.client.ask("procdb.show"), "invalid")
+        self.assertError(self.client.ask("procdb.import", image="????"), "invalid", "base64")
+        self.assertError(self.client.ask("procdb.import", image="QUJD"), "invalid", "image is")
+        self.assertEqual(self.client.ask("procdb.list")["result"], {"profiles": [], "next": None})
+
+    def test_requests_that_come_together_are_answered_in_order(self):
+        self.client.send(b"".join(b'{"id":%d,"method":"policy.get"}\n' % i for i in range(500)))
+        self.assertEqual([self.client.reply()["id"] for _ in range(500)], list(range(500)))
+
+
+if __name__ == "__main__":
+    tap.main()

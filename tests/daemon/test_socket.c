@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* Local sockets, lines in what comes out of them, and bytes as text. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <cmocka.h>
+
+#include "base/base64.h"
+#include "base/cleanup.h"
+#include "base/socket.h"
+
+static char directory[] = "/tmp/test-socket.XXXXXX";
+static char path[64];
+
+static int make_directory(void **state)
+{
+	assert_non_null(mkdtemp(directory));
+	snprintf(path, sizeof(path), "%s/socket", directory);
+	return 0;
+}
+
+static int remove_directory(void **state)
+{
+	unlink(path);
+	return rmdir(directory);
+}
+
+static void test_listen_replaces_only_the_dead(void **state)
+{
+	int first = -EBADF, second = -EBADF;
+	struct stat st;
+
+	assert_int_equal(socket_listen(path, 0640, &first), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0640);
+	assert_int_equal(socket_listen(path, 0640, &second), -EADDRINUSE);
+	close(first);
+	assert_int_equal(socket_connect(path, &second), -ECONNREFUSED);
+	assert_int_equal(socket_listen(path, 0640, &second), 0);
+	close(second);
+	unlink(path);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(socket_listen(path, 0640, &first), -EEXIST);
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(socket_connect(path, &second), -ENOENT);
+}
+
+static void test_a_path_must_fit(void **state)
+{
+	char name[200];
+	int fd;
+
+	memset(name, 'x', sizeof(name));
+	name[0] = '/';
+	name[sizeof(name) - 1] = '\0';
+	assert_int_equal(socket_connect(name, &fd), -ENAMETOOLONG);
+	assert_int_equal(socket_listen(name, 0600, &fd), -ENAMETOOLONG);
+}
+
+static void test_peer_is_known(void **state)
+{
+	struct socket_peer peer;
+	int fds[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, fds), 0);
+	assert_int_equal(socket_peer_read(fds[0], &peer), 0);
+	assert_int_equal(peer.pid, getpid());
+	assert_int_equal(peer.uid, getuid());
+	assert_true(socket_peer_is_in(&peer, getgid()));
+	assert_false(socket_peer_is_in(&peer, 4242));
+	peer.groups[0] = 4242;
+	peer.nr_groups = 1;
+	assert_true(socket_peer_is_in(&peer, 4242));
+	cleanup_fd(&peer.pidfd);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void test_lines_come_out_as_they_went_in(void **state)
+{
+	struct line_buffer buffer = { .max = 16 };
+	size_t length;
+	int fds[2];
+	char *line;
+
+	assert_int_equal(pipe(fds), 0);
+	assert_int_equal(write(fds[1], "one\n\ntwo\nthr", 12), 12);
+	assert_int_equal(line_buffer_fill(&buffer, fds[0]), 12);
+	for (const char *const *expected = (const char *const[]){ "one", "", "two", NULL };
+	     *expected; expected++) {
+		assert_true(line_buffer_has_line(&buffer));
+		assert_true(line_buffer_next(&buffer, &line, &length));
+		assert_string_equal(line, *expected);
+		assert_int_equal(length, strlen(*expected));
+	}
+	assert_false(line_buffer_has_line(&buffer));
+	assert_false(line_buffer_next(&buffer, &line, &length));
+	assert_int_equal(write(fds[1], "ee5678901234\nx", 14), 14);
+	while (!line_buffer_has_line(&buffer))
+		assert_true(line_buffer_fill(&buffer, fds[0]) > 0);
+	assert_true(line_buffer_next(&buffer, &line, &length));
+	assert_string_equal(line, "three5678901234");
+	line_buffer_clear(&buffer);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+/* The longest line has `max` bytes with its end; one more is refused, however it comes. */
+static void test_a_line_has_a_longest(void **state)
+{
+	for (size_t size = 15; size <= 18; size++) {
+		struct line_buffer buffer = { .max = 16 };
+		char text[32], *line;
+		size_t length;
+		ssize_t n = 0;
+		int fds[2];
+
+		memset(text, 'x', sizeof(text));
+		text[size - 1] = '\n';
+		assert_int_equal(pipe(fds), 0);
+		assert_int_equal(write(fds[1], text, size), (ssize_t)size);
+		close(fds[1]);
+		while (!line_buffer_has_line(&buffer) && n >= 0)
+			n = line_buffer_fill(&buffer, fds[0]);
+		assert_int_equal(line_buffer_next(&buffer, &line, &length), size <= 16);
+		assert_int_equal(n == -EMSGSIZE, size > 16);
+		line_buffer_clear(&buffer);
+		close(fds[0]);
+	}
+}
+
+static void test_base64_of_all_lengths(void **state)
+{
+	uint8_t bytes[64];
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)(i * 37 + 251);
+	for (size_t size = 0; size <= sizeof(bytes); size++) {
+		CLEANUP_FREE char *text = NULL;
+		CLEANUP_FREE void *data = NULL;
+		size_t length, decoded;
+
+		text = base64_encode(bytes, size, &length);
+		assert_non_null(text);
+		assert_int_equal(strlen(text), length);
+		assert_int_equal(base64_decode(text, length, &data, &decoded), 0);
+		assert_int_equal(decoded, size);
+		assert_memory_equal(data, bytes, size);
+	}
+}
+
+static void test_base64_vectors_and_nonsense(void **state)
+{
+	static const char *const nonsense[] = { "A",	"AA",	"AAA",	"A===", "====",
+						"A=AA", "AA=A", "AA A", "AA\nA" };
+	CLEANUP_FREE char *text = NULL;
+	void *data;
+	size_t size;
+
+	text = base64_encode("foobar", 6, &size);
+	assert_string_equal(text, "Zm9vYmFy");
+	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++)
+		assert_int_equal(base64_decode(nonsense[i], strlen(nonsense[i]), &data, &size),
+				 -EBADMSG);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_listen_replaces_only_the_dead),
+		cmocka_unit_test(test_a_path_must_fit),
+		cmocka_unit_test(test_peer_is_known),
+		cmocka_unit_test(test_lines_come_out_as_they_went_in),
+		cmocka_unit_test(test_a_line_has_a_longest),
+		cmocka_unit_test(test_base64_of_all_lengths),
+		cmocka_unit_test(test_base64_vectors_and_nonsense),
+	};
+
+	return cmocka_run_group_tests_name("socket", tests, make_directory, remove_directory);
+}
