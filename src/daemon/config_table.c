@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "collect/kernel.h"
+#include "abi/procdb.h"
 #include "daemon/control.h"
 
 static int parse_bool(const struct config_key *key, const char *value, void *to)
@@ -73,7 +73,7 @@ const struct config_key config_keys[] = {
 	{ "scheduler", "without", &type_rules, KEY(rules_off), .value = "",
 	  .help = "Rules of the policy to leave out." },
 	{ "scheduler", "others_permille", &type_number, KEY(others_permille), 0,
-	  KERNEL_OTHERS_PERMILLE_MAX, .value = "300",
+	  CONTROL_OTHERS_PERMILLE_MAX, .value = "300",
 	  .help = "The share of each CPU, in thousandths, that is kept for tasks that feed no "
 		  "GPU." },
 	{ "learning", "state_directory", &type_path, KEY(state_directory),

@@ -33,7 +33,7 @@ int control_rules(const char *names, u32 *ret_bits)
 	return 0;
 }
 
-static int change_rules(yyjson_val *value, struct kernel_policy *policy)
+static int change_rules(yyjson_val *value, struct sched_policy *policy)
 {
 	u32 bits = 0, rule;
 	yyjson_val *name;
@@ -52,9 +52,9 @@ static int change_rules(yyjson_val *value, struct kernel_policy *policy)
 	return 0;
 }
 
-static int change_others(yyjson_val *value, struct kernel_policy *policy)
+static int change_others(yyjson_val *value, struct sched_policy *policy)
 {
-	if (!yyjson_is_uint(value) || yyjson_get_uint(value) > KERNEL_OTHERS_PERMILLE_MAX)
+	if (!yyjson_is_uint(value) || yyjson_get_uint(value) > CONTROL_OTHERS_PERMILLE_MAX)
 		return -EINVAL;
 	policy->others_permille = (u32)yyjson_get_uint(value);
 	return 0;
@@ -62,7 +62,7 @@ static int change_others(yyjson_val *value, struct kernel_policy *policy)
 
 static const struct {
 	const char *name;
-	int (*change)(yyjson_val *value, struct kernel_policy *policy);
+	int (*change)(yyjson_val *value, struct sched_policy *policy);
 	const char *problem;
 } members[] = {
 	{ "rules_off",       change_rules,
@@ -72,10 +72,9 @@ static const struct {
 };
 #define NR_MEMBERS (sizeof(members) / sizeof(members[0]))
 
-int control_policy_change(yyjson_val *params, struct kernel_policy *policy,
-			  const char **ret_problem)
+int control_policy_change(yyjson_val *params, struct sched_policy *policy, const char **ret_problem)
 {
-	struct kernel_policy changed = *policy;
+	struct sched_policy changed = *policy;
 	yyjson_val *key, *value;
 	size_t i, nr, m;
 
@@ -92,7 +91,7 @@ int control_policy_change(yyjson_val *params, struct kernel_policy *policy,
 	return 0;
 }
 
-char *control_policy_text(const struct kernel_policy *policy, size_t *ret_length)
+char *control_policy_text(const struct sched_policy *policy, size_t *ret_length)
 {
 	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
 	yyjson_mut_val *root = yyjson_mut_obj(doc), *rules;

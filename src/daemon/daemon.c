@@ -39,10 +39,10 @@ struct daemon {
 
 DEFINE_CLEANUP(struct daemon, daemon_free);
 
-static struct kernel_policy policy_of(const struct config *config)
+static struct sched_policy policy_of(const struct config *config)
 {
-	return (struct kernel_policy){ .rules_off = config->rules_off,
-				       .others_permille = config->others_permille };
+	return (struct sched_policy){ .rules_off = config->rules_off,
+				      .others_permille = config->others_permille };
 }
 
 static void log_problem(const struct config_problem *problem)
@@ -54,25 +54,15 @@ static void log_problem(const struct config_problem *problem)
 		log_event(LOG_LEVEL_ERROR, "config", "%s: %s", problem->file, problem->text);
 }
 
-static void apply_policy(struct daemon *d)
-{
-	struct kernel_policy policy = policy_of(&d->config);
-	int err;
-
-	if (memcmp(&policy, supervisor_policy(d->supervisor), sizeof(policy)) == 0)
-		return;
-	err = supervisor_set_policy(d->supervisor, &policy);
-	if (err < 0)
-		log_error("the policy stays as it was: %s", strerror(-err));
-}
-
 static void reload(struct daemon *d)
 {
 	struct config_problem problem = {};
 	struct config config = d->config;
+	struct sched_policy policy;
 	const char *late;
 
 	notify_reloading();
+	learning_save(d->learning);
 	server_reload(d->server);
 	if (options_load_config(d->options, &config, &problem) < 0) {
 		log_problem(&problem);
@@ -89,7 +79,8 @@ static void reload(struct daemon *d)
 		supervisor_detach(d->supervisor);
 	d->config = config;
 	supervisor_set_retry(d->supervisor, config.retry_s);
-	apply_policy(d);
+	policy = policy_of(&config);
+	supervisor_set_policy(d->supervisor, &policy);
 	log_event(LOG_LEVEL_INFO, "reload", "configuration read again");
 	notify_ready();
 }

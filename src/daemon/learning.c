@@ -111,7 +111,7 @@ int learning_new(const char *directory, u32 nr_profiles, struct learning **ret)
 	return 0;
 }
 
-static void save(struct learning *learning)
+void learning_save(struct learning *learning)
 {
 	int err;
 
@@ -181,7 +181,7 @@ void learning_poll(struct learning *learning)
 	/* What could not be told now is told at the next tick. */
 	procdb_tick(learning->db, wall_time_s(), predict, learning);
 	if (now_s >= learning->saved_s + SAVE_INTERVAL_S)
-		save(learning);
+		learning_save(learning);
 }
 
 void learning_detach(struct learning *learning)
@@ -190,7 +190,7 @@ void learning_detach(struct learning *learning)
 		return;
 	kernel_read_observations(learning->kernel);
 	procdb_tick(learning->db, wall_time_s(), predict, learning);
-	save(learning);
+	learning_save(learning);
 	learning->kernel = NULL;
 }
 
@@ -225,7 +225,7 @@ struct learning *learning_free(struct learning *learning)
 	if (!learning)
 		return NULL;
 	if (learning->db)
-		save(learning);
+		learning_save(learning);
 	cleanup_fd(&learning->lock);
 	procdb_free(learning->db);
 	free(learning->path);

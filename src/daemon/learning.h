@@ -33,6 +33,9 @@ void learning_poll(struct learning *learning);
 /* The kernel side will be gone: takes in what is left in it. */
 void learning_detach(struct learning *learning);
 
+/* Now, if anything changed, instead of within the minute. */
+void learning_save(struct learning *learning);
+
 /* The database as it is now, for looking at it only. */
 const struct procdb *learning_database(const struct learning *learning);
 /* Observations taken in since the start. */

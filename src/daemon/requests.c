@@ -16,21 +16,15 @@ static void policy_get(struct requests *r, yyjson_val *params, struct reply *rep
 
 static void policy_set(struct requests *r, yyjson_val *params, struct reply *reply)
 {
-	struct kernel_policy policy = *supervisor_policy(r->supervisor);
+	struct sched_policy policy = *supervisor_policy(r->supervisor);
 	const char *problem = NULL;
-	int err = 0;
 
 	if (control_policy_change(params, &policy, &problem) < 0) {
 		reply_refuse(reply, PROTOCOL_INVALID, "%s", problem);
 		return;
 	}
-	if (memcmp(&policy, supervisor_policy(r->supervisor), sizeof(policy)) != 0)
-		err = supervisor_set_policy(r->supervisor, &policy);
-	if (err < 0)
-		reply_refuse(reply, PROTOCOL_FAILED, "the kernel side cannot be loaded: %s",
-			     strerror(-err));
-	else
-		policy_get(r, params, reply);
+	supervisor_set_policy(r->supervisor, &policy);
+	policy_get(r, params, reply);
 }
 
 static void reply_state(struct requests *r, struct reply *reply)

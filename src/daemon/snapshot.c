@@ -126,9 +126,9 @@ static void fold_devices(struct folder *f, struct snapshot *s)
 static void fold_scheduler(const struct supervisor *supervisor, struct snapshot_sched *sched)
 {
 	const struct supervisor_status *status = supervisor_status(supervisor);
-	const struct kernel_policy *policy = supervisor_policy(supervisor);
+	const struct sched_policy *policy = supervisor_policy(supervisor);
 	const struct kernel *kernel = supervisor_kernel(supervisor);
-	struct sched_counters counters = {};
+	struct sched_stats stats;
 
 	sched->state = status->state;
 	sched->nr_ejected = status->nr_ejected;
@@ -139,13 +139,14 @@ static void fold_scheduler(const struct supervisor *supervisor, struct snapshot_
 		return;
 	sched->slice_ns = kernel_slice_ns(kernel);
 	sched->patience_ns = kernel_patience_ns(kernel);
-	if (kernel_read_counters(kernel, &counters) < 0)
+	if (!kernel_has_scheduler(kernel) || kernel_read_scheduler(kernel, &stats) < 0)
 		return;
 	for (u32 class = 0; class < CLASS_NR; class ++) {
 		struct snapshot_class *to = &sched->classes[class];
 
-		memcpy(to->nr, counters.nr[class], sizeof(to->nr));
-		to->ran_ns = counters.ran_ns[class];
+		memcpy(to->nr, stats.counters.nr[class], sizeof(to->nr));
+		to->ran_ns = stats.counters.ran_ns[class];
+		to->runqueue_wait = stats.waits[class];
 	}
 }
 

@@ -12,6 +12,7 @@
  */
 #define MAX_RESTARTS 16
 #define LASTING_NS   (10 * NSEC_PER_SEC)
+#define ATTACH_TRIES 3
 
 struct supervisor {
 	struct supervisor_config config;
@@ -109,18 +110,17 @@ static void unload(struct supervisor *s)
 	s->kernel = kernel_free(s->kernel);
 }
 
-static int load(struct supervisor *s, const struct kernel_policy *policy)
+static int load(struct supervisor *s)
 {
 	static const struct manager_handler handler = { on_kernel_event, on_attach_error };
 	struct kernel *kernel = NULL;
-	int err = kernel_new(s->failure ? NULL : log_libbpf, policy, &kernel);
+	int err = kernel_new(s->failure ? NULL : log_libbpf, &kernel);
 
 	if (err < 0)
 		return err;
-	unload(s);
 	s->kernel = kernel;
-	s->config.policy = *policy;
 	s->status.nr_changes++;
+	kernel_set_policy(kernel, &s->config.policy);
 	err = manager_new(kernel, -1, false, &handler, s, &s->manager);
 	if (err == 0)
 		err = loop_add(s->loop, &s->maps, manager_fd(s->manager), EPOLLIN);
@@ -133,14 +133,11 @@ static int load(struct supervisor *s, const struct kernel_policy *policy)
 
 static int attach(struct supervisor *s)
 {
-	int err = kernel_attach_scheduler(s->kernel);
+	int err = -ESTALE;
 
-	/* A CPU came or went since it was loaded. */
-	if (err == -ESTALE) {
-		err = load(s, &s->config.policy);
-		if (err == 0)
-			err = kernel_attach_scheduler(s->kernel);
-	}
+	/* A CPU that comes or goes in the middle of it spoils it. */
+	for (int i = 0; i < ATTACH_TRIES && err == -ESTALE; i++)
+		err = kernel_attach_scheduler(s->kernel);
 	if (err < 0) {
 		note_failure(s, "attach the scheduler", err);
 		return err;
@@ -158,7 +155,7 @@ static int attach(struct supervisor *s)
 /* All that is wanted and not there yet. */
 static int start(struct supervisor *s)
 {
-	int err = s->kernel ? 0 : load(s, &s->config.policy);
+	int err = s->kernel ? 0 : load(s);
 
 	s->retry_ns = 0;
 	if (err < 0) {
@@ -209,12 +206,11 @@ static void on_scheduler_exit(struct supervisor *s, const struct sched_exit *sch
 
 	report_exit(sched_exit);
 	note_exit(s, sched_exit, !sched_exit_is_clean(sched_exit));
+	kernel_detach_scheduler(s->kernel);
 	if (restart && may_restart(s)) {
-		unload(s);
 		start(s);
 		return;
 	}
-	kernel_detach_scheduler(s->kernel);
 	s->wanted = restart; /* CPUs that kept coming and going may have stopped doing so later */
 	s->retry_ns = restart ? loop_now_ns() + s->config.retry_s * NSEC_PER_SEC : 0;
 }
@@ -308,24 +304,15 @@ void supervisor_detach(struct supervisor *s)
 	s->status.nr_changes++;
 }
 
-int supervisor_set_policy(struct supervisor *s, const struct kernel_policy *policy)
+void supervisor_set_policy(struct supervisor *s, const struct sched_policy *policy)
 {
-	int err;
-
-	if (!s->kernel) {
-		s->config.policy = *policy;
-		s->status.nr_changes++;
-		return 0;
-	}
-	err = load(s, policy);
-	if (err < 0 && !s->kernel)
-		note_failure(s, "load the kernel side", err);
-	if (err < 0)
-		return err;
-	return s->wanted ? attach(s) : 0;
+	s->config.policy = *policy;
+	s->status.nr_changes++;
+	if (s->kernel)
+		kernel_set_policy(s->kernel, policy);
 }
 
-const struct kernel_policy *supervisor_policy(const struct supervisor *s)
+const struct sched_policy *supervisor_policy(const struct supervisor *s)
 {
 	return &s->config.policy;
 }

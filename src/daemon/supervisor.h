@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Keeps the kernel side: loads it, attaches the scheduler, starts anew when the kernel
- * asks for it, and goes on watching without the scheduler. What cannot be had now is
+ * Keeps the kernel side: loads it, attaches the scheduler, again when the kernel asks
+ * for a fresh start, and goes on watching without the scheduler. What cannot be had now is
  * tried again at a slow pace.
  */
 #include "core/snapshot.h"
@@ -13,7 +13,7 @@
 struct supervisor;
 
 struct supervisor_config {
-	struct kernel_policy policy;
+	struct sched_policy policy;
 	bool scheduler; /* attach it at the start */
 	u32 retry_s;
 };
@@ -47,7 +47,7 @@ const struct supervisor_status *supervisor_status(const struct supervisor *super
 int supervisor_attach(struct supervisor *supervisor);
 void supervisor_detach(struct supervisor *supervisor);
 
-/* The kernel side is loaded anew; if that fails, the former one stays. */
-int supervisor_set_policy(struct supervisor *supervisor, const struct kernel_policy *policy);
-const struct kernel_policy *supervisor_policy(const struct supervisor *supervisor);
+/* Holds at once. */
+void supervisor_set_policy(struct supervisor *supervisor, const struct sched_policy *policy);
+const struct sched_policy *supervisor_policy(const struct supervisor *supervisor);
 void supervisor_set_retry(struct supervisor *supervisor, u32 retry_s);

@@ -21,7 +21,6 @@
 #define NR_PROCESSES 3
 
 struct kernel {
-	struct kernel_policy policy;
 	struct sched_exit sched_exit;
 	bool attached;
 };
@@ -54,15 +53,14 @@ __attribute__((format(printf, 1, 2))) static void note(const char *format, ...)
 	fclose(log);
 }
 
-int kernel_new(kernel_log_fn log, const struct kernel_policy *policy, struct kernel **ret)
+int kernel_new(kernel_log_fn log, struct kernel **ret)
 {
 	struct kernel *kernel;
 
 	if (is_told("refuse"))
 		return -EPERM;
 	kernel = calloc(1, sizeof(*kernel));
-	kernel->policy = *policy;
-	note("load rules_off=%x others=%u\n", policy->rules_off, policy->others_permille);
+	note("load\n");
 	*ret = kernel;
 	return 0;
 }
@@ -73,6 +71,11 @@ struct kernel *kernel_free(struct kernel *kernel)
 		note("unload\n");
 	free(kernel);
 	return NULL;
+}
+
+void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy)
+{
+	note("policy rules_off=%x others=%u\n", policy->rules_off, policy->others_permille);
 }
 
 int kernel_attach_scheduler(struct kernel *kernel)
@@ -177,9 +180,10 @@ int kernel_gpu_number(const struct kernel *kernel, const struct process_state *p
 	return 0;
 }
 
-int kernel_read_counters(const struct kernel *kernel, struct sched_counters *ret)
+int kernel_read_scheduler(const struct kernel *kernel, struct sched_stats *ret)
 {
-	*ret = (struct sched_counters){ .ran_ns[CLASS_FEEDER] = 7 };
+	*ret = (struct sched_stats){ .counters.ran_ns[CLASS_FEEDER] = 7 };
+	hist_record(&ret->waits[CLASS_FEEDER], NSEC_PER_USEC);
 	return 0;
 }
 

@@ -92,8 +92,7 @@ class Reload(Case):
         server.send(signal.SIGHUP)
         server.said("configuration read again")
         self.assertEqual(server.scheduler()["others_permille"], 200)
-        self.assertEqual(server.did()[-1], "attach")
-        self.assertIn("load rules_off=80 others=200", server.did())
+        self.assertEqual(server.did()[-1], "policy rules_off=80 others=200")
 
     def test_a_bad_file_changes_nothing(self):
         server = self.zerneld(config="[scheduler]\nothers_permille=100\n")
@@ -123,7 +122,7 @@ class Reload(Case):
         server.send(signal.SIGHUP)
         server.said("configuration read again")
         self.assertEqual(server.scheduler()["state"], "off")
-        self.assertIn("load rules_off=8 others=300", server.did())
+        self.assertIn("policy rules_off=8 others=300", server.did())
 
     def test_what_needs_a_start_says_so(self):
         server = self.zerneld()

@@ -28,7 +28,7 @@ class Kernel(Case):
         self.assertEqual(server.text().count("cannot load the kernel side"), 1)
         server.untell("refuse")
         wait_until(lambda: server.scheduler()["state"] == "attached", "attached at last")
-        self.assertIn("load rules_off=0 others=123", server.did())
+        self.assertIn("policy rules_off=0 others=123", server.did())
 
     def test_without_sched_ext_it_watches(self):
         server = self.zerneld()
@@ -69,7 +69,7 @@ class Kernel(Case):
         server = self.zerneld()
         server.tell("restart")
         wait_until(lambda: server.did().count("attach") == 2, "attached again")
-        self.assertEqual(server.did().count("unload"), 1)
+        self.assertEqual(server.did().count("load"), 1)
         self.assertEqual(server.scheduler()["state"], "attached")
 
     def test_restarts_without_end_are_given_up(self):
@@ -138,29 +138,24 @@ class Life(Case):
         subprocess.run([ZERNEL, "procdb", "import", source, "--socket", server.path], check=True,
                        capture_output=True)
 
-    def save(self, server, others):
-        """A kernel side that is loaded anew has what was learned saved."""
-        with server.client() as client:
-            client.ask("policy.set", others_permille=others)
-
     def test_a_state_directory_that_cannot_be_written_is_told_and_tried_again(self):
         server = self.zerneld(state="ro")
         server.said("nothing learned will be kept")
         self.import_profiles(server, 10)
-        self.save(server, 1)
+        server.send(signal.SIGHUP)
         server.inside("mount", "-o", "remount,rw", server.state)
-        self.save(server, 2)
+        server.send(signal.SIGHUP)
         server.said("can be written now")
         server.inside("test", "-s", server.state / "procdb")
 
     def test_a_full_disk_is_told_and_tried_again(self):
         server = self.zerneld(state="size=16k")
         self.import_profiles(server, 1000)
-        self.save(server, 1)
+        server.send(signal.SIGHUP)
         server.said("No space left on device")
         self.assertTrue(server.answers())
         server.inside("mount", "-o", "remount,size=1m", server.state)
-        self.save(server, 2)
+        server.send(signal.SIGHUP)
         server.said("could be saved again")
         server.inside("test", "-s", server.state / "procdb")
 
