@@ -125,7 +125,7 @@ const char *sched_decision_label(u32 decision)
 	static const char *const labels[DECISION_NR] = {
 		[DECISION_IDLE_CPU] = "idle_cpu",   [DECISION_QUEUED] = "queued",
 		[DECISION_PREEMPTED] = "preempted", [DECISION_PROMOTED] = "promoted",
-		[DECISION_OVERDUE] = "overdue",
+		[DECISION_OVERDUE] = "overdue",	    [DECISION_WENT_ON] = "went_on",
 	};
 
 	return LABEL(labels, decision);

@@ -13,8 +13,8 @@ static const struct {
 	const char *reason;
 } kept[] = {
 	{ CAP_BPF,		   "CAP_BPF",
-	  "reads the kernel side's maps; loads it anew when a CPU comes or goes or the policy "
-	  "changes"								     },
+	  "reads and writes the kernel side's maps, attaches its programs, loads them if that was "
+	  "refused at first"							    },
 	{ CAP_PERFMON,	       "CAP_PERFMON",
 	  "attaches probes to GPU libraries; hears of every mapping of code"	     },
 	{ CAP_SYS_ADMIN,	 "CAP_SYS_ADMIN",
