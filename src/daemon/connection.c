@@ -4,17 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/uio.h>
 #include "base/cleanup.h"
-
-/* A line on its way out: {"id":N,"result": and the text and an end. */
-struct output {
-	char head[48];
-	struct message *body;
-};
-
-static const char line_end[] = "}\n";
+#include "daemon/outbox.h"
 
 struct connection {
 	const struct connection_host *host;
@@ -28,10 +19,7 @@ struct connection {
 	bool over;
 	int fd;
 	struct line_buffer input;
-	struct output queue[SERVER_REPLIES_MAX];
-	u32 nr_queued;
-	size_t nr_sent; /* bytes of the first in the queue */
-	u64 progress_ms;
+	struct outbox output;
 	u64 due_ms;
 	u32 interval_ms; /* 0: not subscribed */
 };
@@ -58,25 +46,19 @@ static u64 now_ms(void)
 	return loop_now_ns() / NSEC_PER_MSEC;
 }
 
-/* Takes over the body. */
+/* Takes over the body; none for want of memory is the end. */
 static void enqueue(struct connection *c, struct message *body, const char *head)
 {
-	struct output *output = &c->queue[c->nr_queued];
-
-	if (!body) {
+	if (body)
+		outbox_add(&c->output, head, body, now_ms());
+	else
 		c->over = true;
-		return;
-	}
-	if (c->nr_queued++ == 0)
-		c->progress_ms = now_ms();
-	output->body = body;
-	snprintf(output->head, sizeof(output->head), "%s", head);
 }
 
 static void enqueue_error(struct connection *c, const u64 *id, enum protocol_error error,
 			  const char *explanation)
 {
-	char head[48] = "{\"error\":";
+	char head[OUTBOX_HEAD_LEN] = "{\"error\":";
 	char *text = NULL;
 	size_t length;
 
@@ -95,52 +77,11 @@ static void hang_up(struct connection *c, enum protocol_error error, const char 
 	c->host->counts->nr_dropped++;
 }
 
-static void dequeue(struct connection *c)
-{
-	message_unref(c->queue[0].body);
-	memmove(&c->queue[0], &c->queue[1], --c->nr_queued * sizeof(c->queue[0]));
-	c->nr_sent = 0;
-}
-
-/* The parts of the first line in the queue that are not sent yet. */
-static size_t parts_left(const struct connection *c, struct iovec parts[static 3])
-{
-	const struct output *output = &c->queue[0];
-	struct iovec all[] = {
-		{ (void *)output->head, strlen(output->head) },
-		{ output->body->text,   output->body->length },
-		{ (void *)line_end,	    strlen(line_end)     },
-	};
-	size_t skip = c->nr_sent, nr = 0;
-
-	for (size_t i = 0; i < 3; i++) {
-		size_t skipped = skip < all[i].iov_len ? skip : all[i].iov_len;
-
-		skip -= skipped;
-		if (skipped < all[i].iov_len)
-			parts[nr++] = (struct iovec){ (char *)all[i].iov_base + skipped,
-						      all[i].iov_len - skipped };
-	}
-	return nr;
-}
-
 static void flush(struct connection *c)
 {
-	while (c->nr_queued > 0 && !c->over) {
-		struct iovec parts[3];
-		struct msghdr header = { .msg_iov = parts, .msg_iovlen = parts_left(c, parts) };
-		ssize_t n = sendmsg(c->fd, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-
-		if (n < 0) {
-			c->over = errno != EAGAIN && errno != EINTR;
-			return;
-		}
-		c->progress_ms = now_ms();
-		c->nr_sent += (size_t)n;
-		if (parts_left(c, parts) == 0)
-			dequeue(c);
-	}
-	if (c->nr_queued == 0 && (c->closing || (c->ended && !line_buffer_has_line(&c->input))))
+	if (!c->over && outbox_flush(&c->output, c->fd, now_ms()) < 0)
+		c->over = true;
+	if (c->output.nr == 0 && (c->closing || (c->ended && !line_buffer_has_line(&c->input))))
 		c->over = true;
 }
 
@@ -233,7 +174,7 @@ static void take_line(struct connection *c, const char *line, size_t length)
 {
 	struct protocol_request request;
 	struct reply reply = {};
-	char head[48];
+	char head[OUTBOX_HEAD_LEN];
 
 	if (protocol_request_parse(line, length, &request) != PROTOCOL_OK) {
 		hang_up(c, PROTOCOL_MALFORMED, "this is no request: see PROTOCOL.md");
@@ -254,7 +195,7 @@ static bool take_request(struct connection *c)
 	size_t length;
 	char *line;
 
-	if (c->closing || c->nr_queued == SERVER_REPLIES_MAX ||
+	if (c->closing || c->output.nr == OUTBOX_MAX ||
 	    !line_buffer_next(&c->input, &line, &length))
 		return false;
 	take_line(c, line, length);
@@ -279,11 +220,11 @@ static void read_more(struct connection *c)
  */
 static void wait_for_more(struct connection *c)
 {
-	bool full = c->nr_queued == SERVER_REPLIES_MAX;
+	bool full = c->output.nr == OUTBOX_MAX;
 	bool pending = line_buffer_has_line(&c->input);
 	u32 events = 0;
 
-	if (c->nr_queued > 0 || (pending && !full))
+	if (c->output.nr > 0 || (pending && !full))
 		events |= EPOLLOUT;
 	if (!pending && !full && !c->closing && !c->ended)
 		events |= EPOLLIN;
@@ -293,7 +234,7 @@ static void wait_for_more(struct connection *c)
 
 static bool may_read_more(const struct connection *c)
 {
-	return !c->closing && !c->ended && c->nr_queued < SERVER_REPLIES_MAX;
+	return !c->closing && !c->ended && c->output.nr < OUTBOX_MAX;
 }
 
 /* One request at most. Whoever is over is out of the loop at once and freed later. */
@@ -326,7 +267,7 @@ static void push(struct connection *c, u64 now)
 	/* In step with the clock it began by, whatever the tick. */
 	c->due_ms = c->due_ms && now < c->due_ms + c->interval_ms ? c->due_ms + c->interval_ms
 								  : now + c->interval_ms;
-	if (c->nr_queued > 0) {
+	if (c->output.nr > 0) {
 		c->host->counts->nr_skipped++;
 		return;
 	}
@@ -340,7 +281,7 @@ bool connection_tick(struct connection *c, u64 now)
 {
 	if (c->over)
 		return false;
-	if (c->nr_queued > 0 && now > c->progress_ms + SERVER_STALLED_MS) {
+	if (c->output.nr > 0 && now > c->output.progress_ms + SERVER_STALLED_MS) {
 		c->host->counts->nr_dropped++;
 		c->over = true;
 	} else if (push_is_due(c, now)) {
@@ -383,8 +324,7 @@ struct connection *connection_free(struct connection *c)
 	if (!c)
 		return NULL;
 	loop_remove(c->host->loop, &c->source);
-	while (c->nr_queued > 0)
-		dequeue(c);
+	outbox_clear(&c->output);
 	line_buffer_clear(&c->input);
 	cleanup_fd(&c->peer.pidfd);
 	cleanup_fd(&c->fd);

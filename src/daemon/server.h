@@ -16,7 +16,6 @@ struct server;
 #define SERVER_CLIENTS_MAX	    64
 #define SERVER_CLIENTS_PER_USER	    16
 #define SERVER_CLIENTS_PER_STRANGER 2
-#define SERVER_REPLIES_MAX	    8
 #define SERVER_STALLED_MS	    30000
 
 /* What a request came to: a result, or an error and what to say of it. */
