@@ -14,14 +14,14 @@ static const struct {
 } kept[] = {
 	{ CAP_BPF,		   "CAP_BPF",
 	  "reads and writes the kernel side's maps, attaches its programs, loads them if that was "
-	  "refused at first"							    },
+	  "refused at first"							       },
 	{ CAP_PERFMON,	       "CAP_PERFMON",
-	  "attaches probes to GPU libraries; hears of every mapping of code"	     },
-	{ CAP_SYS_ADMIN,	 "CAP_SYS_ADMIN",
-	  "the kernel asks for it to attach probes to calls of libraries (uprobe_multi)" },
+	  "attaches probes to GPU libraries; hears of every mapping of code"		     },
+	{ CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE",
+	  "opens libraries that were replaced since they were mapped (/proc/PID/map_files)" },
 	{ CAP_SYS_PTRACE,	  "CAP_SYS_PTRACE",
-	  "reads /proc/PID of other users: maps, environment and GPU handles"	      },
-	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
+	  "reads /proc/PID of other users: maps, environment and GPU handles"		      },
+	{ CAP_DAC_READ_SEARCH,    "CAP_DAC_READ_SEARCH",
 	  "opens libraries where only their owner may look"				    },
 };
 #define NR_KEPT (sizeof(kept) / sizeof(kept[0]))
@@ -73,5 +73,5 @@ int caps_drop(void)
 void caps_print(FILE *out)
 {
 	for (size_t i = 0; i < NR_KEPT; i++)
-		fprintf(out, "%-20s %s\n", kept[i].name, kept[i].reason);
+		fprintf(out, "%-22s  %s\n", kept[i].name, kept[i].reason);
 }
