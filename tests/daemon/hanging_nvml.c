@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 
-/* The NVML of tests/collect, which hangs as long as there is a file FAKE_KERNEL/hang. */
+/*
+ * The NVML of tests/collect, which hangs as long as there is a file FAKE_KERNEL/hang. It stays
+ * in memory when it is closed, since its thread does.
+ */
 #include <pthread.h>
 #include <stdlib.h>
 

@@ -62,12 +62,13 @@ class Guest(Case):
         job = train(600)
         try:
             process = self.followed(job)
-            snapshot = self.snapshot()
-            self.assertGreater(snapshot["scheduler"]["classes"]["feeder"]["ran_ns"], 0)
-            self.assertGreater(snapshot["roles"]["launcher"], 0)
+            # What has just begun shows a little later.
+            wait_until(lambda: self.snapshot()["scheduler"]["classes"]["feeder"]["ran_ns"], "it feeds a GPU")
+            wait_until(lambda: self.snapshot()["roles"]["launcher"], "it has a launcher")
             wait_until(lambda: self.snapshot()["gpus"], "GPUs are sampled")
-            self.assertGreater(snapshot["cost"]["bpf_run_ns"], 0)
-            print("# cost:", snapshot["cost"])
+            cost = self.snapshot()["cost"]
+            self.assertGreater(cost["bpf_run_ns"], 0)
+            print("# cost:", cost)
         finally:
             job.kill()
             job.wait()
@@ -158,21 +159,7 @@ class Guest(Case):
         process.terminate()
         self.assertEqual(process.wait(harness.SECONDS), 0)
 
-    def test_11_it_can_start_with_no_more_than_what_it_keeps(self):
-        kept = subprocess.run([harness.ZERNELD, "--print-capabilities"], capture_output=True, text=True, check=True)
-        names = [line.split()[0].removeprefix("CAP_").lower() for line in kept.stdout.splitlines()]
-        directory = pathlib.Path("/tmp/bounded")
-        directory.mkdir()
-        bounds = ",".join(["-all", *("+" + name for name in names)])
-        with open(directory / "log", "w", encoding="utf-8") as log:
-            process = subprocess.Popen(["setpriv", "--bounding-set", bounds, harness.ZERNELD, "--socket", directory / "sock",
-                                        "--state", directory / "state"], stderr=log)
-        wait_until(lambda: STATE.read_text().strip() == "enabled", "it attaches")
-        process.terminate()
-        self.assertEqual(process.wait(harness.SECONDS), 0)
-        self.assertIn("scheduler attached", (directory / "log").read_text(encoding="utf-8"))
-
-    def test_12_the_kernel_has_nothing_to_complain_about(self):
+    def test_11_the_kernel_has_nothing_to_complain_about(self):
         log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
         self.assertNotRegex(log, "WARNING:|BUG:|sched_ext:.*(error|stall)")
 
