@@ -16,3 +16,4 @@ struct command {
 int command_run(const struct command *commands, const char *what, int argc, char **argv);
 
 int cmd_procdb(int argc, char **argv);
+int cmd_serve(int argc, char **argv);

@@ -13,6 +13,7 @@ static int cmd_version(int argc, char **argv)
 
 static const struct command commands[] = {
 	{ "procdb", "COMMAND", "what was learned of programs", cmd_procdb },
+	{ "serve", "[OPTION...]", "metrics and snapshots over HTTP and WebSocket", cmd_serve },
 	{ "version", "", "the version of this program", cmd_version },
 	{},
 };

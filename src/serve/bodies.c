@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "serve/bodies.h"
+#include <errno.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "export/prometheus.h"
+#include "export/snapshot_json.h"
+
+static const enum prometheus_format formats[] = {
+	[BODY_TEXT] = PROMETHEUS_TEXT,
+	[BODY_OPENMETRICS] = PROMETHEUS_OPENMETRICS,
+	[BODY_PROTOBUF] = PROMETHEUS_PROTOBUF,
+};
+
+const char *body_content_type(enum body_kind kind)
+{
+	return kind == BODY_SNAPSHOT ? "application/json" : prometheus_content_type(formats[kind]);
+}
+
+struct body *body_new(const char *text, size_t length)
+{
+	struct body *body = malloc(sizeof(*body) + BODY_HEADROOM + length);
+
+	if (!body)
+		return NULL;
+	body->nr_refs = 1;
+	body->length = length;
+	memcpy(body_data(body), text, length);
+	return body;
+}
+
+struct body *body_ref(struct body *body)
+{
+	body->nr_refs++;
+	return body;
+}
+
+struct body *body_unref(struct body *body)
+{
+	if (body && --body->nr_refs == 0)
+		free(body);
+	return NULL;
+}
+
+void bodies_clear(struct bodies *bodies)
+{
+	for (u32 kind = 0; kind < BODY_NR; kind++)
+		bodies->rendered[kind] = body_unref(bodies->rendered[kind]);
+	bodies->snapshot = snapshot_free(bodies->snapshot);
+}
+
+void bodies_set(struct bodies *bodies, struct snapshot *snapshot)
+{
+	bodies_clear(bodies);
+	bodies->snapshot = snapshot;
+	bodies->generation++;
+}
+
+/* The object that dashboards know, and in it the whole snapshot under a key of its own. */
+static int render_snapshot(const struct snapshot *snapshot, char **ret, size_t *ret_length)
+{
+	static const char key[] = ",\"snapshot\":";
+	CLEANUP_FREE char *known = NULL, *whole = NULL;
+	size_t known_length, whole_length, length;
+	char *text;
+	int err = snapshot_to_legacy_json(snapshot, &known, &known_length);
+
+	if (err == 0)
+		err = snapshot_to_json(snapshot, &whole, &whole_length);
+	if (err < 0)
+		return err;
+	known_length--; /* its closing brace comes last */
+	length = known_length + strlen(key) + whole_length + 1;
+	text = malloc(length);
+	if (!text)
+		return -ENOMEM;
+	memcpy(text, known, known_length);
+	memcpy(text + known_length, key, strlen(key));
+	memcpy(text + known_length + strlen(key), whole, whole_length);
+	text[length - 1] = '}';
+	*ret = text;
+	*ret_length = length;
+	return 0;
+}
+
+static int render(const struct snapshot *snapshot, enum body_kind kind, char **ret,
+		  size_t *ret_length)
+{
+	if (kind == BODY_SNAPSHOT)
+		return render_snapshot(snapshot, ret, ret_length);
+	return prometheus_render(snapshot, formats[kind], ret, ret_length);
+}
+
+int bodies_get(struct bodies *bodies, enum body_kind kind, struct body **ret)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t length;
+	int err;
+
+	if (!bodies->snapshot)
+		return -ENODATA;
+	if (!bodies->rendered[kind]) {
+		err = render(bodies->snapshot, kind, &text, &length);
+		if (err < 0)
+			return err;
+		bodies->rendered[kind] = body_new(text, length);
+		if (!bodies->rendered[kind])
+			return -ENOMEM;
+	}
+	*ret = body_ref(bodies->rendered[kind]);
+	return 0;
+}

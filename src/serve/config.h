@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* How the gateway is to be run, and whether that is safe. */
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/socket.h>
+#include "abi/types.h"
+
+#define SERVE_PORT	    9476
+#define SERVE_USER	    "zernel-serve"
+#define SERVE_ADDRESSES_MAX 8
+#define SERVE_ORIGINS_MAX   16
+
+struct serve_config {
+	const char *socket; /* of zerneld */
+	const char *addresses[SERVE_ADDRESSES_MAX];
+	size_t nr_addresses;
+	u16 port; /* 0: the kernel chooses */
+	const char *tls_cert;
+	const char *tls_key;
+	const char *tls_client_ca;
+	const char *token_file;
+	const char *origins[SERVE_ORIGINS_MAX];
+	size_t nr_origins;
+	const char *user; /* to become when started by root */
+};
+
+/* The socket address of a numeric IPv4 or IPv6 address; -EINVAL when it is none. */
+int address_parse(const char *text, u16 port, struct sockaddr_storage *ret, socklen_t *ret_length);
+/* Nobody but this machine can reach it. */
+bool address_is_loopback(const struct sockaddr_storage *address);
+
+/* NULL, or what is wrong and what to do about it. */
+const char *serve_config_defect(const struct serve_config *config);

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Requests: who may ask, what they get, and sending it piece by piece. */
+#include <errno.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "serve/gateway.h"
+
+#define HEADER_MAX   512
+#define RESPONSE_MAX 2048 /* headers of a response */
+
+/* The library has no names for these. */
+enum {
+	STATUS_UPGRADE_REQUIRED = 426,
+	STATUS_HEADERS_TOO_LARGE = 431,
+};
+
+/* -EMSGSIZE when it is longer than any that is meant well; empty when there is none. */
+static int header(struct lws *wsi, enum lws_token_indexes token, char *ret, int size)
+{
+	ret[0] = '\0';
+	if (lws_hdr_total_length(wsi, token) == 0)
+		return 0;
+	return lws_hdr_copy(wsi, ret, size, token) < 0 ? -EMSGSIZE : 0;
+}
+
+u32 request_refusal(struct gateway *gateway, struct lws *wsi)
+{
+	const struct serve_config *config = gateway->config;
+	char host[HEADER_MAX], origin[HEADER_MAX], authorization[HEADER_MAX];
+	bool shown;
+
+	if (config->tls_cert && !lws_is_ssl(wsi))
+		return HTTP_STATUS_FORBIDDEN;
+	if (header(wsi, WSI_TOKEN_HOST, host, sizeof(host)) < 0 ||
+	    header(wsi, WSI_TOKEN_ORIGIN, origin, sizeof(origin)) < 0 ||
+	    header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, authorization, sizeof(authorization)) < 0)
+		return STATUS_HEADERS_TOO_LARGE;
+	if (!host[0])
+		return HTTP_STATUS_BAD_REQUEST;
+	if (!gateway->token.length && !config->tls_client_ca &&
+	    !host_is_known(&gateway->origins, host))
+		return HTTP_STATUS_FORBIDDEN;
+	if (origin[0] && !origin_is_allowed(&gateway->origins, origin,
+					    config->tls_cert ? "https" : "http", host))
+		return HTTP_STATUS_FORBIDDEN;
+	shown = !gateway->token.length || token_is_shown(&gateway->token, authorization);
+	explicit_bzero(authorization, sizeof(authorization));
+	return shown ? 0 : HTTP_STATUS_UNAUTHORIZED;
+}
+
+static bool is_method(struct lws *wsi, enum lws_token_indexes uri)
+{
+	return lws_hdr_total_length(wsi, uri) > 0;
+}
+
+static int add_header(struct lws *wsi, const char *name, const char *value, unsigned char **at,
+		      unsigned char *end)
+{
+	return lws_add_http_header_by_name(wsi, (const unsigned char *)name,
+					   (const unsigned char *)value, (int)strlen(value), at,
+					   end);
+}
+
+static int send_headers(struct lws *wsi, u32 status, const char *type, size_t length)
+{
+	unsigned char buffer[LWS_PRE + RESPONSE_MAX], *start = buffer + LWS_PRE, *at = start;
+	unsigned char *end = buffer + sizeof(buffer) - 1;
+
+	if (lws_add_http_common_headers(wsi, status, type, length, &at, end) ||
+	    add_header(wsi, "cache-control:", "no-store", &at, end) ||
+	    add_header(wsi, "vary:", "accept", &at, end))
+		return -1;
+	if (status == HTTP_STATUS_UNAUTHORIZED &&
+	    add_header(wsi, "www-authenticate:", "Bearer", &at, end))
+		return -1;
+	if (status == HTTP_STATUS_METHOD_NOT_ALLOWED &&
+	    add_header(wsi, "allow:", "GET, HEAD", &at, end))
+		return -1;
+	return lws_finalize_write_http_header(wsi, start, &at, end);
+}
+
+static int send_chunk(struct lws *wsi, struct session *session)
+{
+	struct body *body = session->body;
+	bool last = session->last;
+	size_t left, length;
+
+	if (!body)
+		return 0;
+	left = body->length - session->sent;
+	length = left < CHUNK_BYTES ? left : CHUNK_BYTES;
+	if (lws_write(wsi, body_data(body) + session->sent, length,
+		      length == left ? LWS_WRITE_HTTP_FINAL : LWS_WRITE_HTTP) < (int)length)
+		return -1;
+	session->sent += length;
+	if (length < left) {
+		lws_callback_on_writable(wsi);
+		return 0;
+	}
+	session->body = body_unref(body);
+	/* The session ends with the transaction. */
+	return lws_http_transaction_completed(wsi) || last ? -1 : 0;
+}
+
+/* Takes the body over. */
+static int reply(struct lws *wsi, struct session *session, u32 status, const char *type,
+		 struct body *body)
+{
+	session->body = body;
+	session->sent = 0;
+	if (send_headers(wsi, status, type, body->length))
+		return -1;
+	if (is_method(wsi, WSI_TOKEN_HEAD_URI)) {
+		session->body = body_unref(session->body);
+		return lws_http_transaction_completed(wsi) ? -1 : 0;
+	}
+	lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, RESPONSE_TIMEOUT_S);
+	return send_chunk(wsi, session);
+}
+
+static int reply_text(struct lws *wsi, struct session *session, u32 status, const char *type,
+		      const char *text)
+{
+	struct body *body = body_new(text, strlen(text));
+
+	return body ? reply(wsi, session, status, type, body) : -1;
+}
+
+static int reply_status(struct lws *wsi, struct session *session, u32 status, const char *why)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text), "%u: %s\n", status, why);
+	return reply_text(wsi, session, status, "text/plain; charset=utf-8", text);
+}
+
+static int reply_snapshot(struct gateway *gateway, struct lws *wsi, struct session *session,
+			  enum body_kind kind)
+{
+	const char *defect = upstream_defect(gateway->upstream);
+	struct body *body;
+	int err;
+
+	/* Absent is not zero: old figures would look like a machine that stands still. */
+	if (defect)
+		return reply_status(wsi, session, HTTP_STATUS_SERVICE_UNAVAILABLE, defect);
+	err = bodies_get(&gateway->bodies, kind, &body);
+	if (err < 0) {
+		log_error("cannot render %s: %s", body_content_type(kind), strerror(-err));
+		return reply_status(wsi, session, HTTP_STATUS_INTERNAL_SERVER_ERROR,
+				    "the snapshot cannot be shown; the log says why");
+	}
+	return reply(wsi, session, HTTP_STATUS_OK, body_content_type(kind), body);
+}
+
+static int reply_metrics(struct gateway *gateway, struct lws *wsi, struct session *session)
+{
+	char accept[2 * HEADER_MAX];
+
+	if (header(wsi, WSI_TOKEN_HTTP_ACCEPT, accept, sizeof(accept)) < 0)
+		return reply_status(wsi, session, STATUS_HEADERS_TOO_LARGE,
+				    "the Accept header is too long");
+	return reply_snapshot(gateway, wsi, session, accept_choose(accept));
+}
+
+static int reply_health(struct gateway *gateway, struct lws *wsi, struct session *session)
+{
+	char text[256];
+
+	snprintf(text, sizeof(text),
+		 "{\"status\":\"ok\",\"connections\":%u,\"websockets\":%u,\"refused\":%llu,"
+		 "\"skipped\":%llu,\"cut\":%llu}\n",
+		 gateway->nr_connections, gateway->websockets.count, gateway->nr_refused,
+		 gateway->nr_skipped, gateway->nr_cut);
+	return reply_text(wsi, session, HTTP_STATUS_OK, "application/json", text);
+}
+
+static int reply_ready(struct gateway *gateway, struct lws *wsi, struct session *session)
+{
+	const char *defect = upstream_defect(gateway->upstream);
+
+	return reply_status(wsi, session, defect ? HTTP_STATUS_SERVICE_UNAVAILABLE : HTTP_STATUS_OK,
+			    defect ? defect : "ready");
+}
+
+static int reply_endpoint(struct gateway *gateway, struct lws *wsi, struct session *session,
+			  enum endpoint endpoint)
+{
+	switch (endpoint) {
+	case ENDPOINT_METRICS: return reply_metrics(gateway, wsi, session);
+	case ENDPOINT_SNAPSHOT: return reply_snapshot(gateway, wsi, session, BODY_SNAPSHOT);
+	case ENDPOINT_HEALTH: return reply_health(gateway, wsi, session);
+	case ENDPOINT_READY: return reply_ready(gateway, wsi, session);
+	case ENDPOINT_WS:
+		return reply_status(wsi, session, STATUS_UPGRADE_REQUIRED, "this is a WebSocket");
+	case ENDPOINT_NONE: break;
+	}
+	return reply_status(wsi, session, HTTP_STATUS_NOT_FOUND, "there is no such page");
+}
+
+static const char *refusal_text(u32 status)
+{
+	switch (status) {
+	case HTTP_STATUS_UNAUTHORIZED: return "a token is needed: Authorization: Bearer TOKEN";
+	case HTTP_STATUS_FORBIDDEN: return "neither this host nor the list of allowed origins";
+	default: return "the headers are not as they should be";
+	}
+}
+
+static int serve_request(struct lws *wsi, struct session *session, const char *path)
+{
+	struct gateway *gateway = gateway_of(wsi);
+	u32 refusal;
+
+	if (!is_method(wsi, WSI_TOKEN_GET_URI) && !is_method(wsi, WSI_TOKEN_HEAD_URI)) {
+		session->last = true;
+		return reply_status(wsi, session, HTTP_STATUS_METHOD_NOT_ALLOWED,
+				    "only GET and HEAD");
+	}
+	if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH) > 0 ||
+	    lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0) {
+		session->last = true;
+		return reply_status(wsi, session, HTTP_STATUS_REQ_ENTITY_TOO_LARGE,
+				    "requests have no body here");
+	}
+	refusal = request_refusal(gateway, wsi);
+	if (refusal)
+		return reply_status(wsi, session, refusal, refusal_text(refusal));
+	return reply_endpoint(gateway, wsi, session, endpoint_find(path));
+}
+
+int http_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
+		  size_t length)
+{
+	struct session *session = user;
+
+	switch (reason) {
+	case LWS_CALLBACK_HTTP: return serve_request(wsi, session, in);
+	case LWS_CALLBACK_HTTP_WRITEABLE: return send_chunk(wsi, session);
+	case LWS_CALLBACK_CLOSED_HTTP:
+	case LWS_CALLBACK_HTTP_DROP_PROTOCOL:
+		if (session)
+			session->body = body_unref(session->body);
+		return 0;
+	default: return 0;
+	}
+}

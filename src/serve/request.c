@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "serve/request.h"
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#define HOST_MAX 255
+
+enum endpoint endpoint_find(const char *path)
+{
+	static const struct {
+		const char *path;
+		enum endpoint endpoint;
+	} endpoints[] = {
+		{ "/metrics",	      ENDPOINT_METRICS  },
+		  { "/api/v1/snapshot", ENDPOINT_SNAPSHOT },
+		{ "/ws",		 ENDPOINT_WS	     },
+		  { "/healthz",		ENDPOINT_HEALTH	},
+		{ "/readyz",	     ENDPOINT_READY    },
+	};
+
+	for (size_t i = 0; i < sizeof(endpoints) / sizeof(endpoints[0]); i++)
+		if (strcmp(endpoints[i].path, path) == 0)
+			return endpoints[i].endpoint;
+	return ENDPOINT_NONE;
+}
+
+int interval_parse(const char *text, u32 *ret_ms)
+{
+	u32 value = 0;
+
+	if (!*text)
+		return -EINVAL;
+	for (; *text; text++) {
+		if (*text < '0' || *text > '9')
+			return -EINVAL;
+		value = value * 10 + (u32)(*text - '0');
+		if (value > INTERVAL_MAX_MS)
+			return -ERANGE;
+	}
+	if (value < INTERVAL_MIN_MS)
+		return -ERANGE;
+	*ret_ms = value;
+	return 0;
+}
+
+/* The part behind "scheme://", NULL when there is no such thing. */
+static const char *origin_host(const char *origin)
+{
+	const char *colon = strstr(origin, "://");
+
+	return colon && colon > origin ? colon + 3 : NULL;
+}
+
+bool origin_is_valid(const char *origin)
+{
+	const char *host = origin_host(origin);
+
+	if (!host || !*host)
+		return false;
+	for (const char *c = origin; *c; c++)
+		if (*c <= ' ' || *c > '~' || strchr("?#@\\,", *c))
+			return false;
+	return !strchr(host, '/');
+}
+
+bool origin_is_allowed(const struct origins *origins, const char *origin, const char *scheme,
+		       const char *host)
+{
+	size_t length = strlen(scheme);
+
+	if (!origin_is_valid(origin))
+		return false;
+	if (strncasecmp(origin, scheme, length) == 0 && strncmp(origin + length, "://", 3) == 0 &&
+	    strcasecmp(origin + length + 3, host) == 0)
+		return true;
+	for (size_t i = 0; i < origins->nr; i++)
+		if (strcasecmp(origins->allowed[i], origin) == 0)
+			return true;
+	return false;
+}
+
+/* An IPv4 address or an IPv6 address in brackets, with a port or without; or localhost. */
+static bool host_is_local(const char *host)
+{
+	const char *end = *host == '[' ? strchr(host, ']') : host + strcspn(host, ":");
+	char name[HOST_MAX + 1];
+	struct in6_addr address;
+	size_t length;
+
+	if (!end || end - host > HOST_MAX)
+		return false;
+	length = (size_t)(end - host);
+	memcpy(name, host, length);
+	name[length] = '\0';
+	end += *end == ']';
+	if (*end && (*end != ':' || strspn(end + 1, "0123456789") != strlen(end + 1)))
+		return false;
+	if (name[0] == '[')
+		return inet_pton(AF_INET6, name + 1, &address) == 1;
+	return strcasecmp(name, "localhost") == 0 || inet_pton(AF_INET, name, &address) == 1;
+}
+
+bool host_is_known(const struct origins *origins, const char *host)
+{
+	if (host_is_local(host))
+		return true;
+	for (size_t i = 0; i < origins->nr; i++) {
+		const char *allowed = origin_host(origins->allowed[i]);
+
+		if (allowed && strcasecmp(allowed, host) == 0)
+			return true;
+	}
+	return false;
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "serve/upstream.h"
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/socket.h"
+#include "export/protocol.h"
+#include "export/snapshot_json.h"
+#include "serve/gateway.h"
+
+#define BACKOFF_MIN_MS	100
+#define BACKOFF_MAX_MS	5000
+/* A snapshot is fresh for that many intervals, and for this long at least. */
+#define FRESH_INTERVALS 3
+#define FRESH_MIN_MS	5000
+/* The interval is not changed more often, since zerneld answers each change with a snapshot. */
+#define RESUBSCRIBE_MS	1000
+
+struct upstream {
+	struct gateway *gateway;
+	struct watch watch;
+	bool connected;
+	bool told; /* that it is away; said once, not at each attempt */
+	struct line_buffer input;
+	u64 last_id;
+	u32 interval_ms;
+	u32 backoff_ms;
+	u64 subscribed_us;
+	u64 heard_us; /* the latest snapshot, or the connection */
+	u64 snapshot_us;
+	lws_sorted_usec_list_t retry;
+	lws_sorted_usec_list_t silence;
+};
+
+DEFINE_CLEANUP(yyjson_doc, yyjson_doc_free);
+
+static u64 fresh_us(const struct upstream *upstream)
+{
+	u64 ms = (u64)FRESH_INTERVALS * upstream->interval_ms;
+
+	return 1000 * (ms > FRESH_MIN_MS ? ms : FRESH_MIN_MS);
+}
+
+static u64 now_us(void)
+{
+	return (u64)lws_now_usecs();
+}
+
+/* Says once why zerneld is away; later attempts are silent. */
+static void tell_away(struct upstream *upstream, const char *why)
+{
+	if (!upstream->told)
+		log_warning("no data from zerneld at %s: %s; trying again until it answers",
+			    upstream->gateway->config->socket, why);
+	upstream->told = true;
+}
+
+static void disconnect(struct upstream *upstream, const char *why)
+{
+	tell_away(upstream, why);
+	upstream->connected = false;
+	watch_end(&upstream->watch);
+}
+
+/* Requests are far shorter than a socket's buffer: what does not fit at once never will. */
+static int request(struct upstream *upstream, const char *method, const char *params)
+{
+	CLEANUP_FREE char *line = NULL;
+	size_t length;
+	int err = protocol_request_write(++upstream->last_id, method, params, &line, &length);
+
+	if (err < 0)
+		return err;
+	line[length++] = '\n'; /* in place of its terminating zero */
+	if (send(upstream->watch.fd, line, length, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)length)
+		return -EPIPE;
+	return 0;
+}
+
+static int subscribe(struct upstream *upstream, u32 interval_ms)
+{
+	char params[48];
+
+	snprintf(params, sizeof(params), "{\"interval_ms\":%u}", interval_ms);
+	upstream->interval_ms = interval_ms;
+	upstream->subscribed_us = now_us();
+	return request(upstream, "subscribe", params);
+}
+
+/* Follows what the clients want, but not their every move. */
+static void adjust_interval(struct upstream *upstream)
+{
+	u32 wanted = ws_interval_ms(upstream->gateway);
+
+	if (wanted == upstream->interval_ms ||
+	    now_us() - upstream->subscribed_us < 1000ULL * RESUBSCRIBE_MS)
+		return;
+	if (subscribe(upstream, wanted) < 0)
+		disconnect(upstream, "it takes no request");
+}
+
+static int take_snapshot(struct upstream *upstream, yyjson_val *data)
+{
+	struct bodies *bodies = &upstream->gateway->bodies;
+	CLEANUP_FREE char *text = NULL;
+	struct snapshot *snapshot;
+	size_t length;
+	int err;
+
+	text = yyjson_val_write(data, 0, &length);
+	if (!text)
+		return -EBADMSG;
+	err = snapshot_from_json(text, length, &snapshot);
+	if (err < 0)
+		return err;
+	bodies_set(bodies, snapshot);
+	upstream->heard_us = upstream->snapshot_us = now_us();
+	upstream->backoff_ms = BACKOFF_MIN_MS;
+	if (upstream->told || bodies->generation == 1)
+		log_info("zerneld answers at %s", upstream->gateway->config->socket);
+	upstream->told = false;
+	ws_push(upstream->gateway);
+	adjust_interval(upstream);
+	return 0;
+}
+
+/* Any line: a snapshot, a reply that all is well, or an error. */
+static int take_line(struct upstream *upstream, const char *line, size_t length)
+{
+	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = yyjson_read(line, length, 0);
+	yyjson_val *root = yyjson_doc_get_root(doc), *error = yyjson_obj_get(root, "error");
+	const char *message;
+
+	if (!yyjson_is_obj(root)) {
+		disconnect(upstream, "what it sends is not its protocol");
+		return -EPROTO;
+	}
+	if (yyjson_equals_str(yyjson_obj_get(root, "event"), "snapshot") &&
+	    take_snapshot(upstream, yyjson_obj_get(root, "data")) < 0) {
+		disconnect(upstream, "its snapshot cannot be read; both must be of one version");
+		return -EPROTO;
+	}
+	if (!error)
+		return 0;
+	message = yyjson_get_str(yyjson_obj_get(error, "message"));
+	disconnect(upstream, message ? message : "it refuses");
+	return -EPROTO;
+}
+
+static void ready(struct watch *watch)
+{
+	struct upstream *upstream = watch->userdata;
+	size_t length;
+	ssize_t n;
+	char *line;
+
+	if (!upstream->connected)
+		return;
+	n = line_buffer_fill(&upstream->input, watch->fd);
+	if (n == -EAGAIN)
+		return;
+	if (n <= 0) {
+		disconnect(upstream, n == 0 ? "it has gone" : strerror((int)-n));
+		return;
+	}
+	while (line_buffer_next(&upstream->input, &line, &length))
+		if (take_line(upstream, line, length) < 0 || !upstream->connected)
+			return;
+}
+
+static int connect_to(const char *path, int *ret_fd)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (strlen(path) >= sizeof(address.sun_path))
+		return -ENAMETOOLONG;
+	strcpy(address.sun_path, path);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return -errno;
+	*ret_fd = TAKE_FD(fd);
+	return 0;
+}
+
+static void retry_later(struct upstream *upstream)
+{
+	lws_sul_schedule(upstream->gateway->context, 0, &upstream->retry, upstream->retry.cb,
+			 1000LL * upstream->backoff_ms);
+	upstream->backoff_ms *= 2;
+	if (upstream->backoff_ms > BACKOFF_MAX_MS)
+		upstream->backoff_ms = BACKOFF_MAX_MS;
+}
+
+static void try_connect(lws_sorted_usec_list_t *sul)
+{
+	struct upstream *upstream = lws_container_of(sul, struct upstream, retry);
+	char hello[32];
+	int err = connect_to(upstream->gateway->config->socket, &upstream->watch.fd);
+
+	if (err == 0)
+		err = watch_add(upstream->gateway, &upstream->watch);
+	if (err < 0) {
+		tell_away(upstream, strerror(-err));
+		retry_later(upstream);
+		return;
+	}
+	upstream->connected = true;
+	upstream->heard_us = now_us();
+	line_buffer_clear(&upstream->input);
+	snprintf(hello, sizeof(hello), "{\"version\":%d}", PROTOCOL_VERSION);
+	if (request(upstream, "hello", hello) < 0 ||
+	    subscribe(upstream, ws_interval_ms(upstream->gateway)) < 0)
+		disconnect(upstream, "it takes no request");
+}
+
+static void gone(struct watch *watch)
+{
+	struct upstream *upstream = watch->userdata;
+
+	if (upstream->gateway->stop)
+		return;
+	if (upstream->connected)
+		tell_away(upstream, "it has gone");
+	upstream->connected = false;
+	retry_later(upstream);
+}
+
+/* A zerneld that holds the connection and says nothing is as good as none. */
+static void watch_silence(lws_sorted_usec_list_t *sul)
+{
+	struct upstream *upstream = lws_container_of(sul, struct upstream, silence);
+
+	if (upstream->connected && now_us() - upstream->heard_us > 2 * fresh_us(upstream))
+		disconnect(upstream, "it is silent");
+	lws_sul_schedule(upstream->gateway->context, 0, sul, watch_silence, LWS_US_PER_SEC);
+}
+
+const char *upstream_defect(const struct upstream *upstream)
+{
+	if (!upstream->connected)
+		return "zerneld does not answer";
+	if (!upstream->snapshot_us)
+		return "no snapshot yet";
+	if (now_us() - upstream->snapshot_us > fresh_us(upstream))
+		return "the latest snapshot is old";
+	return NULL;
+}
+
+u32 upstream_interval_ms(const struct upstream *upstream)
+{
+	return upstream->interval_ms;
+}
+
+int upstream_new(struct gateway *gateway, struct upstream **ret)
+{
+	struct upstream *upstream = calloc(1, sizeof(*upstream));
+
+	if (!upstream)
+		return -ENOMEM;
+	upstream->gateway = gateway;
+	upstream->watch = (struct watch){ .userdata = upstream, .ready = ready, .gone = gone };
+	upstream->input.max = PROTOCOL_REPLY_MAX;
+	upstream->interval_ms = INTERVAL_DEFAULT_MS;
+	upstream->backoff_ms = BACKOFF_MIN_MS;
+	upstream->retry.cb = try_connect;
+	lws_sul_schedule(gateway->context, 0, &upstream->retry, try_connect, 1);
+	lws_sul_schedule(gateway->context, 0, &upstream->silence, watch_silence, LWS_US_PER_SEC);
+	*ret = upstream;
+	return 0;
+}
+
+void upstream_stop(struct upstream *upstream)
+{
+	lws_sul_cancel(&upstream->retry);
+	lws_sul_cancel(&upstream->silence);
+}
+
+struct upstream *upstream_free(struct upstream *upstream)
+{
+	if (!upstream)
+		return NULL;
+	line_buffer_clear(&upstream->input);
+	free(upstream);
+	return NULL;
+}

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * WebSockets: a snapshot each interval, to each client as fast as it takes them. A client
+ * that is still taking one when the next is due misses that; one that takes nothing is closed.
+ */
+#include <errno.h>
+#include <string.h>
+#include "base/log.h"
+#include "serve/gateway.h"
+
+#define ARGUMENT_MAX 64
+
+/* -EINVAL, -ERANGE; the default when the request does not say. */
+static int wanted_interval(struct lws *wsi, u32 *ret_ms)
+{
+	static const char name[] = "interval_ms=";
+	char argument[ARGUMENT_MAX];
+
+	*ret_ms = INTERVAL_DEFAULT_MS;
+	for (int i = 0; lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, i) > 0; i++) {
+		if (lws_hdr_copy_fragment(wsi, argument, sizeof(argument), WSI_TOKEN_HTTP_URI_ARGS,
+					  i) < 0)
+			return -EINVAL;
+		if (strncmp(argument, name, strlen(name)) == 0)
+			return interval_parse(argument + strlen(name), ret_ms);
+	}
+	return 0;
+}
+
+/* The status of an upgrade that may not be, 0 when it may. */
+static u32 upgrade_refusal(struct gateway *gateway, struct lws *wsi, const char *to)
+{
+	char path[ARGUMENT_MAX];
+	u32 interval_ms, refusal;
+
+	if (strcasecmp(to, "websocket") != 0)
+		return HTTP_STATUS_BAD_REQUEST;
+	refusal = request_refusal(gateway, wsi);
+	if (refusal)
+		return refusal;
+	if (lws_hdr_copy(wsi, path, sizeof(path), WSI_TOKEN_GET_URI) < 0 ||
+	    endpoint_find(path) != ENDPOINT_WS)
+		return HTTP_STATUS_NOT_FOUND;
+	if (wanted_interval(wsi, &interval_ms) < 0)
+		return HTTP_STATUS_BAD_REQUEST;
+	if (gateway->websockets.count >= WEBSOCKETS_MAX)
+		return HTTP_STATUS_SERVICE_UNAVAILABLE;
+	return 0;
+}
+
+/* By hand: what the library would write at this point is HTTP/1.0, which clients refuse to read. */
+static int confirm_upgrade(struct lws *wsi, const char *to)
+{
+	u32 refusal = upgrade_refusal(gateway_of(wsi), wsi, to);
+	unsigned char buffer[LWS_PRE + 128];
+	char *text = (char *)buffer + LWS_PRE;
+
+	if (!refusal)
+		return 0;
+	snprintf(text, sizeof(buffer) - LWS_PRE,
+		 "HTTP/1.1 %u refused\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", refusal);
+	lws_write(wsi, (unsigned char *)text, strlen(text), LWS_WRITE_HTTP_HEADERS);
+	return -1;
+}
+
+static void start_message(struct gateway *gateway, struct session *session)
+{
+	if (bodies_get(&gateway->bodies, BODY_SNAPSHOT, &session->body) < 0)
+		return;
+	session->sent = 0;
+	lws_set_timeout(session->wsi, PENDING_TIMEOUT_USER_REASON_BASE, STALLED_TIMEOUT_S);
+	lws_callback_on_writable(session->wsi);
+}
+
+static int opened(struct lws *wsi, struct session *session)
+{
+	struct gateway *gateway = gateway_of(wsi);
+
+	if (wanted_interval(wsi, &session->interval_ms) < 0)
+		return -1;
+	session->wsi = wsi;
+	lws_dll2_add_tail(&session->list, &gateway->websockets);
+	session->due_us = (u64)lws_now_usecs() + 1000ULL * session->interval_ms;
+	if (!upstream_defect(gateway->upstream))
+		start_message(gateway, session);
+	return 0;
+}
+
+static void closed(struct lws *wsi, struct session *session)
+{
+	if (!session->wsi)
+		return;
+	gateway_of(wsi)->nr_cut += session->body != NULL;
+	session->body = body_unref(session->body);
+	lws_dll2_remove(&session->list);
+	session->wsi = NULL;
+}
+
+static int send_chunk(struct lws *wsi, struct session *session)
+{
+	struct body *body = session->body;
+	size_t left, length;
+	bool last;
+
+	if (!body)
+		return 0;
+	left = body->length - session->sent;
+	last = left <= CHUNK_BYTES;
+	length = last ? left : CHUNK_BYTES;
+	if (lws_write(wsi, body_data(body) + session->sent, length,
+		      lws_write_ws_flags(LWS_WRITE_TEXT, session->sent == 0, last)) < (int)length)
+		return -1;
+	session->sent += length;
+	if (last) {
+		session->body = body_unref(body);
+		lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
+		return 0;
+	}
+	lws_set_timeout(wsi, PENDING_TIMEOUT_USER_REASON_BASE, STALLED_TIMEOUT_S);
+	lws_callback_on_writable(wsi);
+	return 0;
+}
+
+/* Snapshots do not come to the microsecond: half an interval early is on time. */
+static bool is_due(const struct gateway *gateway, const struct session *session, u64 now_us)
+{
+	return now_us + 500ULL * upstream_interval_ms(gateway->upstream) >= session->due_us;
+}
+
+void ws_push(struct gateway *gateway)
+{
+	u64 now_us = (u64)lws_now_usecs();
+
+	lws_start_foreach_dll(struct lws_dll2 *, each, gateway->websockets.head)
+	{
+		struct session *session = lws_container_of(each, struct session, list);
+
+		if (is_due(gateway, session, now_us)) {
+			session->due_us += 1000ULL * session->interval_ms;
+			if (session->due_us < now_us)
+				session->due_us = now_us + 1000ULL * session->interval_ms;
+			if (session->body)
+				gateway->nr_skipped++;
+			else
+				start_message(gateway, session);
+		}
+	}
+	lws_end_foreach_dll(each);
+}
+
+u32 ws_interval_ms(const struct gateway *gateway)
+{
+	u32 least = INTERVAL_DEFAULT_MS;
+
+	lws_start_foreach_dll(struct lws_dll2 *, each, gateway->websockets.head)
+	{
+		const struct session *session = lws_container_of(each, struct session, list);
+
+		if (session->interval_ms < least)
+			least = session->interval_ms;
+	}
+	lws_end_foreach_dll(each);
+	return least;
+}
+
+/* Clients have nothing to say: whoever sends data is not one of ours. */
+static int refuse_data(struct lws *wsi)
+{
+	lws_close_reason(wsi, LWS_CLOSE_STATUS_POLICY_VIOLATION, NULL, 0);
+	return -1;
+}
+
+int ws_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
+		size_t length)
+{
+	switch (reason) {
+	case LWS_CALLBACK_HTTP_CONFIRM_UPGRADE: return confirm_upgrade(wsi, in);
+	case LWS_CALLBACK_ESTABLISHED: return opened(wsi, user);
+	case LWS_CALLBACK_SERVER_WRITEABLE: return send_chunk(wsi, user);
+	case LWS_CALLBACK_RECEIVE: return refuse_data(wsi);
+	case LWS_CALLBACK_CLOSED:
+	case LWS_CALLBACK_WS_SERVER_DROP_PROTOCOL:
+		if (user)
+			closed(wsi, user);
+		return 0;
+	default: return 0;
+	}
+}

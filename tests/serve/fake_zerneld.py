@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A zerneld that only speaks the protocol: hello, subscribe, and a snapshot each interval."""
+import json
+import os
+import select
+import socket
+import threading
+import time
+
+
+class FakeZerneld:
+    """Pushes `snapshot` (a dict, its time brought up to date) to each subscriber."""
+
+    def __init__(self, path, snapshot):
+        self.path = path
+        self.snapshot = snapshot
+        self.silent = False    # takes requests and says nothing
+        self.forbidden = False  # answers every request but hello with an error
+        self.intervals = []    # each that was asked for
+        self.greetings = 0
+        self.thread = None
+
+    def start(self):
+        if os.path.exists(self.path):
+            os.unlink(self.path)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(self.path)
+        os.chmod(self.path, 0o666)
+        self.listener.listen(8)
+        self.stopped = False
+        self.clients = {}  # socket -> [input, interval in s, time of the next push]
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+        return self
+
+    def stop(self):
+        """As if it was killed: connections end, the socket stays behind."""
+        if self.thread:
+            self.stopped = True
+            self.thread.join()
+            self.thread = None
+
+    def _run(self):
+        while not self.stopped:
+            readable, _, _ = select.select([self.listener, *self.clients], [], [], 0.01)
+            for each in readable:
+                if each is self.listener:
+                    self.clients[each.accept()[0]] = [b"", None, 0]
+                else:
+                    self._read(each)
+            for each in list(self.clients):
+                self._push(each)
+        for each in [self.listener, *self.clients]:
+            each.close()
+
+    def _read(self, client):
+        try:
+            data = client.recv(65536)
+        except OSError:
+            data = b""
+        if not data:
+            client.close()
+            del self.clients[client]
+            return
+        state = self.clients[client]
+        *lines, state[0] = (state[0] + data).split(b"\n")
+        for line in lines:
+            self._answer(client, state, json.loads(line))
+
+    def _answer(self, client, state, request):
+        if self.silent:
+            return
+        reply = {"id": request["id"], "result": {}}
+        if request["method"] == "hello":
+            self.greetings += 1
+            reply["result"] = {"version": 1, "server": "fake", "snapshot_version": 1, "may": ["read"]}
+        elif self.forbidden:
+            reply = {"id": request["id"],
+                     "error": {"code": "forbidden", "message": "only group zernel may read"}}
+        else:
+            state[1] = request["params"]["interval_ms"] / 1000
+            state[2] = 0
+            self.intervals.append(request["params"]["interval_ms"])
+        self._send(client, reply)
+
+    def _push(self, client):
+        state = self.clients[client]
+        now = time.monotonic()
+        if self.silent or state[1] is None or now < state[2]:
+            return
+        state[2] = now + state[1]
+        self.snapshot["time_ms"] = int(time.time() * 1000)
+        self._send(client, {"event": "snapshot", "data": self.snapshot})
+
+    def _send(self, client, what):
+        try:
+            client.sendall(json.dumps(what).encode() + b"\n")
+        except OSError:
+            client.close()
+            self.clients.pop(client, None)

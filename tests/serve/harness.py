@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Starts `zernel serve` beside a fake zerneld, on ports that the kernel chooses."""
+import json
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from fake_zerneld import FakeZerneld
+
+BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
+ZERNEL = BUILD / "src/cli/zernel"
+USER = "nobody"
+# Sanitizers keep what was freed: memory says nothing then.
+SANITIZED = os.environ.get("ZERNEL_SANITIZE", "none") != "none"
+
+
+def note(text):
+    print(f"# {text}", flush=True)
+
+
+def wait_for(what, timeout=10):
+    """What it gives once that is true; waits for it so long at most."""
+    end = time.monotonic() + timeout
+    while True:
+        value = what()
+        if value or time.monotonic() > end:
+            return value
+        time.sleep(0.02)
+
+
+def known_snapshot():
+    """A snapshot with known figures, as zerneld writes it."""
+    text = subprocess.run([BUILD / "tests/serve/known_snapshot"], check=True, capture_output=True).stdout
+    return json.loads(text)
+
+
+class Serve:
+    """A running gateway; what it logs is in `lines`."""
+
+    def __init__(self, socket_path, *options):
+        command = [ZERNEL, "serve", "--socket", socket_path, "--port", "0"]
+        if os.getuid() == 0 and "--user" not in options:
+            command += ["--user", USER]
+        self.lines = []
+        self.process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+        found = wait_for(lambda: self.said(r"listening on https?://.*:(\d+)$") or self.process.poll() is not None)
+        self.port = int(found.group(1)) if isinstance(found, re.Match) else None
+
+    def _read(self):
+        for line in self.process.stderr:
+            self.lines.append(line.rstrip("\n"))
+
+    def said(self, pattern):
+        for line in list(self.lines):
+            match = re.search(pattern, line)
+            if match:
+                return match
+        return None
+
+    def status(self, key):
+        text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
+        return re.search(rf"^{key}:\s*(.*)$", text, re.M).group(1)
+
+    def rss_kib(self):
+        return int(self.status("VmRSS").split()[0])
+
+    def cpu_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def stop(self):
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            note("had to be killed")
+        self.reader.join()
+        self.process.stderr.close()
+        return self.process.returncode
+
+
+class Answer:
+    def __init__(self, raw):
+        head, _, self.body = raw.partition(b"\r\n\r\n")
+        first, *lines = head.decode("latin-1").split("\r\n")
+        self.status = int(first.split()[1]) if first.startswith("HTTP/") else 0
+        self.headers = dict(line.lower().split(": ", 1) for line in lines if ": " in line)
+
+
+def raw(port, data, timeout=20, address="127.0.0.1"):
+    """Sends any bytes; what comes back until the other side hangs up."""
+    with socket.create_connection((address, port), timeout) as connection:
+        got = b""
+        try:
+            connection.sendall(data)
+            while True:
+                part = connection.recv(65536)
+                if not part:
+                    break
+                got += part
+        except (ConnectionResetError, BrokenPipeError):
+            pass
+        return Answer(got)
+
+
+def curl(*arguments):
+    """Status, content type and body by curl itself; status 0 when there was no answer."""
+    done = subprocess.run(["curl", "-s", "-m", "10", "-w", "\n%{http_code} %{content_type}", *arguments],
+                          capture_output=True, check=False)
+    body, _, last = done.stdout.rpartition(b"\n")
+    status, _, kind = last.decode().partition(" ")
+    return int(status), kind, body
+
+
+class ServeCase(unittest.TestCase):
+    """One gateway for all tests of a class, with the class's own options."""
+
+    options = ()
+    scheme = "http"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        os.chmod(cls.folder.name, 0o755)
+        cls.path = pathlib.Path(cls.folder.name) / "zernel.sock"
+        cls.zerneld = FakeZerneld(str(cls.path), known_snapshot()).start()
+        cls.prepare()
+        cls.serve = Serve(str(cls.path), *cls.options)
+        if cls.serve.port is None:
+            raise RuntimeError("serve did not start: " + "; ".join(cls.serve.lines))
+        cls.url = f"{cls.scheme}://127.0.0.1:{cls.serve.port}"
+        wait_for(lambda: cls.serve.said("zerneld answers"))
+
+    def assert_grew_less(self, before_kib, limit_kib, what):
+        after_kib = self.serve.rss_kib()
+        note(f"RSS {before_kib} KiB before, {after_kib} KiB after {what}")
+        if not SANITIZED:
+            self.assertLess(after_kib - before_kib, limit_kib)
+
+    @classmethod
+    def prepare(cls):
+        """Files that the options name."""
+
+    @classmethod
+    def tearDownClass(cls):
+        status = cls.serve.stop()
+        cls.zerneld.stop()
+        cls.folder.cleanup()
+        if status != 0:
+            print("\n".join(cls.serve.lines), file=sys.stderr)
+            raise RuntimeError(f"serve ended with {status}")

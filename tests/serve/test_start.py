@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What is refused at the start, and what is said about it."""
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+import tap
+from harness import ZERNEL, Serve
+
+
+def run(*options, timeout=10):
+    return subprocess.run([ZERNEL, "serve", "--port", "0", *options], capture_output=True, text=True,
+                          check=False, timeout=timeout)
+
+
+class Refused(unittest.TestCase):
+    def assert_refused(self, pattern, *options):
+        done = run(*options)
+        self.assertNotEqual(done.returncode, 0, options)
+        self.assertRegex(done.stderr, pattern)
+        self.assertEqual(done.stdout, "")
+
+    def test_exposed_without_tls(self):
+        for address in ("0.0.0.0", "::", "192.0.2.1"):
+            self.assert_refused("needs TLS: give --tls-cert", "--listen", address)
+            self.assert_refused("needs TLS: give --tls-cert", "--listen", address, "--token-file", "/dev/null")
+
+    def test_exposed_without_knowing_its_callers(self):
+        self.assert_refused("give --token-file or --tls-client-ca", "--listen", "0.0.0.0",
+                            "--tls-cert", "c", "--tls-key", "k")
+
+    def test_names_are_no_addresses(self):
+        self.assert_refused("names are not looked up", "--listen", "localhost")
+
+    def test_wrong_options_are_explained(self):
+        for options in (("--port", "65536"), ("--port", "x"), ("--bogus",), ("operand",)):
+            self.assert_refused("Usage: zernel serve", *options)
+
+    def test_root_is_not_kept(self):
+        if os.getuid() != 0:
+            self.skipTest("this test is not run by root")
+        self.assert_refused("cannot run as root", "--user", "root")
+        self.assert_refused("no such user; make it, or name another one with --user", "--user", "nobody-at-all")
+
+    def test_a_token_that_others_can_read(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            path = pathlib.Path(folder) / "token"
+            path.write_text("0123456789abcdef\n")
+            path.chmod(0o644)
+            self.assert_refused("others may read it", "--user", "nobody", "--token-file", path)
+            self.assert_refused("No such file", "--user", "nobody", "--token-file", f"{path}2")
+            path.write_text("short\n")
+            path.chmod(0o400)
+            os.chown(path, 65534, 65534)
+            self.assert_refused("16 to 255 printable characters", "--user", "nobody", "--token-file", path)
+
+    def test_certificates_that_are_none(self):
+        with tempfile.NamedTemporaryFile() as file:
+            os.chmod(file.name, 0o644)
+            self.assert_refused("must be PEM", "--user", "nobody", "--tls-cert", file.name, "--tls-key", file.name)
+            self.assert_refused("No such file", "--user", "nobody", "--tls-cert", "/nowhere", "--tls-key", "/nowhere")
+
+    def test_a_port_that_is_taken(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            self.assert_refused("cannot listen on 127.0.0.1 port .*: Address already in use", "--port", str(port))
+
+
+class Started(unittest.TestCase):
+    def test_help(self):
+        done = run("--help")
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        for option in ("--listen", "--port", "--socket", "--tls-cert", "--token-file", "--allow-origin", "--user"):
+            self.assertIn(option, done.stdout)
+
+    def test_signals_end_it_well(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            serve = Serve("/nowhere/zernel.sock")
+            serve.process.send_signal(number)
+            self.assertEqual(serve.process.wait(10), 0)
+            self.assertEqual(serve.stop(), 0)
+            self.assertTrue(serve.said("stopping"))
+
+    def test_the_service_manager_is_told(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            path = f"{folder}/notify"
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+                manager.bind(path)
+                os.chmod(path, 0o666)
+                manager.settimeout(10)
+                os.environ["NOTIFY_SOCKET"] = path
+                try:
+                    serve = Serve("/nowhere/zernel.sock")
+                finally:
+                    del os.environ["NOTIFY_SOCKET"]
+                self.assertIn(b"READY=1", manager.recv(4096))
+                self.assertEqual(serve.stop(), 0)
+                self.assertIn(b"STOPPING=1", manager.recv(4096))
+
+
+if __name__ == "__main__":
+    tap.main()

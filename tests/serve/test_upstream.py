@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""zerneld goes, comes back, hangs, refuses and talks nonsense; serve stays."""
+import socket
+import threading
+import time
+import unittest
+
+import tap
+from fake_zerneld import FakeZerneld
+from harness import ServeCase, curl, note, wait_for
+
+
+class Upstream(ServeCase):
+    def status(self, path):
+        return curl(f"{self.url}{path}")[0]
+
+    def assert_recovers(self):
+        start = time.monotonic()
+        self.assertTrue(wait_for(lambda: self.status("/readyz") == 200, 15))
+        note(f"ready again after {time.monotonic() - start:.2f} s")
+        self.assertEqual(self.status("/metrics"), 200)
+
+    def test_killed_and_back(self):
+        pid = self.serve.process.pid
+        self.zerneld.stop()
+        self.assertTrue(wait_for(lambda: self.status("/readyz") == 503))
+        self.assertEqual(self.status("/healthz"), 200)
+        self.assertEqual(self.status("/metrics"), 503)
+        self.assertEqual(self.status("/api/v1/snapshot"), 503)
+        self.assertTrue(self.serve.said("no data from zerneld at .*: it has gone"))
+        time.sleep(1)
+        self.zerneld.start()
+        self.assert_recovers()
+        self.assertEqual(self.serve.process.pid, pid)
+        self.assertIsNone(self.serve.process.poll())
+
+    def test_the_socket_is_deleted(self):
+        self.zerneld.stop()
+        self.path.unlink()
+        self.assertTrue(wait_for(lambda: self.status("/readyz") == 503))
+        self.zerneld.start()
+        self.assert_recovers()
+
+    def test_being_away_is_said_once(self):
+        self.zerneld.stop()
+        wait_for(lambda: self.status("/readyz") == 503)
+        before = len(self.serve.lines)
+        time.sleep(2)
+        self.assertEqual(self.serve.lines[before:], [])
+        self.zerneld.start()
+        self.assert_recovers()
+
+    def test_a_silent_zerneld_is_not_ready(self):
+        self.zerneld.silent = True
+        try:
+            self.assertTrue(wait_for(lambda: self.status("/readyz") == 503, 10))
+            self.assertEqual(self.status("/healthz"), 200)
+            self.assertTrue(wait_for(lambda: self.serve.said("it is silent"), 20))
+        finally:
+            self.zerneld.silent = False
+        self.assert_recovers()
+
+    def test_a_refusal_is_told(self):
+        self.zerneld.forbidden = True
+        self.zerneld.stop()
+        self.zerneld.start()
+        try:
+            self.assertTrue(wait_for(lambda: self.status("/readyz") == 503))
+            self.assertTrue(self.zerneld.greetings > 0)
+        finally:
+            self.zerneld.forbidden = False
+        self.assert_recovers()
+
+    def talk(self, *lines):
+        """In place of zerneld somebody who sends this to whoever connects."""
+        self.zerneld.stop()
+        self.path.unlink()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(self.path))
+            self.path.chmod(0o666)
+            listener.listen(8)
+            listener.settimeout(10)
+            for line in lines:
+                connection, _ = listener.accept()
+                with connection:
+                    try:
+                        connection.sendall(line)
+                        connection.settimeout(10)
+                        while connection.recv(65536):
+                            pass
+                    except OSError:
+                        pass
+        self.zerneld.start()
+
+    def test_nonsense_is_survived(self):
+        self.talk(b"hello\n", b"[]\n", b"{\n", b'{"event":"snapshot"}\n', b'{"event":"snapshot","data":7}\n',
+                  b'{"event":"snapshot","data":{}}\n', b'{"error":{}}\n', b'{"error":{"message":7}}\n', b"\0\n\n\n",
+                  b"[" * 100000 + b"\n")
+        self.assertEqual(self.status("/healthz"), 200)
+        self.assert_recovers()
+
+    def test_an_endless_line_is_cut_off(self):
+        self.talk(b"x" * (20 << 20))
+        note(f"RSS {self.serve.rss_kib()} KiB")
+        self.assert_recovers()
+
+
+class Late(ServeCase):
+    """serve was there first."""
+
+    @classmethod
+    def prepare(cls):
+        cls.zerneld.stop()
+        cls.path.unlink()
+        threading.Timer(1, cls.zerneld.start).start()
+
+    def test_it_becomes_ready(self):
+        self.assertTrue(self.serve.said("no data from zerneld at .*: No such file or directory; trying again"))
+        self.assertTrue(wait_for(lambda: curl(f"{self.url}/readyz")[0] == 200))
+        self.assertTrue(self.serve.said("zerneld answers"))
+
+
+if __name__ == "__main__":
+    tap.main()

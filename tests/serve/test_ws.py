@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""WebSockets: pushes at the chosen interval, and who does not get any."""
+import base64
+import json
+import os
+import time
+import unittest
+
+import tap
+from harness import ServeCase, note, raw
+
+try:
+    from websockets.exceptions import ConnectionClosed, InvalidStatus
+    from websockets.sync.client import connect
+except ImportError:
+    connect = None
+
+
+def upgrade(path, *headers):
+    key = base64.b64encode(os.urandom(16)).decode()
+    lines = [f"GET {path} HTTP/1.1", "Host: localhost", "Upgrade: websocket", "Connection: Upgrade",
+             f"Sec-WebSocket-Key: {key}", "Sec-WebSocket-Version: 13", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n"
+
+
+@unittest.skipUnless(connect, "python3-websockets is not installed (layer metrics)")
+class Pushes(ServeCase):
+    def open(self, query="", **options):
+        return connect(f"ws://127.0.0.1:{self.serve.port}/ws{query}", max_size=None, open_timeout=20, **options)
+
+    def times(self, client, count):
+        result, latest = [], 0
+        for _ in range(count):
+            value = json.loads(client.recv(timeout=10))
+            self.assertIsInstance(value["gpu_utilization"], list)
+            self.assertEqual(value["last_update_ms"], value["snapshot"]["time_ms"])
+            self.assertGreater(value["last_update_ms"], latest)
+            latest = value["last_update_ms"]
+            result.append(time.monotonic())
+        return result
+
+    def test_the_first_comes_at_once_then_one_a_second(self):
+        start = time.monotonic()
+        with self.open() as client:
+            times = self.times(client, 4)
+        self.assertLess(times[0] - start, 1.0)
+        mean = (times[-1] - times[1]) / 2
+        note(f"mean interval {mean:.3f} s of 1 s")
+        self.assertTrue(0.7 < mean < 1.5, mean)
+
+    def test_a_chosen_interval(self):
+        with self.open("?interval_ms=200") as client:
+            self.times(client, 6)  # until zerneld was asked for more
+            times = self.times(client, 11)
+        mean = (times[-1] - times[0]) / 10
+        note(f"mean interval {mean:.3f} s of 0.2 s; asked of zerneld: {self.zerneld.intervals}")
+        self.assertTrue(0.15 < mean < 0.4, mean)
+        self.assertIn(200, self.zerneld.intervals)
+
+    def test_a_patient_client_is_not_pushed_what_another_one_wants(self):
+        with self.open("?interval_ms=200") as fast, self.open("?interval_ms=2000") as slow:
+            self.times(slow, 1)
+            end = time.monotonic() + 3.5
+            fast_count = slow_count = 0
+            while time.monotonic() < end:
+                self.times(fast, 1)
+                fast_count += 1
+                try:
+                    slow.recv(timeout=0)
+                    slow_count += 1
+                except TimeoutError:
+                    pass
+        note(f"{fast_count} messages at 200 ms, {slow_count} at 2000 ms")
+        self.assertGreater(fast_count, 6)
+        self.assertTrue(1 <= slow_count <= 2, slow_count)
+
+    def test_an_interval_out_of_bounds_is_refused(self):
+        for query in ("?interval_ms=99", "?interval_ms=60001", "?interval_ms=", "?interval_ms=x", "?interval_ms=-5",
+                      "?interval_ms=" + "9" * 1000):
+            with self.assertRaises(InvalidStatus) as caught:
+                self.open(query)
+            self.assertEqual(caught.exception.response.status_code, 400, query)
+
+    def test_the_path_counts(self):
+        for path in ("/", "/metrics", "/ws/x", "/wss"):
+            self.assertEqual(raw(self.serve.port, upgrade(path)).status, 404, path)
+
+    def test_a_foreign_origin_is_refused(self):
+        for origin in ("http://evil.example", "null", "https://localhost"):
+            self.assertEqual(raw(self.serve.port, upgrade("/ws", f"Origin: {origin}")).status, 403, origin)
+
+    def test_its_own_origin_may(self):
+        with self.open(origin=self.url) as client:
+            self.times(client, 1)
+
+    def test_unknown_subprotocols_are_not_spoken(self):
+        for name in ("watch", "chat"):
+            answer = raw(self.serve.port, upgrade("/ws", f"Sec-WebSocket-Protocol: {name}"))
+            self.assertNotEqual(answer.status, 101, name)
+
+    def test_a_client_that_talks_is_closed(self):
+        with self.open() as client:
+            client.send("{}")
+            with self.assertRaises(ConnectionClosed) as caught:
+                while True:
+                    client.recv(timeout=10)
+            self.assertEqual(caught.exception.rcvd.code, 1008)
+
+    def test_pings_are_answered(self):
+        with self.open("?interval_ms=60000") as client:
+            self.assertTrue(client.ping(b"x").wait(10))
+
+    def test_other_upgrades_are_refused(self):
+        self.assertNotEqual(raw(self.serve.port, upgrade("/ws").replace(b"Upgrade: websocket", b"Upgrade: h2c")).status, 101)
+
+
+if __name__ == "__main__":
+    tap.main()
