@@ -113,6 +113,7 @@ static void add_scheduler(struct metrics *m, const struct snapshot_sched *sched)
 		[DECISION_PREEMPTED] = METRIC_SCHEDULER_PREEMPTED,
 		[DECISION_PROMOTED] = METRIC_SCHEDULER_PROMOTED,
 		[DECISION_OVERDUE] = METRIC_SCHEDULER_OVERDUE,
+		[DECISION_WENT_ON] = METRIC_SCHEDULER_WENT_ON,
 	};
 
 	for (u32 class = 0; class < CLASS_NR; class ++) {
