@@ -19,6 +19,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/crc32c.h"
+
 #define VERSION_NEWEST	    3
 #define COMMON_HEADER_BYTES 12
 #define CHECKSUM_OFFSET	    12
@@ -56,51 +58,15 @@ static void put_u64(u8 *at, u64 value)
 	put_u32(at + 4, (u32)(value >> 32));
 }
 
-/* lane[k][b] is the CRC of byte b followed by k zero bytes: eight bytes a step. */
-struct crc_table {
-	u32 lane[8][256];
-};
-
-static void crc_table_fill(struct crc_table *t)
-{
-	for (u32 byte = 0; byte < 256; byte++) {
-		u32 crc = byte;
-
-		for (int bit = 0; bit < 8; bit++)
-			crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78U : 0);
-		t->lane[0][byte] = crc;
-	}
-	for (u32 byte = 0; byte < 256; byte++)
-		for (int k = 1; k < 8; k++)
-			t->lane[k][byte] =
-				t->lane[k - 1][byte] >> 8 ^ t->lane[0][t->lane[k - 1][byte] & 0xff];
-}
-
-static u32 crc_add(const struct crc_table *t, u32 crc, const u8 *data, size_t size)
-{
-	for (; size >= 8; data += 8, size -= 8) {
-		u32 low = crc ^ get_u32(data), high = get_u32(data + 4);
-
-		/* Written out: as a loop gcc leaves it rolled up, at a third of the speed. */
-		crc = t->lane[7][low & 0xff] ^ t->lane[6][low >> 8 & 0xff] ^
-		      t->lane[5][low >> 16 & 0xff] ^ t->lane[4][low >> 24] ^
-		      t->lane[3][high & 0xff] ^ t->lane[2][high >> 8 & 0xff] ^
-		      t->lane[1][high >> 16 & 0xff] ^ t->lane[0][high >> 24];
-	}
-	for (; size > 0; data++, size--)
-		crc = crc >> 8 ^ t->lane[0][(crc ^ *data) & 0xff];
-	return crc;
-}
-
 u32 procdb_file_checksum(const void *file, size_t size)
 {
 	const u8 *bytes = file;
-	struct crc_table table;
+	struct crc32c_table table;
 	u32 crc;
 
-	crc_table_fill(&table);
-	crc = crc_add(&table, ~0U, bytes, CHECKSUM_OFFSET);
-	return ~crc_add(&table, crc, bytes + V3_HEADER_BYTES, size - V3_HEADER_BYTES);
+	crc32c_table_fill(&table);
+	crc = crc32c_add(&table, ~0U, bytes, CHECKSUM_OFFSET);
+	return ~crc32c_add(&table, crc, bytes + V3_HEADER_BYTES, size - V3_HEADER_BYTES);
 }
 
 /* Both old versions: the fields before the averages are the same. */

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* CRC-32C (Castagnoli), eight bytes a step. */
+#include <stddef.h>
+
+#include "abi/types.h"
+
+/* lane[k][b] is the CRC of byte b followed by k zero bytes. */
+struct crc32c_table {
+	u32 lane[8][256];
+};
+
+void crc32c_table_fill(struct crc32c_table *t);
+
+/* Begins with ~0, goes on with what it gave; the checksum is the inverse of the last. */
+u32 crc32c_add(const struct crc32c_table *t, u32 crc, const void *data, size_t size);
