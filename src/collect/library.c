@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include "base/cleanup.h"
@@ -24,7 +25,8 @@ struct process {
 
 /* A file that was looked through in vain. A new content gives it a new time of change. */
 struct barren {
-	struct library_id id;
+	dev_t device;
+	ino_t inode;
 	struct timespec changed;
 	off_t size;
 };
@@ -78,15 +80,16 @@ static bool id_equal(const struct library_id *a, const struct library_id *b)
 	return a->device == b->device && a->inode == b->inode && a->changed_ns == b->changed_ns;
 }
 
-static struct barren *barren_slot(struct library_set *set, const struct library_id *id)
+static struct barren *barren_slot(struct library_set *set, const struct stat *st)
 {
-	return &set->barren[(id->inode * 31 + id->device) % BARREN_SLOTS];
+	return &set->barren[(st->st_ino * 31 + st->st_dev) % BARREN_SLOTS];
 }
 
-static bool barren_equal(const struct barren *a, const struct barren *b)
+static bool barren_is(const struct barren *barren, const struct stat *st)
 {
-	return id_equal(&a->id, &b->id) && a->size == b->size &&
-	       a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec;
+	return barren->device == st->st_dev && barren->inode == st->st_ino &&
+	       barren->size == st->st_size && barren->changed.tv_sec == st->st_ctim.tv_sec &&
+	       barren->changed.tv_nsec == st->st_ctim.tv_nsec;
 }
 
 static int find_slot(const struct library_set *set, const struct library_id *id)
@@ -211,20 +214,19 @@ static int library_add(struct library_set *set, int fd, const struct library *fo
 /* Looks for calls in a file, unless it was found barren before: -ENOENT when it has none. */
 static int library_examine(struct library_set *set, int fd, struct library *found)
 {
-	struct barren *known = barren_slot(set, &found->id), now = { .id = found->id };
+	struct barren *known;
 	struct stat st;
 	int err;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	now.changed = st.st_ctim;
-	now.size = st.st_size;
-	if (barren_equal(known, &now))
+	known = barren_slot(set, &st);
+	if (barren_is(known, &st))
 		return -ENOENT;
 	set->counts.nr_examined++;
 	err = library_resolve(fd, found->runtime, found->is_executable, &found->probes);
 	if (err == -ENOEXEC || (!err && !found->probes.nr)) {
-		*known = now;
+		*known = (struct barren){ st.st_dev, st.st_ino, st.st_ctim, st.st_size };
 		return -ENOENT;
 	}
 	return err;
@@ -312,6 +314,22 @@ int library_set_scan_process(struct library_set *set, pid_t pid)
 	set->counts.nr_processes_excess += scan.is_excess;
 	process_update(set, pid, &scan.uses);
 	return err;
+}
+
+/* One look at the executable: many are started, and hardly one of them has a runtime in it. */
+int library_set_exec_process(struct library_set *set, pid_t pid)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (!process_find(set, pid)) {
+		snprintf(path, sizeof(path), "%s/%d/exe", set->proc, pid);
+		if (stat(path, &st) < 0)
+			return -errno;
+		if (barren_is(barren_slot(set, &st), &st))
+			return 0;
+	}
+	return library_set_scan_process(set, pid);
 }
 
 int library_set_scan_all(struct library_set *set)

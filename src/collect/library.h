@@ -52,13 +52,20 @@ int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 struct library_set *library_set_free(struct library_set *set);
 
 /*
- * Brings the set up to date with what a process has mapped now: after an exec,
- * when it mapped something that library_runtime_of() knows, or to be sure.
+ * Brings the set up to date with what a process has mapped now: when it mapped
+ * something that library_runtime_of() knows, or to be sure.
  * -ESRCH when there is no such process; it is forgotten then.
  */
 int library_set_scan_process(struct library_set *set, pid_t pid);
 
-/* The same for every process there is; those that are gone are forgotten. */
+/*
+ * A process has just executed a program. Libraries come later, each with an event of
+ * its own, so a process that used none, in an executable that is known to have no
+ * calls, is not looked at further.
+ */
+int library_set_exec_process(struct library_set *set, pid_t pid);
+
+/* Brings the set up to date with every process there is; those that are gone are forgotten. */
 int library_set_scan_all(struct library_set *set);
 
 /* A new process shares what its parent had mapped, and no event says so. */

@@ -51,7 +51,7 @@ static void on_exec(void *ctx, pid_t pid)
 {
 	struct manager *manager = ctx;
 
-	library_set_scan_process(manager->libraries, pid);
+	library_set_exec_process(manager->libraries, pid);
 }
 
 /* A process gives up its memory before its end is told. */

@@ -196,6 +196,41 @@ static void test_retry_and_barren(void **state)
 	remove_process(8);
 }
 
+/* Who used nothing and executes what is known to have no calls is not looked at further. */
+static void test_exec(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	CLEANUP_FREE char *barren = NULL, *exe = NULL;
+
+	add_process(7, "/lib/libc.so.6", fixture, true);
+	barren = own_copy(8, in_proc("7/maps"));
+	exe = strdup(in_proc("7/exe"));
+	assert_int_equal(library_set_exec_process(set, 7), -ENOENT);
+	assert_int_equal(symlink(barren, exe), 0);
+	assert_int_equal(library_set_exec_process(set, 7), 0);
+	assert_int_equal(library_set_count(set).nr_examined, 1);
+	remove_process(7);
+	add_process(7, "/libcudart.so.12", fixture, true);
+	assert_int_equal(symlink(barren, exe), 0);
+	assert_int_equal(library_set_exec_process(set, 7), 0);
+	assert_int_equal(recorder.nr_attached, 0);
+
+	/* Once it uses something, an exec means that it may not do so any more. */
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_attached, 1);
+	assert_int_equal(truncate(in_proc("7/maps"), 0), 0);
+	assert_int_equal(library_set_exec_process(set, 7), 0);
+	assert_int_equal(recorder.nr_detached, 1);
+
+	/* A new content, with calls in it. */
+	copy_file(fixture, barren);
+	assert_int_equal(library_set_exec_process(set, 7), 0);
+	assert_int_equal(recorder.nr_attached, 2);
+	remove_process(7);
+	remove_process(8);
+}
+
 static void test_scan_all(void **state)
 {
 	struct recorder recorder = {};
@@ -289,6 +324,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_link_stays_in_root),
 		cmocka_unit_test(test_unreadable_keeps_its_use),
 		cmocka_unit_test(test_retry_and_barren),
+		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_scan_all),
 		cmocka_unit_test(test_excess_processes),
 		cmocka_unit_test(test_excess_libraries),

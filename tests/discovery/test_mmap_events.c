@@ -50,7 +50,7 @@ static void on_exec(void *ctx, pid_t pid)
 
 	watch->nr_execs++;
 	if (watch->set)
-		library_set_scan_process(watch->set, pid);
+		library_set_exec_process(watch->set, pid);
 }
 
 static void on_fork(void *ctx, pid_t parent, pid_t child)

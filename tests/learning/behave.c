@@ -13,6 +13,7 @@
  *                            new: under another name each time, as a program that
  *                            nobody can know
  */
+#include <errno.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,7 +103,7 @@ static int run_two_faced(char **argv)
 	return EXIT_SUCCESS;
 }
 
-/* The file itself, or another name for it. */
+/* The file itself, or the i-th of its other names. */
 static char *job_name(char *file, bool is_new, u64 i)
 {
 	static char name[256];
@@ -110,17 +111,27 @@ static char *job_name(char *file, bool is_new, u64 i)
 	if (!is_new)
 		return file;
 	snprintf(name, sizeof(name), "%s-%llu", file, i);
-	unlink(name);
-	return link(file, name) == 0 ? name : file;
+	return name;
+}
+
+/* Before the storm: a new name changes the file, and whoever looks at it would do so again. */
+static bool make_names(char *file, u64 nr)
+{
+	for (u64 i = 0; i < nr; i++)
+		if (link(file, job_name(file, true, i)) < 0 && errno != EEXIST)
+			return false;
+	return true;
 }
 
 static int run_storm(char **argv)
 {
 	bool is_new = strcmp(argv[5], "new") == 0;
-	u64 begin = clock_ns(CLOCK_MONOTONIC), rate = (u64)atoi(argv[3]);
-	u64 nr_due = (u64)(atof(argv[2]) * (double)rate);
+	u64 begin, rate = (u64)atoi(argv[3]), nr_due = (u64)(atof(argv[2]) * (double)rate);
 	u32 nr_running = 0, nr_run = 0, nr_left_out = 0;
 
+	if (is_new && !make_names(argv[4], nr_due))
+		return EXIT_FAILURE;
+	begin = clock_ns(CLOCK_MONOTONIC);
 	for (u64 i = 0; i < nr_due; i++) {
 		char ms[] = { (char)('2' + i * 5 % 7), '\0' };
 		char *job[] = { job_name(argv[4], is_new, i), (char[]){ "burn" }, ms, NULL };
