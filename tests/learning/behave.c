@@ -8,8 +8,9 @@
  *   two-faced NAP BURN       naps for NAP seconds, then burns for BURN seconds of
  *                            wall time and says how much of a CPU it got
  *   storm SECONDS RATE FILE same|new
- *                            starts FILE that many times a second, to burn 2 to 8 ms
- *                            each; what would be more than 64 at once is left out.
+ *                            starts FILE that many times a second, to burn a fifth to
+ *                            four fifths of the time until the next one (2 to 8 ms of
+ *                            10); what would be more than 64 at once is left out.
  *                            new: under another name each time, as a program that
  *                            nobody can know
  */
@@ -133,10 +134,11 @@ static int run_storm(char **argv)
 		return EXIT_FAILURE;
 	begin = clock_ns(CLOCK_MONOTONIC);
 	for (u64 i = 0; i < nr_due; i++) {
-		char ms[] = { (char)('2' + i * 5 % 7), '\0' };
+		char ms[16];
 		char *job[] = { job_name(argv[4], is_new, i), (char[]){ "burn" }, ms, NULL };
 		pid_t pid;
 
+		snprintf(ms, sizeof(ms), "%.3f", 100.0 * (double)(2 + i * 5 % 7) / (double)rate);
 		sleep_until(begin + i * NSEC_PER_SEC / rate);
 		while (nr_running && waitpid(-1, NULL, WNOHANG) > 0)
 			nr_running--;
@@ -157,7 +159,7 @@ static int run_storm(char **argv)
 int main(int argc, char **argv)
 {
 	if (argc == 3 && strcmp(argv[1], "burn") == 0)
-		burn_ns((u64)atoi(argv[2]) * NSEC_PER_MSEC);
+		burn_ns((u64)(atof(argv[2]) * 1e6));
 	else if (argc == 4 && strcmp(argv[1], "nap") == 0)
 		return run_nap(argv);
 	else if (argc == 4 && strcmp(argv[1], "two-faced") == 0)

@@ -10,15 +10,19 @@ zernel=$ZERNEL_BUILD/src/cli/zernel
 mkdir -p "$work"
 
 wait_until() {
-	for _ in {1..900}; do
+	for _ in {1..300}; do
 		"$@" && return
-		sleep 0.1
+		sleep 0.3
 	done
 	echo "waited in vain: $*"
 	return 1
 }
 
-state_is() { [ "$(cat $scx/state)" = "$1" ]; }
+# Without a process of its own: there are many looks, and the machine is slow.
+state_is() {
+	read -r is <$scx/state
+	[ "$is" = "$1" ]
+}
 
 start_zerneld() {
 	"$ZERNEL_BUILD/src/daemon/zerneld" "$@" 2>>"$work/log" 3>&- 9>&- &
@@ -31,6 +35,17 @@ stop_zerneld() { # SIGNAL
 	wait "$(cat "$work/pid")" 2>/dev/null || true
 	rm "$work/pid"
 	wait_until state_is disabled
+}
+
+# For who runs on its own, and beside others who have started it already.
+with_zerneld() { # COMMAND...
+	if [ -e "$work/pid" ]; then
+		"$@"
+	else
+		start_zerneld
+		"$@"
+		stop_zerneld TERM
+	fi
 }
 
 # From here on what is started under a name is watched, until watched() leaves it in
@@ -58,4 +73,4 @@ program() { # NAME
 }
 
 # The tick that brings predictions up to date comes once a second.
-let_learn() { sleep 2.5; }
+let_learn() { sleep 1.3; }
