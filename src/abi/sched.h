@@ -47,6 +47,7 @@ enum sched_queue {
 	QUEUE_LOADERS,
 	QUEUE_SPINNERS,
 	QUEUE_NR,
+	QUEUE_SLOTS = 8,
 };
 
 /* Rules that can be switched off, to see what each is worth. */

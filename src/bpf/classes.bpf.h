@@ -96,6 +96,19 @@ __noinline int preempt_by_tier(struct task_struct *p __arg_trusted, u32 tier)
 	return 0;
 }
 
+/* Somebody runs on a CPU from now on. Who only spins does so at half the speed. */
+static void take_over(u32 cpu, u32 class, u32 tier)
+{
+	struct cpu_state *state = cpu_at(cpu);
+	bool spins = class == CLASS_SPINNER;
+
+	if (state->is_slow != spins)
+		compat_cpuperf_set(cpu, CPUPERF_FULL >> spins);
+	state->is_slow = spins;
+	state->class = class;
+	state->tier = tier;
+}
+
 /*
  * The launcher went to sleep outside of any call: this CPU will look for one of
  * its loaders next, and if more of them wait, others shall do so as well.

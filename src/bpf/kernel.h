@@ -166,6 +166,7 @@ struct sched_ext_ops {
 	void (*stopping)(struct task_struct *p, bool runnable);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*enable)(struct task_struct *p);
+	void (*disable)(struct task_struct *p);
 	s32 (*cgroup_init)(struct cgroup *cgroup, struct scx_cgroup_init_args *args);
 	void (*cgroup_exit)(struct cgroup *cgroup);
 	void (*cgroup_set_weight)(struct cgroup *cgroup, u32 weight);

@@ -79,6 +79,7 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 		compat_dsq_insert(p, local_dsq(), slice_ns, enq_flags);
 		return;
 	}
+	queue_left(task);
 	llc = llc_of_task(p);
 	task->queued_since_ns = now;
 	task->class = classify(p, woken, now);
@@ -89,10 +90,9 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	vtime = vtime_at(p, task, llc);
 	tier = tier_of_task(task);
 	task->tier_credit_ns = task->class == CLASS_ORDINARY ? tier_rule_of(tier)->credit_ns : 0;
+	queue_entered(task, rule->queue, llc);
 	compat_dsq_insert_vtime(p, dsq_of(rule->queue, llc), rule->slice_ns,
 				vtime - rule->credit_ns - task->tier_credit_ns, enq_flags);
-	if (rule->queue != QUEUE_ORDINARY)
-		somebody_waits(rule->queue, llc);
 
 	/*
 	 * A CPU may have gone idle since select_cpu looked, or was never asked. Who is
@@ -125,9 +125,9 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 	 * all, a CPU could see the even numbers only, and whoever is bound to it would
 	 * starve.
 	 */
-	if ((here->nr_turns++ & 1) && serve_queue(QUEUE_OVERDUE, own))
+	if ((here->nr_turns++ & 1) && serve_overdue(own))
 		return;
-	if (keeps_cpu(prev, here, own, others_first, now))
+	if (keeps_cpu(prev, here, cpu, own, others_first, now))
 		return;
 	bpf_for(i, 0, nr_llcs) {
 		if (serve((own + i) % nr_llcs, cpu, others_first, now))
@@ -146,19 +146,6 @@ void BPF_PROG(zernel_tick, struct task_struct *p)
 		compat_set_slice(p, 0);
 }
 
-/* Somebody runs on a CPU from now on. Who only spins does so at half the speed. */
-static void take_over(u32 cpu, u32 class, u32 tier)
-{
-	struct cpu_state *state = cpu_at(cpu);
-	bool spins = class == CLASS_SPINNER;
-
-	if (state->is_slow != spins)
-		compat_cpuperf_set(cpu, CPUPERF_FULL >> spins);
-	state->is_slow = spins;
-	state->class = class;
-	state->tier = tier;
-}
-
 SEC("struct_ops/zernel_running")
 void BPF_PROG(zernel_running, struct task_struct *p)
 {
@@ -168,6 +155,7 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 
 	if (!task)
 		return;
+	queue_left(task);
 	if (task->tier_credit_ns) {
 		compat_set_dsq_vtime(p, p->scx.dsq_vtime + task->tier_credit_ns);
 		task->tier_credit_ns = 0;
@@ -218,6 +206,7 @@ s32 BPF_PROG(zernel_init_task, struct task_struct *p, struct scx_init_task_args 
 
 	if (!task)
 		return -12; /* ENOMEM */
+	task->waits_in = QUEUE_ORDINARY;
 	task->cgroup_weight = CGROUP_WEIGHT_DEFAULT;
 	task->tier = learn_task_begins(p);
 	return 0;
@@ -232,6 +221,16 @@ void BPF_PROG(zernel_enable, struct task_struct *p)
 		return;
 	task->llc = llc_of_task(p);
 	compat_set_dsq_vtime(p, llc_at(task->llc)->clock);
+}
+
+/* It is another class's now. */
+SEC("struct_ops/zernel_disable")
+void BPF_PROG(zernel_disable, struct task_struct *p)
+{
+	struct sched_task *task = sched_task_of(p);
+
+	if (task)
+		queue_left(task);
 }
 
 SEC("struct_ops.s/zernel_cgroup_init")
@@ -307,8 +306,7 @@ s32 BPF_PROG(zernel_init)
 	}
 	bpf_for(i, 0, nr_llcs) {
 		make_spinner_timer(i);
-		llc_at(i)->spinner_due_ns = 0;
-		llc_at(i)->waiting = 0;
+		*llc_at(i) = (struct llc){ .clock = llc_at(i)->clock };
 	}
 	/* What an earlier attach left behind holds no more. */
 	bpf_for(i, 0, nr_cpus) {
@@ -338,6 +336,7 @@ struct sched_ext_ops zernel = {
 	.stopping = (void *)zernel_stopping,
 	.init_task = (void *)zernel_init_task,
 	.enable = (void *)zernel_enable,
+	.disable = (void *)zernel_disable,
 	.cgroup_init = (void *)zernel_cgroup_init,
 	.cgroup_exit = (void *)zernel_cgroup_exit,
 	.cgroup_set_weight = (void *)zernel_cgroup_set_weight,

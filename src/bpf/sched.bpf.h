@@ -20,7 +20,8 @@ static struct llc {
 	u64 clock; /* virtual time that those who run have reached */
 	u64 next_sweep_ns;
 	u64 spinner_due_ns; /* when the first of its spinners should run again */
-	u64 waiting;	    /* a bit for each of its queues that may have somebody in it */
+	u64 has_overdue;    /* in the queue for those, perhaps */
+	u64 nr_waiting[QUEUE_SLOTS];
 } __attribute__((aligned(64))) llcs[MAX_LLCS];
 
 /* Of each CPU what others look at who want to take it. */
@@ -37,6 +38,7 @@ struct sched_task {
 	u64 tier_credit_ns; /* what its virtual time is short of until it runs */
 	u32 llc;	    /* whose clock the task's virtual time is measured by */
 	u32 class;
+	u32 waits_in; /* a queue where it counts */
 	u32 tier;
 	u32 cgroup_weight; /* what the weights above it make of its own, in per cent */
 	u32 weights_seen;  /* nr_weight_changes when that was found */
@@ -146,32 +148,41 @@ static u32 queue_of_cpu(u32 cpu)
 }
 
 /*
- * To ask the kernel for a queue costs more than the rest of a turn, and most are
- * empty most of the time. Whoever puts a task into one says so afterwards; whoever
- * looks takes the word back before, and gives it again unless the queue was empty.
+ * To ask the kernel for a queue costs more than the rest of a turn, and all but the
+ * ordinary one are empty most of the time: so the tasks in these are counted. The
+ * kernel puts a task into its queue only after we have said so, hence a task counts
+ * from before it is there until it runs, or is no longer ours.
  */
-static void somebody_waits(u32 queue, u32 llc)
+static u64 *nr_waiting(u32 queue, u32 llc)
 {
-	if (!(llc_at(llc)->waiting & (1ULL << queue)))
-		__sync_fetch_and_or(&llc_at(llc)->waiting, 1ULL << queue);
+	barrier_var(queue);
+	return &llc_at(llc)->nr_waiting[queue & (QUEUE_SLOTS - 1)];
 }
 
 static bool may_wait(u32 queue, u32 llc)
 {
-	return llc_at(llc)->waiting & (1ULL << queue);
+	return *nr_waiting(queue, llc) > 0;
+}
+
+static void queue_entered(struct sched_task *task, u32 queue, u32 llc)
+{
+	if (queue == QUEUE_ORDINARY)
+		return;
+	task->waits_in = queue;
+	__sync_fetch_and_add(nr_waiting(queue, llc), 1);
+}
+
+static void queue_left(struct sched_task *task)
+{
+	if (task->waits_in == QUEUE_ORDINARY)
+		return;
+	__sync_fetch_and_add(nr_waiting(task->waits_in, task->llc), -1);
+	task->waits_in = QUEUE_ORDINARY;
 }
 
 static bool serve_queue(u32 queue, u32 llc)
 {
-	bool found;
-
-	if (!may_wait(queue, llc))
-		return false;
-	__sync_fetch_and_and(&llc_at(llc)->waiting, ~(1ULL << queue));
-	found = compat_dsq_move_to_local(dsq_of(queue, llc));
-	if (found || scx_bpf_dsq_nr_queued(dsq_of(queue, llc)) > 0)
-		somebody_waits(queue, llc);
-	return found;
+	return may_wait(queue, llc) && compat_dsq_move_to_local(dsq_of(queue, llc));
 }
 
 /* Not static, as others: verified once in a program and not again for each caller. */

@@ -17,7 +17,7 @@ static void sweep_queue(u32 queue, u32 llc, u64 now)
 
 		if (task && before(task->queued_since_ns + patience_ns, now) &&
 		    compat_dsq_move(&___it, p, dsq_of(QUEUE_OVERDUE, llc), 0)) {
-			somebody_waits(QUEUE_OVERDUE, llc);
+			llc_at(llc)->has_overdue = true;
 			count(task->class, DECISION_OVERDUE);
 		}
 	}
@@ -99,13 +99,28 @@ __noinline int serve_others(u32 llc)
 	       (!loaders_first && serve_queue(QUEUE_LOADERS, llc));
 }
 
+/* Whoever moves a task there says so afterwards; whoever looks takes that back before. */
+static bool serve_overdue(u32 llc)
+{
+	u64 dsq = dsq_of(QUEUE_OVERDUE, llc);
+	bool found;
+
+	if (!llc_at(llc)->has_overdue)
+		return false;
+	__sync_lock_test_and_set(&llc_at(llc)->has_overdue, false);
+	found = compat_dsq_move_to_local(dsq);
+	if (found || scx_bpf_dsq_nr_queued(dsq) > 0)
+		llc_at(llc)->has_overdue = true;
+	return found;
+}
+
 /* Takes one task for this CPU out of what waits at a cache. */
 static bool serve(u32 llc, u32 cpu, bool others_first, u64 now)
 {
 	if (others_first ? serve_others(llc) || serve_promoted(llc, cpu, now)
 			 : serve_promoted(llc, cpu, now) || serve_others(llc))
 		return true;
-	return serve_queue(QUEUE_OVERDUE, llc) || serve_queue(QUEUE_SPINNERS, llc);
+	return serve_overdue(llc) || serve_queue(QUEUE_SPINNERS, llc);
 }
 
 /* Of the first of those who go first: its rank, 0 when there is nobody. */
@@ -161,14 +176,20 @@ static bool is_due_again(struct task_struct *prev, struct sched_task *task, stru
 }
 
 /* Whether who had the CPU keeps it. Who sleeps now does not; nobody else is asked then. */
-static bool keeps_cpu(struct task_struct *prev, struct sched_cpu *here, u32 llc, bool others_first,
-		      u64 now)
+static bool keeps_cpu(struct task_struct *prev, struct sched_cpu *here, u32 cpu, u32 llc,
+		      bool others_first, u64 now)
 {
 	struct sched_task *task;
+	bool keeps;
 
 	if (!prev || !(prev->scx.flags & bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)))
 		return false;
 	task = sched_task_of(prev);
-	return task && ((!others_first && goes_on(prev, task, llc, now)) ||
-			is_due_again(prev, task, here, llc, now));
+	if (!task)
+		return false;
+	keeps = (!others_first && goes_on(prev, task, llc, now)) ||
+		is_due_again(prev, task, here, llc, now);
+	/* Also when somebody took the CPU for one that has gone elsewhere meanwhile. */
+	take_over(cpu, task->class, tier_of_task(task));
+	return keeps;
 }

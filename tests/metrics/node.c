@@ -165,11 +165,12 @@ static void random_lists(struct random *r, struct snapshot *s)
 {
 	for (u32 i = random_below(r, 4); i > 0; i--) {
 		char name[SNAPSHOT_TEXT_LEN];
-		u32 job;
+		u32 nr = s->nr_jobs;
 
 		random_text(r, name, sizeof(name));
-		job = snapshot_add_job(s, name, name);
-		random_hists(r, s, &s->jobs[job - 1].gone);
+		/* One that is there already has what it needs, in an order of its own. */
+		if (snapshot_add_job(s, name, name) > nr)
+			random_hists(r, s, &s->jobs[nr].gone);
 	}
 	for (u32 i = random_below(r, 5); i > 0; i--)
 		random_process(r, s);
