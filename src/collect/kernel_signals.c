@@ -46,8 +46,11 @@ int kernel_attach_threads(struct kernel *kernel)
 	for (u32 i = 0; i < THREAD_PROGRAMS_NR; i++) {
 		struct bpf_program *prog =
 			bpf_object__find_program_by_name(kernel->skel->obj, thread_programs[i]);
-		struct bpf_link *link = prog ? bpf_program__attach(prog) : NULL;
+		struct bpf_link *link;
 
+		if (kernel->threads[i])
+			continue; /* from an attempt that went no further */
+		link = prog ? bpf_program__attach(prog) : NULL;
 		if (!link)
 			return -errno;
 		kernel->threads[i] = link;

@@ -15,6 +15,7 @@ struct manager {
 	struct kernel *kernel;
 	struct library_set *libraries;
 	struct mmap_events *maps;
+	bool wants_threads; /* and does not follow them yet */
 	const struct manager_handler *handler;
 	void *ctx;
 };
@@ -25,8 +26,14 @@ DEFINE_CLEANUP(struct gpu, gpu_free);
 static int on_attach(void *ctx, const struct library *library)
 {
 	struct manager *manager = ctx;
-	int err = kernel_attach_library(manager->kernel, library);
+	int err = 0;
 
+	/* They cost every switch of the machine something: not before there is ML on it. */
+	if (manager->wants_threads)
+		err = kernel_attach_threads(manager->kernel);
+	manager->wants_threads &= err < 0;
+	if (err == 0)
+		err = kernel_attach_library(manager->kernel, library);
 	if (err < 0)
 		manager->handler->on_attach_error(manager->ctx, library, err);
 	return err;
@@ -120,9 +127,8 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	manager->handler = handler;
 	manager->ctx = ctx;
 	learn_gpu_nodes(kernel);
-	err = pid < 0 ? kernel_attach_threads(kernel) : 0;
-	if (err == 0)
-		err = kernel_open_events(kernel, timeline, handler->on_event, ctx);
+	manager->wants_threads = pid < 0;
+	err = kernel_open_events(kernel, timeline, handler->on_event, ctx);
 	if (err == 0)
 		err = library_set_new("/proc", &library_ops, manager, &manager->libraries);
 	if (err == 0)

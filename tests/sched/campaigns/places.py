@@ -66,7 +66,7 @@ def near_gpu(seconds, busy):
 
 
 def topology(seconds):
-    """2 sockets x 2 caches x 4 CPUs, a node without CPUs: near the GPU while there is room, else elsewhere."""
+    """2 nodes x 2 caches x 4 CPUs, a node without CPUs: near the GPU while there is room, else elsewhere."""
     yield f"nodes {nodes()}; last-level caches {sorted(caches())}"
     check(len(caches()) == 4 and sorted(map(len, nodes().values())) == [0, 8, 8], "not the machine that was asked for")
     os.environ.update(LD_LIBRARY_PATH=str(machine.BUILD / "lab/vgpu"), VGPU_SHM="/dev/shm/places",
@@ -83,7 +83,7 @@ def topology(seconds):
 def many(seconds):
     """64 CPUs: attach, load, detach."""
     check(os.cpu_count() == 64, f"{os.cpu_count()} CPUs")
-    with machine.hogs([machine.Hog] * 96), machine.attached() as attached:
+    with machine.attached() as attached, machine.hogs([machine.Hog] * 96):
         time.sleep(seconds)
         trouble = attached.trouble()
     check(trouble is None, trouble)

@@ -30,7 +30,7 @@ CAMPAIGNS = (
     Campaign("rt", faults.rt, full=30),
     Campaign("fairness", fairness.fairness, full=30, guest=VIRTUAL),
     Campaign("topology", places.topology, full=30,
-             guest=("--cpus", "16", "--numa", "2", "--dies", "2", "--bare-node")),
+             guest=("--cpus", "16", "--numa", "2", "--caches", "2", "--bare-node")),
     Campaign("many", places.many, full=20, guest=("--cpus", "64", "--mem", "4096")),
     Campaign("everyday", everyday.everyday, full=3, guest=VIRTUAL),
     Campaign("verifier", verifier.verifier, full=1),
