@@ -129,7 +129,9 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (keeps_cpu(prev, here, cpu, own, others_first, now))
 		return;
-	bpf_for(i, 0, nr_llcs) {
+	if (serve(own, cpu, others_first, now) || nr_llcs <= 1)
+		return;
+	bpf_for(i, 1, nr_llcs) {
 		if (serve((own + i) % nr_llcs, cpu, others_first, now))
 			return;
 	}

@@ -115,7 +115,7 @@ static bool serve_overdue(u32 llc)
 }
 
 /* Takes one task for this CPU out of what waits at a cache. */
-static bool serve(u32 llc, u32 cpu, bool others_first, u64 now)
+__noinline int serve(u32 llc, u32 cpu, bool others_first, u64 now)
 {
 	if (others_first ? serve_others(llc) || serve_promoted(llc, cpu, now)
 			 : serve_promoted(llc, cpu, now) || serve_others(llc))
