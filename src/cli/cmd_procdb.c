@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/procdb_client.h"
+#include "cli/procdb_table.h"
 #include "export/procdb_store.h"
 
 DEFINE_CLEANUP(struct procdb, procdb_free);
@@ -31,20 +32,12 @@ static u64 now_s(void)
 	return (u64)time(NULL);
 }
 
-static int parse(int argc, char **argv, struct request *ret)
+static int parse(const struct command *command, int argc, char **argv, struct request *ret)
 {
-	static const struct option options[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "all", no_argument, NULL, 'a' },
-		{ "file", required_argument, NULL, 'f' },
-		{ "socket", required_argument, NULL, 's' },
-		{}
-	};
 	struct request request = {};
 	int option;
 
-	optind = 1;
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((option = command_next(command, argc, argv)) != -1) {
 		switch (option) {
 		case 'j': request.json = true; break;
 		case 'a': request.all = true; break;
@@ -59,7 +52,9 @@ static int parse(int argc, char **argv, struct request *ret)
 		request.path = PROCDB_STATE_DIRECTORY "/" PROCDB_FILE_NAME;
 	if (optind < argc)
 		request.operand = argv[optind++];
-	if (optind < argc)
+	/* Who takes no operand gets none, and who takes one needs it, or --all instead. */
+	if (optind < argc || (!request.operand && !request.all) != !command->operands ||
+	    (request.operand && request.all))
 		return -EINVAL;
 	*ret = request;
 	return 0;
@@ -160,8 +155,7 @@ static int print_list(const struct request *request, const struct procdb_list *l
 	}
 	if (request->json)
 		return procdb_text_json(stdout, list) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-	procdb_text_table(stdout, list, now_s());
-	return EXIT_SUCCESS;
+	return procdb_table(stdout, list, now_s()) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static int print_live(const struct request *request, struct client *client)
@@ -202,33 +196,24 @@ static int print(const struct request *request)
 	return status;
 }
 
-static int list(int argc, char **argv)
+static int show(const struct command *command, int argc, char **argv)
 {
 	struct request request;
 
-	if (parse(argc, argv, &request) < 0 || request.operand || request.all)
-		return EXIT_USAGE;
+	if (parse(command, argc, argv, &request) < 0)
+		return COMMAND_MISUSED;
 	return print(&request);
 }
 
-static int show(int argc, char **argv)
-{
-	struct request request;
-
-	if (parse(argc, argv, &request) < 0 || !request.operand || request.all)
-		return EXIT_USAGE;
-	return print(&request);
-}
-
-static int export(int argc, char **argv)
+static int export(const struct command *command, int argc, char **argv)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
 	struct request request;
 	int err;
 
-	if (parse(argc, argv, &request) < 0 || !request.operand || request.json || request.all)
-		return EXIT_USAGE;
+	if (parse(command, argc, argv, &request) < 0)
+		return COMMAND_MISUSED;
 	if (open_client(&request, &client) < 0)
 		return EXIT_FAILURE;
 	err = client ? new_database(&db) : load(request.path, true, &db);
@@ -253,15 +238,15 @@ static int import_file(const char *path, const struct procdb *from)
 	return save(db, path);
 }
 
-static int import(int argc, char **argv)
+static int import(const struct command *command, int argc, char **argv)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP(procdb_free_cleanup) struct procdb *from = NULL;
 	struct request request;
 	size_t nr = 0;
 
-	if (parse(argc, argv, &request) < 0 || !request.operand || request.json || request.all)
-		return EXIT_USAGE;
+	if (parse(command, argc, argv, &request) < 0)
+		return COMMAND_MISUSED;
 	if (load(request.operand, true, &from) < 0 || open_client(&request, &client) < 0)
 		return EXIT_FAILURE;
 	if (!client)
@@ -298,14 +283,14 @@ static int forget_file(const char *path, const char *name)
 	return nr ? save(db, path) : EXIT_FAILURE;
 }
 
-static int forget(int argc, char **argv)
+static int forget(const struct command *command, int argc, char **argv)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	struct request request;
 	size_t nr = 0;
 
-	if (parse(argc, argv, &request) < 0 || request.json || !request.operand == !request.all)
-		return EXIT_USAGE;
+	if (parse(command, argc, argv, &request) < 0)
+		return COMMAND_MISUSED;
 	if (open_client(&request, &client) < 0)
 		return EXIT_FAILURE;
 	if (!client)
@@ -316,23 +301,68 @@ static int forget(int argc, char **argv)
 	return EXIT_SUCCESS;
 }
 
-int cmd_procdb(int argc, char **argv)
-{
-	static const struct command commands[] = {
-		{ "list", "[--json]", "all profiles", list },
-		{ "show", "NAME", "those of a name or an executable, [--json]", show },
-		{ "export", "FILE", "copies the database", export },
-		{ "import", "FILE", "adds what is not known yet, from any version of the file",
-		  import },
-		{ "forget", "NAME|--all", "as if it had never run", forget },
-		{},
-	};
-	int status = command_run(commands, "zernel procdb", argc, argv);
+#define OPTION_FILE                                                                                \
+	{ "file", 'f', "FILE",                                                                     \
+	  "the database itself, if zerneld does not run (" PROCDB_STATE_DIRECTORY                  \
+	  "/" PROCDB_FILE_NAME ")",                                                                \
+	  COMPLETE_FILE }
 
-	if (status == EXIT_USAGE)
-		fputs("\n  --socket PATH  where zerneld answers (" PROTOCOL_SOCKET ")\n"
-		      "  --file FILE    the database itself, if zerneld does not run "
-		      "(" PROCDB_STATE_DIRECTORY "/" PROCDB_FILE_NAME ")\n",
-		      stderr);
-	return status;
-}
+static const struct command_option show_options[] = { OPTION_JSON, OPTION_SOCKET, OPTION_FILE, {} };
+static const struct command_option file_options[] = { OPTION_SOCKET, OPTION_FILE, {} };
+static const struct command_option forget_options[] = {
+	{ "all", 'a', NULL, "whatever its name" },
+	OPTION_SOCKET,
+	OPTION_FILE,
+	{},
+};
+
+static const struct command command_list = {
+	.name = "list",
+	.help = "all profiles",
+	.options = show_options,
+	.run = show,
+};
+static const struct command command_show = {
+	.name = "show",
+	.operands = "NAME",
+	.help = "those of a name or an executable",
+	.options = show_options,
+	.run = show,
+};
+static const struct command command_export = {
+	.name = "export",
+	.operands = "FILE",
+	.completion = COMPLETE_FILE,
+	.help = "copies the database",
+	.options = file_options,
+	.run = export,
+};
+static const struct command command_import = {
+	.name = "import",
+	.operands = "FILE",
+	.completion = COMPLETE_FILE,
+	.help = "adds what is not known yet, from any version of the file",
+	.options = file_options,
+	.run = import,
+};
+static const struct command command_forget = {
+	.name = "forget",
+	.operands = "NAME|--all",
+	.help = "as if it had never run",
+	.options = forget_options,
+	.run = forget,
+};
+
+static const struct command *const commands[] = {
+	&command_list, &command_show, &command_export, &command_import, &command_forget, NULL,
+};
+
+const struct command command_procdb = {
+	.name = "procdb",
+	.operands = "COMMAND",
+	.help = "what was learned of programs",
+	.description =
+		"Shows and changes what was learned. zerneld has it while it runs; else it is "
+		"in the file\nwhere it is kept.",
+	.commands = commands,
+};

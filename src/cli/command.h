@@ -1,19 +1,68 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #pragma once
 
-/* A command of `zernel`, or one of a command's own. The last row of a table is empty. */
-struct command {
-	const char *name;
-	const char *arguments;
-	const char *help;
-	/* argv[0] is the command's name. Returns the exit status. */
-	int (*run)(int argc, char **argv);
+/*
+ * The commands of `zernel`. A command's table yields its parsing, its --help, its manual
+ * page and what a shell completes: docs.c. One file a command, and a row in commands.c.
+ */
+#include <stdio.h>
+
+/* What a shell offers for a word. */
+enum completion {
+	COMPLETE_NOTHING,
+	COMPLETE_FILE,
 };
 
-#define EXIT_USAGE 2
+struct command_option {
+	const char *name;
+	int key;	      /* what command_next() returns */
+	const char *argument; /* NULL: it takes none */
+	const char *help;
+	enum completion completion;
+};
 
-/* Runs the command that argv[1] names; explains `what` and its commands when there is none. */
-int command_run(const struct command *commands, const char *what, int argc, char **argv);
+struct command_status {
+	int status;
+	const char *help;
+};
 
-int cmd_procdb(int argc, char **argv);
-int cmd_serve(int argc, char **argv);
+/* Lists end with an empty row or with NULL. */
+struct command {
+	const char *name;
+	const char *operands; /* as one writes them, or NULL */
+	enum completion completion;
+	const char *help;	 /* half a line */
+	const char *description; /* what else is worth saying; or NULL */
+	const struct command_option *options;
+	const struct command_status *statuses; /* NULL: the usual ones */
+	const struct command *const *commands; /* of its own; then it has no run() */
+	int misuse_status;		       /* 0: EXIT_USAGE */
+	/* argv[0] is the command's name. Returns the exit status, or COMMAND_MISUSED. */
+	int (*run)(const struct command *command, int argc, char **argv);
+};
+
+#define EXIT_USAGE	2
+#define COMMAND_MISUSED (-1)
+
+/* What several commands take. */
+#define OPTION_JSON { "json", 'j', NULL, "for programs" }
+#define OPTION_SOCKET                                                                              \
+	{ "socket", 's', "PATH", "where zerneld answers (" PROTOCOL_SOCKET ")", COMPLETE_FILE }
+
+/* Runs what the words name, and explains it when they make no sense or ask for help. */
+int command_run(const struct command *command, int argc, char **argv);
+
+/* The key of the next option, with its argument in optarg; -1 at their end, '?' for none. */
+int command_next(const struct command *command, int argc, char **argv);
+
+/* `name` is the whole of it: "zernel procdb list". */
+void command_help(FILE *out, const struct command *command, const char *name);
+
+/* What the usual exit statuses mean, for commands that say nothing of theirs. */
+const struct command_status *command_statuses(const struct command *command);
+
+extern const struct command command_zernel;
+extern const struct command command_procdb;
+extern const struct command command_serve;
+extern const struct command command_status;
+extern const struct command command_version;

@@ -7,6 +7,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cli/ask.h"
 
 /* As an image in base64 they fit in a request. */
 #define BATCH_MAX 256
@@ -15,18 +16,14 @@ DEFINE_CLEANUP(struct procdb, procdb_free);
 DEFINE_CLEANUP(yyjson_doc, yyjson_doc_free);
 
 /* Asks, and reads the answer; a document to be freed. */
-static int ask(struct client *client, const char *method, const char *params, yyjson_doc **ret)
+static int ask_document(struct client *client, const char *method, const char *params,
+			yyjson_doc **ret)
 {
-	struct client_error error = {};
 	CLEANUP_FREE char *text = NULL;
 	yyjson_doc *doc;
 	size_t length;
-	int err = client_request(client, method, params, &text, &length, &error);
+	int err = ask(client, method, params, &text, &length);
 
-	if (err == -EREMOTEIO)
-		log_error("zerneld refuses: %s", error.message);
-	else if (err < 0)
-		log_error("zerneld does not answer: %s", strerror(-err));
 	if (err < 0)
 		return err;
 	doc = yyjson_read(text, length, 0);
@@ -57,7 +54,7 @@ static int ask_page(struct client *client, const char *method, const char *name,
 {
 	CLEANUP_FREE char *params = page_params(name, from);
 
-	return params ? ask(client, method, params, ret) : -ENOMEM;
+	return params ? ask_document(client, method, params, ret) : -ENOMEM;
 }
 
 /* Where the next page begins; 0 at the end. */
@@ -153,7 +150,7 @@ static int import_batch(struct client *client, const struct procdb *batch, size_
 		params = NULL;
 		return -ENOMEM;
 	}
-	err = ask(client, "procdb.import", params, &doc);
+	err = ask_document(client, "procdb.import", params, &doc);
 	if (err == 0)
 		*nr += yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "taken"));
 	return err;
@@ -186,7 +183,7 @@ int procdb_client_forget(struct client *client, const char *name, size_t *ret_nr
 {
 	CLEANUP_FREE char *params = name ? page_params(name, 0) : strdup("{\"all\":true}");
 	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
-	int err = params ? ask(client, "procdb.forget", params, &doc) : -ENOMEM;
+	int err = params ? ask_document(client, "procdb.forget", params, &doc) : -ENOMEM;
 
 	if (err == 0)
 		*ret_nr = yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "forgotten"));

@@ -8,58 +8,17 @@
 #include "core/process.h"
 #include "core/snapshot.h"
 
-static u32 confidence(const struct procdb_profile *p)
+u32 procdb_text_sure(const struct procdb_profile *p)
 {
 	return tier_behaviour_permille(&p->votes, p->nr_observations, p->behaviour.runtime_avg_ns,
 				       p->behaviour.runtime_dev_ns);
 }
 
-/* Empty where only the name is known. */
-static void executable_text(const struct procdb_profile *p, char text[static 17])
+void procdb_text_executable(const struct procdb_profile *p, char text[static 17])
 {
 	text[0] = '\0';
 	if (p->key.exe_id)
 		snprintf(text, 17, "%016llx", p->key.exe_id);
-}
-
-static void age_text(u64 age_s, char *text, size_t size)
-{
-	static const struct {
-		u64 seconds;
-		const char *unit;
-	} units[] = {
-		{ 86400, "d"   },
-		{ 3600,	"h"   },
-		{ 60,    "min" },
-		{ 1,     "s"	 },
-	};
-	u32 i = 0;
-
-	while (i < 3 && age_s < 2 * units[i].seconds)
-		i++;
-	snprintf(text, size, "%llu %s", age_s / units[i].seconds, units[i].unit);
-}
-
-void procdb_text_table(FILE *out, const struct procdb_list *list, u64 now_s)
-{
-	fprintf(out, "%-15s  %-16s  %-17s  %-16s  %4s  %5s  %10s  %8s  %8s  %7s  %s\n", "NAME",
-		"EXECUTABLE", "ROLE", "TIER", "SURE", "SEEN", "RUNTIME us", "WAKEUP/s", "SWITCH/s",
-		"AGE", "PREDICTED");
-	for (size_t i = 0; i < list->nr; i++) {
-		const struct procdb_profile *p = list->profiles[i];
-		char executable[17], age[32];
-
-		executable_text(p, executable);
-		age_text(now_s > p->last_seen_s ? now_s - p->last_seen_s : 0, age, sizeof(age));
-		fprintf(out,
-			"%-15.15s  %-16s  %-17s  %-16s  %3u%%  %5u  %10.1f  %8llu  %8llu  %7s  "
-			"%s\n",
-			p->key.comm, *executable ? executable : "-", role_label(p->key.role),
-			tier_label(tier_dominant(&p->votes)), confidence(p) / 10,
-			p->nr_observations, (double)p->behaviour.runtime_avg_ns / 1000.0,
-			p->behaviour.wakeup_freq, p->behaviour.switch_rate, age,
-			procdb_profile_is_confident(p) ? "yes" : "no");
-	}
 }
 
 static void add_profile(yyjson_mut_doc *doc, yyjson_mut_val *array, const struct procdb_profile *p)
@@ -67,7 +26,7 @@ static void add_profile(yyjson_mut_doc *doc, yyjson_mut_val *array, const struct
 	yyjson_mut_val *o = yyjson_mut_arr_add_obj(doc, array), *votes;
 	char executable[17], name[SNAPSHOT_COMM_LEN];
 
-	executable_text(p, executable);
+	procdb_text_executable(p, executable);
 	/* A name is what a program calls itself: any bytes at all. */
 	snapshot_set_text(name, sizeof(name), p->key.comm, sizeof(p->key.comm));
 	yyjson_mut_obj_add_strcpy(doc, o, "name", name);
@@ -80,7 +39,7 @@ static void add_profile(yyjson_mut_doc *doc, yyjson_mut_val *array, const struct
 	votes = yyjson_mut_obj_add_obj(doc, o, "votes");
 	for (u32 tier = 0; tier < TIER_NR; tier++)
 		yyjson_mut_obj_add_uint(doc, votes, tier_label(tier), p->votes.nr[tier]);
-	yyjson_mut_obj_add_real(doc, o, "confidence", confidence(p) / 1000.0);
+	yyjson_mut_obj_add_real(doc, o, "confidence", procdb_text_sure(p) / 1000.0);
 	yyjson_mut_obj_add_bool(doc, o, "predicted", procdb_profile_is_confident(p));
 	yyjson_mut_obj_add_uint(doc, o, "observations", p->nr_observations);
 	yyjson_mut_obj_add_uint(doc, o, "runtime_avg_ns", p->behaviour.runtime_avg_ns);
@@ -172,6 +131,6 @@ bool procdb_text_is_named(const struct procdb_profile *p, const char *name)
 
 	if (!name || strncmp(p->key.comm, name, sizeof(p->key.comm)) == 0)
 		return true;
-	executable_text(p, executable);
+	procdb_text_executable(p, executable);
 	return *executable && strcmp(executable, name) == 0;
 }

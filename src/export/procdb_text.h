@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #pragma once
 
-/* The process database for people, as a table, and for programs, as JSON. */
+/* Words for people and JSON for programs, of the process database. */
 #include <stdio.h>
 #include <yyjson.h>
 #include "core/procdb.h"
@@ -12,7 +12,11 @@ struct procdb_list {
 	size_t nr;
 };
 
-void procdb_text_table(FILE *out, const struct procdb_list *list, u64 now_s);
+/* How sure its behaviour is, per mille. */
+u32 procdb_text_sure(const struct procdb_profile *profile);
+
+/* Empty where only the name is known. */
+void procdb_text_executable(const struct procdb_profile *profile, char text[static 17]);
 
 /* An object with a member `profiles`; -ENOMEM or -EIO. */
 int procdb_text_json(FILE *out, const struct procdb_list *list);

@@ -53,11 +53,11 @@ static int make_database(void **state)
 static void test_list_is_a_table(void **state)
 {
 	assert_int_equal(procdb("list --file db"), 0);
-	assert_non_null(strstr(output, "NAME             EXECUTABLE        ROLE"));
-	assert_non_null(strstr(output, "cc1              0000000000000abc  other              batch"
-				       "             100%      3      2500.0"));
-	assert_non_null(strstr(output, "old \"name\"       -                 other              "
-				       "latency_critical  100%      5"));
+	assert_non_null(strstr(output, "NAME        EXECUTABLE        ROLE   TIER"));
+	assert_non_null(strstr(output, "cc1         0000000000000abc  other  batch"
+				       "             100%     3   2.5 ms"));
+	assert_non_null(strstr(output, "old \"name\"  -                 other  "
+				       "latency_critical  100%     5"));
 }
 
 static void test_list_as_json(void **state)

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/ask.h"
+#include <errno.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "export/snapshot_json.h"
+
+DEFINE_CLEANUP(struct client, client_free);
+
+int ask(struct client *client, const char *method, const char *params, char **ret_text,
+	size_t *ret_length)
+{
+	struct client_error error = {};
+	int err = client_request(client, method, params, ret_text, ret_length, &error);
+
+	if (err == -EREMOTEIO)
+		log_error("zerneld refuses: %s", error.message);
+	else if (err < 0)
+		log_error("zerneld does not answer: %s", strerror(-err));
+	return err;
+}
+
+static int connect_to(const char *socket, struct client **ret)
+{
+	int err = client_connect(socket, ret);
+
+	if (err == -ENOENT || err == -ECONNREFUSED)
+		log_error("zerneld does not run, or not on %s: systemctl start zerneld", socket);
+	else if (err < 0)
+		log_error("cannot ask zerneld on %s: %s", socket, strerror(-err));
+	return err;
+}
+
+int ask_snapshot(const char *socket, char **ret_text, struct snapshot **ret)
+{
+	CLEANUP(client_free_cleanup) struct client *client = NULL;
+	CLEANUP_FREE char *text = NULL;
+	size_t length;
+	int err = connect_to(socket, &client);
+
+	if (err == 0)
+		err = ask(client, "snapshot", NULL, &text, &length);
+	if (err < 0)
+		return err;
+	if (ret) {
+		err = snapshot_from_json(text, length, ret);
+		if (err < 0)
+			log_error("zerneld sent no snapshot that is understood here: %s",
+				  strerror(-err));
+	}
+	if (err == 0)
+		*ret_text = TAKE_PTR(text);
+	return err;
+}

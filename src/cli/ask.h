@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* Questions to zerneld. All failures are logged, once, with what to do about them. */
+#include "core/snapshot.h"
+#include "export/client.h"
+
+/* The text of the result, to be freed. */
+int ask(struct client *client, const char *method, const char *params, char **ret_text,
+	size_t *ret_length);
+
+/* The current snapshot as text, to be freed, and (unless `ret` is NULL) as what it says. */
+int ask_snapshot(const char *socket, char **ret_text, struct snapshot **ret);

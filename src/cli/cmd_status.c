@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* zernel status: what zerneld knows, on one screen. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "cli/ask.h"
+#include "cli/command.h"
+#include "cli/status.h"
+
+DEFINE_CLEANUP(struct snapshot, snapshot_free);
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
+	const char *socket = PROTOCOL_SOCKET;
+	CLEANUP_FREE char *text = NULL;
+	struct term term;
+	bool json = false;
+	int option;
+
+	while ((option = command_next(command, argc, argv)) != -1) {
+		switch (option) {
+		case 'j': json = true; break;
+		case 's': socket = optarg; break;
+		default: return COMMAND_MISUSED;
+		}
+	}
+	if (optind != argc)
+		return COMMAND_MISUSED;
+	if (ask_snapshot(socket, &text, json ? NULL : &snapshot) < 0)
+		return EXIT_FAILURE;
+	if (json)
+		return puts(text) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	term = term_open(stdout);
+	return status_print(snapshot, &term) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static const struct command_option options[] = { OPTION_JSON, OPTION_SOCKET, {} };
+
+const struct command command_status = {
+	.name = "status",
+	.help = "what zerneld knows, on one screen",
+	.description =
+		"Scheduler, jobs, processes with rank, phase and threads by role, GPUs, what was\n"
+		"learned, what was lost and what Zernel itself takes. --json gives the whole\n"
+		"snapshot.",
+	.options = options,
+	.run = run,
+};

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* All commands, in the order in which people are told of them. */
+#include <stdlib.h>
+#include "cli/command.h"
+
+static int run_version(const struct command *command, int argc, char **argv)
+{
+	if (argc > 1)
+		return COMMAND_MISUSED;
+	puts("zernel " ZERNEL_VERSION);
+	return EXIT_SUCCESS;
+}
+
+const struct command command_version = {
+	.name = "version",
+	.help = "the version of this program",
+	.run = run_version,
+};
+
+static const struct command *const commands[] = {
+	&command_status, &command_procdb, &command_serve, &command_version, NULL,
+};
+
+const struct command command_zernel = {
+	.name = "zernel",
+	.operands = "COMMAND",
+	.help = "answers questions about ML workloads and the scheduler that serves them",
+	.commands = commands,
+};

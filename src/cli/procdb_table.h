@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+#include "cli/term.h"
+#include "export/procdb_text.h"
+
+int procdb_table(FILE *out, const struct procdb_list *list, u64 now_s);

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/term.h"
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include "base/cleanup.h"
+#include "cli/term_internal.h"
+
+static const char *const style_codes[STYLE_NR] = {
+	[STYLE_PLAIN] = "",	   [STYLE_TITLE] = "\033[1m",	 [STYLE_DIM] = "\033[2m",
+	[STYLE_GOOD] = "\033[32m", [STYLE_WARNING] = "\033[33m", [STYLE_BAD] = "\033[31m",
+};
+
+struct term term_open(FILE *out)
+{
+	struct term term = { .out = out };
+	const char *type = getenv("TERM"), *no_colour = getenv("NO_COLOR");
+	struct winsize size = {};
+
+	if (!isatty(fileno(out)))
+		return term;
+	if (ioctl(fileno(out), TIOCGWINSZ, &size) == 0) {
+		term.width = size.ws_col;
+		term.height = size.ws_row;
+	}
+	term.colour = type && strcmp(type, "dumb") != 0 && !(no_colour && *no_colour);
+	return term;
+}
+
+/* Columns: characters but for those that continue one. */
+u32 term_columns(const char *text)
+{
+	u32 nr = 0;
+
+	for (; *text; text++)
+		nr += (*text & 0xc0) != 0x80;
+	return nr;
+}
+
+/* Names come from programs, and terminals obey what is in them. C1 controls are two bytes. */
+void term_make_harmless(char *text)
+{
+	for (; *text; text++) {
+		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+			*text = '?';
+		if ((unsigned char)text[0] == 0xc2 && (unsigned char)text[1] >= 0x80 &&
+		    (unsigned char)text[1] < 0xa0) {
+			text[0] = '?';
+			text[1] = '?';
+		}
+	}
+}
+
+void term_write(const struct term *term, enum style style, const char *text, size_t length)
+{
+	bool coloured = term->colour && style != STYLE_PLAIN && length > 0;
+
+	if (coloured)
+		fputs(style_codes[style], term->out);
+	fwrite(text, 1, length, term->out);
+	if (coloured)
+		fputs("\033[0m", term->out);
+}
+
+void term_print(const struct term *term, enum style style, const char *format, ...)
+{
+	CLEANUP_FREE char *text = NULL;
+	va_list arguments;
+	size_t length;
+	int n;
+
+	va_start(arguments, format);
+	n = vasprintf(&text, format, arguments);
+	va_end(arguments);
+	if (n < 0) {
+		text = NULL;
+		return;
+	}
+	length = (size_t)n;
+	/* The end of the line is the only control that is meant. */
+	if (length > 0 && text[length - 1] == '\n')
+		text[--length] = '\0';
+	term_make_harmless(text);
+	term_write(term, style, text, length);
+	if (length < (size_t)n)
+		fputc('\n', term->out);
+}
+
+struct unit {
+	double size;
+	const char *name;
+};
+
+/* In the largest unit of which there is one; the last unit is what is counted. */
+static struct unit_text in_units(double value, const struct unit *units)
+{
+	struct unit_text ret;
+	const struct unit *unit = units;
+
+	while (unit[1].name && value < unit->size)
+		unit++;
+	snprintf(ret.text, sizeof(ret.text), "%.*f%s%s", unit->size > 1 && value > 0 ? 1 : 0,
+		 value / unit->size, *unit->name ? " " : "", unit->name);
+	return ret;
+}
+
+struct unit_text unit_bytes(u64 bytes)
+{
+	static const struct unit units[] = {
+		{ 1099511627776.0, "TiB" },
+		{ 1073741824.0, "GiB" },
+		{ 1048576.0, "MiB" },
+		{ 1024.0, "KiB" },
+		{ 1.0, "B" },
+		{}
+	};
+
+	return in_units((double)bytes, units);
+}
+
+struct unit_text unit_ns(u64 ns)
+{
+	static const struct unit units[] = {
+		{ 3600e9, "h" },
+		 { 60e9, "min" },
+		  { 1e9, "s" },
+		{ 1e6, "ms" },
+		{ 1e3, "us" },
+		 { 1.0, "ns" },
+		  {},
+	};
+
+	return in_units((double)ns, units);
+}
+
+struct unit_text unit_count(u64 number)
+{
+	static const struct unit units[] = {
+		{ 1e9, "G" },
+		      { 1e6, "M" },
+		    { 1.0, "" },
+		 {}
+	};
+
+	return in_units((double)number, units);
+}
+
+struct unit_text unit_age(u64 seconds)
+{
+	static const struct {
+		u64 seconds;
+		const char *name;
+	} units[] = {
+		{ 86400, "d"   },
+		{ 3600,	"h"   },
+		{ 60,    "min" },
+		{ 1,     "s"	 },
+	};
+	struct unit_text ret;
+	u32 i = 0;
+
+	while (i < 3 && seconds < 2 * units[i].seconds)
+		i++;
+	snprintf(ret.text, sizeof(ret.text), "%llu %s", seconds / units[i].seconds, units[i].name);
+	return ret;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * What all commands show things with: colours where somebody sees them, tables whose
+ * columns line up, numbers with units. In a pipe there is no colour and no width.
+ */
+#include <stdbool.h>
+#include <stdio.h>
+#include "abi/types.h"
+
+enum style {
+	STYLE_PLAIN,
+	STYLE_TITLE,
+	STYLE_DIM,
+	STYLE_GOOD,
+	STYLE_WARNING,
+	STYLE_BAD,
+	STYLE_NR,
+};
+
+struct term {
+	FILE *out;
+	u32 width; /* 0: as wide and as high as it takes */
+	u32 height;
+	bool colour;
+};
+
+/* Colour is for terminals, unless NO_COLOR is set or TERM is dumb. */
+struct term term_open(FILE *out);
+
+/* Never more than one line; what a terminal would obey is shown as a question mark. */
+__attribute__((format(printf, 3, 4))) void term_print(const struct term *term, enum style style,
+						      const char *format, ...);
+
+/* A short text that lives as long as the expression it is in. */
+struct unit_text {
+	char text[24];
+};
+
+struct unit_text unit_bytes(u64 bytes);	 /* 1.5 GiB */
+struct unit_text unit_ns(u64 ns);	 /* 1.5 ms */
+struct unit_text unit_age(u64 seconds);	 /* 3 h */
+struct unit_text unit_count(u64 number); /* 1.5 M */
+
+struct column {
+	const char *title;
+	bool right; /* numbers, mostly */
+};
+
+struct table;
+
+/* The columns end with one without a title, and outlive the table. */
+struct table *table_new(const struct column *columns);
+struct table *table_free(struct table *table);
+
+/* The next cell, row by row. NULL for `table` is no table: that is found when it is printed. */
+__attribute__((format(printf, 3, 4))) void table_cell(struct table *table, enum style style,
+						      const char *format, ...);
+
+/* Lines are cut where the terminal ends. -ENOMEM when not all of it could be kept. */
+int table_print(const struct table *table, const struct term *term);

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The commands as people run them, beside a zerneld with a kernel side that is none."""
+import json
+import os
+import pty
+import subprocess
+
+import tap
+from harness import Case, OTHERS, ZERNEL, as_user
+
+
+def zernel(*words, status=0, **options):
+    done = subprocess.run([ZERNEL, *words], capture_output=True, text=True, timeout=60, check=False, **options)
+    assert done.returncode == status, (words, done)
+    return done.stdout if status == 0 else done.stdout + done.stderr
+
+
+def on_terminal(*words, **variables):
+    """What a command writes when it believes that somebody looks."""
+    leader, follower = pty.openpty()
+    with subprocess.Popen([ZERNEL, *words], stdout=follower, env={**os.environ, "TERM": "xterm", **variables}) as child:
+        os.close(follower)
+        text = b""
+        try:
+            while part := os.read(leader, 4096):
+                text += part
+        except OSError:  # that is how a terminal ends
+            pass
+        os.close(leader)
+    assert child.returncode == 0
+    return text.decode()
+
+
+class Status(Case):
+    def test_of_a_running_zerneld(self):
+        server = self.zerneld()
+        text = zernel("status", "--socket", server.path)
+        self.assertIn("scheduler  attached", text)
+        self.assertIn("own cost", text)
+        self.assertNotIn("\033", text)
+        self.assertIn("\033[32mattached", on_terminal("status", "--socket", server.path))
+        self.assertNotIn("\033", on_terminal("status", "--socket", server.path, NO_COLOR="1"))
+        self.assertNotIn("\033", on_terminal("status", "--socket", server.path, TERM="dumb"))
+
+    def test_json_is_the_snapshot(self):
+        server = self.zerneld()
+        snapshot = json.loads(zernel("status", "--json", "--socket", server.path))
+        self.assertEqual(snapshot["scheduler"]["state"], "attached")
+
+    def test_without_zerneld(self):
+        text = zernel("status", "--socket", "/nonexistent/socket", status=1)
+        self.assertIn("systemctl start zerneld", text)
+
+    def test_who_may_not_read_is_told(self):
+        server = self.zerneld()
+        text = as_user(OTHERS, OTHERS, [], lambda: zernel("status", "--socket", server.path, status=1))
+        self.assertIn("zernel", text)
+        self.assertIn("refuses", text)
+
+
+class Usage(Case):
+    def test_help_and_nonsense(self):
+        self.assertIn("Usage: zernel COMMAND", zernel("--help"))
+        self.assertIn("Usage: zernel status", zernel("status", "--help"))
+        self.assertIn("Usage: zernel procdb show NAME", zernel("procdb", "show", "--help"))
+        for words in (), ("fry",), ("status", "extra"), ("status", "--fry"), ("version", "x"), ("procdb", "fry"):
+            self.assertIn("Usage: zernel", zernel(*words, status=2))
+
+
+if __name__ == "__main__":
+    tap.main()
