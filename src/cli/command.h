@@ -62,6 +62,7 @@ void command_help(FILE *out, const struct command *command, const char *name);
 const struct command_status *command_statuses(const struct command *command);
 
 extern const struct command command_zernel;
+extern const struct command command_doctor;
 extern const struct command command_procdb;
 extern const struct command command_serve;
 extern const struct command command_status;

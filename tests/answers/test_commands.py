@@ -58,6 +58,31 @@ class Status(Case):
         self.assertIn("refuses", text)
 
 
+class Doctor(Case):
+    """What it says depends on the machine; that it says all of it does not."""
+
+    def test_exit_status_is_the_worst_verdict(self):
+        server = self.zerneld()
+        done = subprocess.run([ZERNEL, "doctor", "--json", "--socket", server.path], capture_output=True, text=True,
+                              check=False)
+        report = json.loads(done.stdout)
+        order = ["ok", "warning", "failure"]
+        verdicts = {check["name"]: check["verdict"] for check in report["checks"]}
+        self.assertEqual(order[done.returncode], report["verdict"])
+        self.assertEqual(report["verdict"], max(verdicts.values(), key=order.index))
+        self.assertEqual(verdicts["zerneld"], "ok")
+        self.assertEqual(verdicts["capabilities"], "ok")
+
+    def test_who_may_not_read_is_told_the_group(self):
+        server = self.zerneld()
+        done = as_user(OTHERS, OTHERS, [], lambda: subprocess.run(
+            [ZERNEL, "doctor", "--socket", server.path], capture_output=True, text=True, check=False).stdout)
+        self.assertIn("-> sudo usermod -aG zernel $USER", done)
+
+    def test_nonsense_is_no_verdict(self):
+        self.assertIn("Usage: zernel doctor", zernel("doctor", "extra", status=3))
+
+
 class Usage(Case):
     def test_help_and_nonsense(self):
         self.assertIn("Usage: zernel COMMAND", zernel("--help"))

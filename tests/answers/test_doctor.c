@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* zernel doctor on machines that are directories: the right line, the right exit status. */
+#include "answers/capture.h"
+
+#include <bpf/btf.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <yyjson.h>
+
+#include "cli/doctor.h"
+
+static char root[] = "/tmp/doctor.XXXXXX";
+
+static char *path_of(const char *path)
+{
+	static char full[256];
+
+	snprintf(full, sizeof(full), "%s%s", root, path);
+	return full;
+}
+
+/* With the directories above it. */
+static void put_bytes(const char *path, const void *data, size_t size)
+{
+	char *full = path_of(path);
+	FILE *file;
+
+	for (char *slash = full + strlen(root) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
+		*slash = '\0';
+		mkdir(full, 0755);
+	}
+	file = fopen(full, "w");
+	assert_non_null(file);
+	assert_int_equal(fwrite(data, 1, size, file), size);
+	fclose(file);
+}
+
+static void put(const char *path, const char *text)
+{
+	put_bytes(path, text, strlen(text));
+}
+
+static void take_away(const char *path)
+{
+	char command[300];
+
+	snprintf(command, sizeof(command), "rm -r '%s'", path_of(path));
+	assert_int_equal(system(command), 0);
+}
+
+/* BTF as the kernel has it: the scheduler's struct, and a function that schedulers call. */
+static void put_btf(const char *function)
+{
+	struct btf *btf = btf__new_empty();
+	const void *data;
+	int type;
+	u32 size;
+
+	assert_non_null(btf);
+	type = btf__add_int(btf, "int", 4, BTF_INT_SIGNED);
+	assert_true(btf__add_struct(btf, "sched_ext_ops", 4) > 0);
+	assert_int_equal(btf__add_field(btf, "flags", type, 0, 0), 0);
+	type = btf__add_func_proto(btf, type);
+	assert_true(btf__add_func(btf, function, BTF_FUNC_GLOBAL, type) > 0);
+	data = btf__raw_data(btf, &size);
+	put_bytes("/sys/kernel/btf/vmlinux", data, size);
+	btf__free(btf);
+}
+
+/* A machine on which all is well. */
+static int make_machine(void **state)
+{
+	put("/proc/sys/kernel/osrelease", "6.18.3\n");
+	put("/proc/sys/kernel/pid_max", "4194304\n");
+	put("/proc/self/status", "Name:\tzernel\nCapEff:\t000001ffffffffff\n"
+				 "CapBnd:\t000001ffffffffff\n");
+	put("/proc/self/limits",
+	    "Limit                     Soft Limit           Hard Limit           Units     \n"
+	    "Max open files            65536                65536                files     \n"
+	    "Max locked memory         unlimited            unlimited            bytes     \n");
+	put("/sys/kernel/sched_ext/state", "disabled\n");
+	put("/sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
+	put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
+	put("/dev/nvidia0", "");
+	put("/dev/nvidiactl", "");
+	put_btf("scx_bpf_create_dsq");
+	return 0;
+}
+
+static int remove_machine(void **state)
+{
+	take_away("");
+	return mkdir(root, 0755);
+}
+
+static struct snapshot *make_snapshot(void)
+{
+	const struct snapshot_limits limits = SNAPSHOT_LIMITS_DEFAULT;
+	struct snapshot *snapshot;
+
+	assert_int_equal(snapshot_new(&limits, &snapshot), 0);
+	snapshot_set_text(snapshot->version, sizeof(snapshot->version), "0.1.0", 5);
+	snapshot->sched.state = SCHED_ATTACHED;
+	return snapshot;
+}
+
+static char *print(const struct doctor *doctor, int expected)
+{
+	struct capture capture = capture_begin();
+	struct term term = { .out = capture.out };
+	int status = doctor_print(doctor, &term);
+	char *text = capture_end(&capture);
+
+	if (status != expected)
+		print_message("# %s", text);
+	assert_int_equal(status, expected);
+	return text;
+}
+
+/* A line, the start of what follows below it, and the exit status. NULL: nothing follows. */
+static void assert_found(const struct doctor *doctor, enum verdict verdict, const char *line,
+			 const char *fix)
+{
+	char *text = print(doctor, (int)verdict), *at = strstr(text, line);
+
+	if (!at)
+		print_message("# '%s' is not in:\n%s", line, text);
+	assert_non_null(at);
+	at = strchr(at, '\n') + 1;
+	at += strspn(at, " ");
+	if (fix)
+		assert_memory_equal(at, fix, strlen(fix));
+	else
+		assert_memory_not_equal(at, "->", 2);
+	free(text);
+}
+
+/* zerneld runs: what remains is what the machine is to blame for. */
+static struct doctor doctor_with(const struct snapshot *snapshot)
+{
+	return (struct doctor){ .root = root, .zerneld = ZERNELD_ANSWERS, .snapshot = snapshot };
+}
+
+static void test_good_kernel(void **state)
+{
+	struct snapshot *snapshot = make_snapshot();
+	struct doctor doctor = doctor_with(snapshot);
+	char *text = print(&doctor, 0);
+
+	assert_non_null(strstr(text, "ok       kernel        6.18.3\n"));
+	assert_non_null(strstr(text, "ok       BTF           there, with what schedulers call\n"));
+	assert_non_null(strstr(text, "ok       scheduler     zernel is attached\n"));
+	assert_non_null(strstr(text, "13 ok, 0 warnings, 0 failures\n"));
+	assert_null(strstr(text, "->"));
+	free(text);
+	snapshot_free(snapshot);
+}
+
+static void assert_machine(enum verdict verdict, const char *line, const char *fix)
+{
+	struct snapshot *snapshot = make_snapshot();
+	struct doctor doctor = doctor_with(snapshot);
+
+	assert_found(&doctor, verdict, line, fix);
+	snapshot_free(snapshot);
+}
+
+static void test_old_kernel(void **state)
+{
+	put("/proc/sys/kernel/osrelease", "5.10.0\n");
+	assert_machine(VERDICT_FAILURE, "failure  kernel        5.10.0 is older", "-> apt install");
+}
+
+static void test_kernel_without_sched_ext(void **state)
+{
+	take_away("/sys/kernel/sched_ext");
+	assert_machine(VERDICT_FAILURE, "failure  sched_ext     this kernel has no sched_ext",
+		       "-> apt install");
+}
+
+static void test_broken_btf_kernel(void **state)
+{
+	put("/proc/sys/kernel/osrelease", "7.2.12+deb13-amd64\n");
+	put_btf("scx_bpf_destroy_dsq");
+	assert_machine(VERDICT_FAILURE,
+		       "failure  BTF           the BTF of this kernel (7.2.12+deb13-amd64) lacks "
+		       "FUNC scx_bpf_create_dsq",
+		       "-> apt install -t forky");
+}
+
+static void test_no_btf(void **state)
+{
+	take_away("/sys/kernel/btf");
+	assert_machine(VERDICT_FAILURE,
+		       "failure  BTF           this kernel has no /sys/kernel/btf/vmlinux",
+		       "-> apt install");
+}
+
+static void test_damaged_btf(void **state)
+{
+	put("/sys/kernel/btf/vmlinux", "nonsense");
+	assert_machine(VERDICT_FAILURE, "failure  BTF           /sys/kernel/btf/vmlinux cannot be",
+		       "-> ");
+}
+
+static void test_no_privilege(void **state)
+{
+	struct doctor doctor = { .root = root, .answer = "No such file or directory" };
+
+	put("/proc/self/status", "CapEff:\t0000000000000000\nCapBnd:\t000001ffffffffff\n");
+	assert_found(&doctor, VERDICT_FAILURE,
+		     "failure  capabilities  zerneld does not run, and you lack CAP_BPF",
+		     "-> sudo zernel doctor\n");
+	put("/proc/self/status", "CapEff:\t00000000a80425fb\nCapBnd:\t00000000a80425fb\n");
+	assert_found(&doctor, VERDICT_FAILURE,
+		     "failure  capabilities  not even root has CAP_BPF here", "-> docker run");
+	/* Where zerneld runs, nobody else needs any. */
+	doctor.zerneld = ZERNELD_REFUSES;
+	assert_found(&doctor, VERDICT_WARNING, "ok       capabilities  zerneld runs", NULL);
+	assert_found(&doctor, VERDICT_WARNING, "warning  zerneld       runs, and does not answer",
+		     "-> sudo usermod -aG zernel $USER\n");
+}
+
+static void test_zerneld_does_not_run(void **state)
+{
+	struct doctor doctor = { .root = root, .answer = "No such file or directory" };
+
+	assert_found(&doctor, VERDICT_WARNING,
+		     "warning  zerneld       does not answer: No such file or directory\n",
+		     "-> systemctl start zerneld\n");
+	doctor.zerneld = ZERNELD_BROKEN;
+	assert_found(&doctor, VERDICT_FAILURE, "failure  zerneld       runs, and makes no sense",
+		     "-> systemctl restart zerneld\n");
+}
+
+static void test_lockdown(void **state)
+{
+	put("/sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+	assert_machine(VERDICT_OK, "ok       lockdown      integrity\n", NULL);
+	put("/sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
+	assert_machine(VERDICT_FAILURE, "failure  lockdown      confidentiality", "-> sed");
+}
+
+static void test_another_scheduler(void **state)
+{
+	put("/sys/kernel/sched_ext/root/ops", "lavd\n");
+	assert_machine(VERDICT_WARNING, "warning  scheduler     the scheduler lavd is attached",
+		       "-> echo S > /proc/sysrq-trigger\n");
+	put("/sys/kernel/sched_ext/root/ops", "zernel\n");
+	assert_machine(VERDICT_OK, "ok       scheduler     zernel is attached\n", NULL);
+}
+
+static void test_our_scheduler_was_ejected(void **state)
+{
+	struct snapshot *snapshot = make_snapshot();
+	struct doctor doctor = doctor_with(snapshot);
+
+	snapshot->sched.state = SCHED_EJECTED;
+	snapshot_set_text(snapshot->sched.reason, sizeof(snapshot->sched.reason), "stall", 5);
+	assert_found(&doctor, VERDICT_FAILURE,
+		     "failure  scheduler     the kernel ejected zernel: stall\n",
+		     "-> systemctl restart zerneld\n");
+	snapshot_free(snapshot);
+}
+
+static void test_no_gpu(void **state)
+{
+	take_away("/dev/nvidia0");
+	assert_machine(VERDICT_WARNING, "warning  GPU           there is none", "-> lspci -nnk\n");
+	put("/sys/bus/pci/devices/0000:00:02.0/class", "0x030000\n");
+	put("/sys/bus/pci/devices/0000:00:02.0/vendor", "0x1234\n");
+	assert_machine(VERDICT_WARNING, "warning  GPU           there is none", "-> lspci -nnk\n");
+	put("/sys/bus/pci/devices/0000:01:00.0/class", "0x030200\n");
+	put("/sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n");
+	assert_machine(VERDICT_WARNING,
+		       "warning  GPU           an NVIDIA GPU at 0000:01:00.0 has no driver",
+		       "-> modprobe nvidia\n");
+	put("/dev/dri/renderD128", "");
+	assert_machine(VERDICT_OK, "ok       GPU           1 device files\n", NULL);
+}
+
+static void test_libraries_and_probes(void **state)
+{
+	struct snapshot *snapshot = make_snapshot();
+	struct doctor doctor = doctor_with(snapshot);
+
+	put("/proc/42/maps",
+	    "7f00-7f01 r-xp 00000000 08:01 7 /usr/lib/libcuda.so.1\n"
+	    "7f02-7f03 r-xp 00000000 08:01 8 /usr/lib/libnccl.so.2.21 (deleted)\n");
+	put("/proc/43/maps", "7f00-7f01 r-xp 00000000 08:01 7 /usr/lib/libc.so.6\n");
+	assert_found(
+		&doctor, VERDICT_WARNING,
+		"warning  libraries     1 processes have cuda nccl mapped, probes saw calls of "
+		"0\n",
+		"-> journalctl -u zerneld\n");
+	assert_non_null(snapshot_add_process(snapshot, 42));
+	assert_found(
+		&doctor, VERDICT_OK,
+		"ok       libraries     1 processes have cuda nccl mapped, probes saw calls of "
+		"1\n",
+		NULL);
+	doctor = (struct doctor){ .root = root };
+	assert_found(&doctor, VERDICT_WARNING,
+		     "ok       libraries     1 processes have cuda nccl mapped; whether probes",
+		     NULL);
+	snapshot_free(snapshot);
+}
+
+static void test_clock_and_limits(void **state)
+{
+	put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n");
+	put("/sys/devices/system/clocksource/clocksource0/available_clocksource", "hpet tsc\n");
+	assert_machine(VERDICT_WARNING, "warning  clock         hpet is slow",
+		       "-> echo tsc > /sys");
+	put("/sys/devices/system/clocksource/clocksource0/available_clocksource", "hpet\n");
+	assert_machine(VERDICT_WARNING, "warning  clock         hpet is slow", "-> dmesg");
+	put("/proc/self/limits", "Max open files            256   256   files\n"
+				 "Max locked memory         8192  8192  bytes\n");
+	put("/proc/sys/kernel/pid_max", "1024\n");
+	assert_machine(VERDICT_WARNING, "warning  memlock       8.0 KiB may be locked",
+		       "-> ulimit");
+	assert_machine(VERDICT_WARNING, "warning  open files    256: too few", "-> ulimit -n");
+	assert_machine(VERDICT_WARNING, "warning  pids          1024 threads", "-> sysctl -w");
+}
+
+static void test_json(void **state)
+{
+	struct doctor doctor = { .root = root, .answer = "gone" };
+	struct capture capture = capture_begin();
+	yyjson_val *checks, *check;
+	size_t i, nr, nr_fixes = 0;
+	yyjson_doc *doc;
+	char *text;
+
+	assert_int_equal(doctor_print_json(&doctor, capture.out), VERDICT_WARNING);
+	text = capture_end(&capture);
+	doc = yyjson_read(text, strlen(text), 0);
+	assert_non_null(doc);
+	assert_true(
+		yyjson_equals_str(yyjson_obj_get(yyjson_doc_get_root(doc), "verdict"), "warning"));
+	checks = yyjson_obj_get(yyjson_doc_get_root(doc), "checks");
+	assert_int_equal(yyjson_arr_size(checks), 13);
+	yyjson_arr_foreach(checks, i, nr, check)
+	{
+		bool ok = yyjson_equals_str(yyjson_obj_get(check, "verdict"), "ok");
+
+		assert_int_equal(ok, yyjson_obj_get(check, "fix") == NULL);
+		nr_fixes += !ok;
+	}
+	assert_int_equal(nr_fixes, 1);
+	yyjson_doc_free(doc);
+	free(text);
+}
+
+#define ON_A_MACHINE(test) cmocka_unit_test_setup_teardown(test, make_machine, remove_machine)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		ON_A_MACHINE(test_good_kernel),
+		ON_A_MACHINE(test_old_kernel),
+		ON_A_MACHINE(test_kernel_without_sched_ext),
+		ON_A_MACHINE(test_broken_btf_kernel),
+		ON_A_MACHINE(test_no_btf),
+		ON_A_MACHINE(test_damaged_btf),
+		ON_A_MACHINE(test_no_privilege),
+		ON_A_MACHINE(test_zerneld_does_not_run),
+		ON_A_MACHINE(test_lockdown),
+		ON_A_MACHINE(test_another_scheduler),
+		ON_A_MACHINE(test_our_scheduler_was_ejected),
+		ON_A_MACHINE(test_no_gpu),
+		ON_A_MACHINE(test_libraries_and_probes),
+		ON_A_MACHINE(test_clock_and_limits),
+		ON_A_MACHINE(test_json),
+	};
+	int status;
+
+	if (!mkdtemp(root))
+		return 2;
+	status = cmocka_run_group_tests_name("zernel doctor", tests, NULL, NULL);
+	rmdir(root);
+	return status;
+}
