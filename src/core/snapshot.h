@@ -254,3 +254,5 @@ const char *snapshot_hist_label(u32 kind); /* of a collective: its operation */
 const char *sched_class_label(u32 sched_class);
 const char *sched_decision_label(u32 decision);
 const char *sched_rule_label(u32 rule);
+/* A rule by its name, of so many bytes; -EINVAL when there is none. */
+int sched_rule_find(const char *name, size_t length, u32 *ret_rule);

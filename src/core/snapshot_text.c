@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
 #include <string.h>
 #include "core/process.h"
 #include "core/snapshot.h"
@@ -141,4 +142,17 @@ const char *sched_rule_label(u32 rule)
 	};
 
 	return LABEL(labels, rule);
+}
+
+int sched_rule_find(const char *name, size_t length, u32 *ret_rule)
+{
+	for (u32 rule = 0; rule < RULE_NR; rule++) {
+		const char *label = sched_rule_label(rule);
+
+		if (strlen(label) == length && memcmp(label, name, length) == 0) {
+			*ret_rule = rule;
+			return 0;
+		}
+	}
+	return -EINVAL;
 }

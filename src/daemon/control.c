@@ -3,35 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include "core/snapshot.h"
-
-int control_rule(const char *name, size_t length, u32 *ret_rule)
-{
-	for (u32 rule = 0; rule < RULE_NR; rule++) {
-		const char *label = sched_rule_label(rule);
-
-		if (strlen(label) == length && memcmp(label, name, length) == 0) {
-			*ret_rule = rule;
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
-int control_rules(const char *names, u32 *ret_bits)
-{
-	u32 bits = 0, rule;
-
-	while (*names) {
-		size_t length = strcspn(names, ",");
-
-		if (control_rule(names, length, &rule) < 0)
-			return -EINVAL;
-		bits |= 1U << rule;
-		names += length + (names[length] == ',');
-	}
-	*ret_bits = bits;
-	return 0;
-}
+#include "export/config.h"
 
 static int change_rules(yyjson_val *value, struct sched_policy *policy)
 {
@@ -44,7 +16,7 @@ static int change_rules(yyjson_val *value, struct sched_policy *policy)
 	yyjson_arr_foreach(value, i, nr, name)
 	{
 		if (!yyjson_is_str(name) ||
-		    control_rule(yyjson_get_str(name), yyjson_get_len(name), &rule) < 0)
+		    sched_rule_find(yyjson_get_str(name), yyjson_get_len(name), &rule) < 0)
 			return -EINVAL;
 		bits |= 1U << rule;
 	}
@@ -54,7 +26,7 @@ static int change_rules(yyjson_val *value, struct sched_policy *policy)
 
 static int change_others(yyjson_val *value, struct sched_policy *policy)
 {
-	if (!yyjson_is_uint(value) || yyjson_get_uint(value) > CONTROL_OTHERS_PERMILLE_MAX)
+	if (!yyjson_is_uint(value) || yyjson_get_uint(value) > CONFIG_OTHERS_PERMILLE_MAX)
 		return -EINVAL;
 	policy->others_permille = (u32)yyjson_get_uint(value);
 	return 0;

@@ -93,7 +93,7 @@ int options_load_config(const struct options *options, struct config *ret,
 	int err;
 
 	config_default(&config);
-	err = config_load(&config, file, options->config_file, problem);
+	err = config_load(&config, file, options->config_file, NULL, problem);
 	for (u32 i = 0; i < options->nr_overrides && err == 0; i++) {
 		err = config_set(&config, options->overrides[i].key, options->overrides[i].value,
 				 problem);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The command line of zerneld. Most options are keys of the configuration that count more. */
-#include "daemon/config.h"
+#include "export/config.h"
 
 #define OPTIONS_MAX 8
 

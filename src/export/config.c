@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "daemon/config.h"
+#include "export/config.h"
 #include <dirent.h>
 #include <errno.h>
 #include <ini.h>
@@ -7,14 +7,16 @@
 #include <string.h>
 #include "base/cleanup.h"
 #include "base/file.h"
-#include "daemon/config_table.h"
+#include "export/config_table.h"
 
 #define FILE_MAX (64UL << 10)
 
 /* A file on its way through the parser. */
 struct parsing {
 	struct config *config;
+	struct config_origin *origins; /* or NULL */
 	struct config_problem *problem;
+	const char *file;
 	const char *next;
 	const char *end;
 	u32 line;
@@ -95,6 +97,16 @@ static char *read_line(char *to, int size, void *stream)
 	return to;
 }
 
+static void note_origin(const struct parsing *parsing, const struct config_key *key,
+			const char *value)
+{
+	struct config_origin *origin = &parsing->origins[key - config_keys];
+
+	snprintf(origin->file, sizeof(origin->file), "%s", parsing->file);
+	snprintf(origin->value, sizeof(origin->value), "%s", value);
+	origin->line = parsing->line;
+}
+
 /* Returns what the parser wants: 1 to go on without complaint. */
 static int on_key(void *user, const char *section, const char *name, const char *value)
 {
@@ -102,13 +114,17 @@ static int on_key(void *user, const char *section, const char *name, const char 
 
 	parsing->err =
 		set(parsing->config, section, strlen(section), name, value, parsing->problem);
+	if (parsing->err == 0 && parsing->origins)
+		note_origin(parsing, find_key(section, strlen(section), name), value);
 	return parsing->err == 0;
 }
 
 static int load_file(struct config *config, const char *file, bool must_exist,
-		     struct config_problem *problem)
+		     struct config_origin *origins, struct config_problem *problem)
 {
-	struct parsing parsing = { .config = config, .problem = problem };
+	struct parsing parsing = {
+		.config = config, .origins = origins, .problem = problem, .file = file
+	};
 	CLEANUP_FREE void *data = NULL;
 	size_t size;
 	int err = file_read(file, FILE_MAX, &data, &size), line;
@@ -139,7 +155,8 @@ static int is_drop_in(const struct dirent *entry)
 	       strcmp(entry->d_name + length - 5, ".conf") == 0;
 }
 
-static int load_drop_ins(struct config *config, const char *file, struct config_problem *problem)
+static int load_drop_ins(struct config *config, const char *file, struct config_origin *origins,
+			 struct config_problem *problem)
 {
 	CLEANUP_FREE struct dirent **entries = NULL;
 	CLEANUP_FREE char *directory = NULL;
@@ -160,20 +177,20 @@ static int load_drop_ins(struct config *config, const char *file, struct config_
 			path = NULL;
 			err = -ENOMEM;
 		} else {
-			err = load_file(config, path, true, problem);
+			err = load_file(config, path, true, origins, problem);
 		}
 	}
 	return err;
 }
 
 int config_load(struct config *config, const char *file, bool must_exist,
-		struct config_problem *problem)
+		struct config_origin *origins, struct config_problem *problem)
 {
 	struct config loaded = *config;
-	int err = load_file(&loaded, file, must_exist, problem);
+	int err = load_file(&loaded, file, must_exist, origins, problem);
 
 	if (err == 0)
-		err = load_drop_ins(&loaded, file, problem);
+		err = load_drop_ins(&loaded, file, origins, problem);
 	if (err == 0)
 		*config = loaded;
 	return err;

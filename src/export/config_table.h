@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #pragma once
 
-/* The keys of the configuration. Only the config*.c files use it. */
+/* The keys of the configuration, for config*.c and for those who show them. */
 #include <stddef.h>
-#include "daemon/config.h"
+#include "export/config.h"
 
 struct config_type;
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "daemon/config_table.h"
+#include "export/config_table.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "abi/procdb.h"
-#include "daemon/control.h"
+#include "core/snapshot.h"
 
 static int parse_bool(const struct config_key *key, const char *value, void *to)
 {
@@ -50,9 +50,21 @@ static int parse_path(const struct config_key *key, const char *value, void *to)
 	return 0;
 }
 
+/* Names with commas between them, as bits; an empty text is none. */
 static int parse_rules(const struct config_key *key, const char *value, void *to)
 {
-	return control_rules(value, to);
+	u32 bits = 0, rule;
+
+	while (*value) {
+		size_t length = strcspn(value, ",");
+
+		if (sched_rule_find(value, length, &rule) < 0)
+			return -EINVAL;
+		bits |= 1U << rule;
+		value += length + (value[length] == ',');
+	}
+	*(u32 *)to = bits;
+	return 0;
 }
 
 static const struct config_type type_bool = { "yes or no", sizeof(bool), parse_bool };
@@ -73,7 +85,7 @@ const struct config_key config_keys[] = {
 	{ "scheduler", "without", &type_rules, KEY(rules_off), .value = "",
 	  .help = "Rules of the policy to leave out." },
 	{ "scheduler", "others_permille", &type_number, KEY(others_permille), 0,
-	  CONTROL_OTHERS_PERMILLE_MAX, .value = "300",
+	  CONFIG_OTHERS_PERMILLE_MAX, .value = "300",
 	  .help = "The share of each CPU, in thousandths, that is kept for tasks that feed no "
 		  "GPU." },
 	{ "learning", "state_directory", &type_path, KEY(state_directory),

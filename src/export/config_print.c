@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The configuration for people: the file that is shipped, and its manual page. */
 #include <string.h>
-#include "daemon/config.h"
-#include "daemon/config_table.h"
+#include "export/config.h"
+#include "export/config_table.h"
 
 static bool begins_section(size_t i)
 {

@@ -10,8 +10,10 @@
 #include <stdio.h>
 #include "abi/types.h"
 
-#define CONFIG_FILE	"/etc/zernel/zernel.conf"
-#define CONFIG_PATH_LEN 108 /* of a socket's address, too */
+#define CONFIG_FILE		   "/etc/zernel/zernel.conf"
+#define CONFIG_PATH_LEN		   108 /* of a socket's address, too */
+/* The promoted get something, whatever anybody asks for. */
+#define CONFIG_OTHERS_PERMILLE_MAX 900
 
 struct config {
 	bool attach;
@@ -31,6 +33,13 @@ struct config_problem {
 	char text[256];
 };
 
+/* Where the value of a key comes from. */
+struct config_origin {
+	char file[256]; /* empty: it is the default */
+	u32 line;
+	char value[CONFIG_PATH_LEN]; /* as it was written */
+};
+
 void config_default(struct config *ret);
 
 /* One key as "section.key". -EINVAL, and `problem` says what is wrong with it. */
@@ -39,10 +48,11 @@ int config_set(struct config *config, const char *key, const char *value,
 
 /*
  * Reads a file and its drop-ins. One that is not there is no problem unless it must be.
- * At the first problem nothing of it all is taken over (-EINVAL).
+ * At the first problem nothing of it all is taken over (-EINVAL). What the files set is
+ * noted in `origins`, one for each of config_keys, unless that is NULL.
  */
 int config_load(struct config *config, const char *file, bool must_exist,
-		struct config_problem *problem);
+		struct config_origin *origins, struct config_problem *problem);
 
 /* Whether a key that differs takes effect at the next start only; its name, or NULL. */
 const char *config_needs_restart(const struct config *before, const struct config *after);
