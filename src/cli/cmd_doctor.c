@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* zernel doctor: whether Zernel can work here, and the command that helps where it cannot. */
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 #include "base/cleanup.h"
 #include "cli/command.h"
@@ -57,26 +56,18 @@ static int run(const struct command *command, int argc, char **argv)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
 	struct doctor doctor = { .root = "" };
-	const char *socket = PROTOCOL_SOCKET;
+	struct common_options options;
 	struct term term = term_open(stdout);
-	bool json = false;
-	int option, verdict;
+	int verdict;
 
-	while ((option = command_next(command, argc, argv)) != -1) {
-		switch (option) {
-		case 'j': json = true; break;
-		case 's': socket = optarg; break;
-		default: return COMMAND_MISUSED;
-		}
-	}
-	if (optind != argc)
+	if (command_common(command, argc, argv, &options) < 0)
 		return COMMAND_MISUSED;
-	ask_zerneld(socket, &doctor, &snapshot);
-	verdict = json ? doctor_print_json(&doctor, stdout) : doctor_print(&doctor, &term);
+	ask_zerneld(options.socket, &doctor, &snapshot);
+	verdict = options.json ? doctor_print_json(&doctor, stdout) : doctor_print(&doctor, &term);
 	return verdict < 0 ? EXIT_NOT_LOOKED : verdict;
 }
 
-static const struct command_option options[] = { OPTION_JSON, OPTION_SOCKET, {} };
+static const struct command_option command_options[] = { OPTION_JSON, OPTION_SOCKET, {} };
 static const struct command_status statuses[] = {
 	{ VERDICT_OK, "all is well" },
 	{ VERDICT_WARNING, "less than all of it works" },
@@ -92,7 +83,7 @@ const struct command command_doctor = {
 		"Looks at kernel, sched_ext, BTF, lockdown, capabilities, zerneld, schedulers,\n"
 		"GPU runtimes, GPUs, clock and limits. Each line is ok, warning or failure, and\n"
 		"below what is not ok stands the command that helps.",
-	.options = options,
+	.options = command_options,
 	.statuses = statuses,
 	.misuse_status = EXIT_NOT_LOOKED,
 	.run = run,

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* zernel status: what zerneld knows, on one screen. */
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/cleanup.h"
@@ -14,30 +13,21 @@ DEFINE_CLEANUP(struct snapshot, snapshot_free);
 static int run(const struct command *command, int argc, char **argv)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
-	const char *socket = PROTOCOL_SOCKET;
+	struct common_options options;
 	CLEANUP_FREE char *text = NULL;
 	struct term term;
-	bool json = false;
-	int option;
 
-	while ((option = command_next(command, argc, argv)) != -1) {
-		switch (option) {
-		case 'j': json = true; break;
-		case 's': socket = optarg; break;
-		default: return COMMAND_MISUSED;
-		}
-	}
-	if (optind != argc)
+	if (command_common(command, argc, argv, &options) < 0)
 		return COMMAND_MISUSED;
-	if (ask_snapshot(socket, &text, json ? NULL : &snapshot) < 0)
+	if (ask_snapshot(options.socket, &text, options.json ? NULL : &snapshot) < 0)
 		return EXIT_FAILURE;
-	if (json)
+	if (options.json)
 		return puts(text) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	term = term_open(stdout);
 	return status_print(snapshot, &term) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static const struct command_option options[] = { OPTION_JSON, OPTION_SOCKET, {} };
+static const struct command_option command_options[] = { OPTION_JSON, OPTION_SOCKET, {} };
 
 const struct command command_status = {
 	.name = "status",
@@ -46,6 +36,6 @@ const struct command command_status = {
 		"Scheduler, jobs, processes with rank, phase and threads by role, GPUs, what was\n"
 		"learned, what was lost and what Zernel itself takes. --json gives the whole\n"
 		"snapshot.",
-	.options = options,
+	.options = command_options,
 	.run = run,
 };

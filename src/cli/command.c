@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/command.h"
+#include <errno.h>
 #include <getopt.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include "export/protocol.h"
 
 #define OPTIONS_MAX  16
 #define NAME_MAX_LEN 64
@@ -32,6 +33,24 @@ int command_next(const struct command *command, int argc, char **argv)
 			.val = row->key,
 		};
 	return getopt_long(argc, argv, "", options, NULL);
+}
+
+int command_common(const struct command *command, int argc, char **argv, struct common_options *ret)
+{
+	struct common_options options = { .socket = PROTOCOL_SOCKET };
+	int option;
+
+	while ((option = command_next(command, argc, argv)) != -1) {
+		switch (option) {
+		case 'j': options.json = true; break;
+		case 's': options.socket = optarg; break;
+		default: return -EINVAL;
+		}
+	}
+	if (optind != argc)
+		return -EINVAL;
+	*ret = options;
+	return 0;
 }
 
 static void print_options(FILE *out, const struct command *command)

@@ -5,6 +5,7 @@
  * The commands of `zernel`. A command's table yields its parsing, its --help, its manual
  * page and what a shell completes: docs.c. One file a command, and a row in commands.c.
  */
+#include <stdbool.h>
 #include <stdio.h>
 
 /* What a shell offers for a word. */
@@ -55,6 +56,14 @@ int command_run(const struct command *command, int argc, char **argv);
 /* The key of the next option, with its argument in optarg; -1 at their end, '?' for none. */
 int command_next(const struct command *command, int argc, char **argv);
 
+/* For commands that take OPTION_JSON, OPTION_SOCKET and nothing else; -EINVAL for anything else. */
+struct common_options {
+	bool json;
+	const char *socket;
+};
+int command_common(const struct command *command, int argc, char **argv,
+		   struct common_options *ret);
+
 /* `name` is the whole of it: "zernel procdb list". */
 void command_help(FILE *out, const struct command *command, const char *name);
 
@@ -62,6 +71,7 @@ void command_help(FILE *out, const struct command *command, const char *name);
 const struct command_status *command_statuses(const struct command *command);
 
 extern const struct command command_zernel;
+extern const struct command command_config;
 extern const struct command command_doctor;
 extern const struct command command_procdb;
 extern const struct command command_serve;

@@ -18,7 +18,13 @@ const struct command command_version = {
 };
 
 static const struct command *const commands[] = {
-	&command_status, &command_doctor, &command_procdb, &command_serve, &command_version, NULL,
+	&command_status,
+	&command_doctor,
+	&command_config,
+	&command_procdb,
+	&command_serve,
+	&command_version,
+	NULL,
 };
 
 const struct command command_zernel = {

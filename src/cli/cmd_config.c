@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* zernel config: what is set, by which file, and whether a file could be read. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yyjson.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/term.h"
+#include "export/config_table.h"
+
+DEFINE_CLEANUP(struct table, table_free);
+
+/* Of each key; to be freed. A problem is logged. */
+static int load(const char *file, bool must_exist, struct config_origin **ret)
+{
+	CLEANUP_FREE struct config_origin *origins = calloc(config_nr_keys, sizeof(*origins));
+	struct config_problem problem = { .text = "out of memory" };
+	struct config config;
+	int err = -ENOMEM;
+
+	config_default(&config);
+	if (origins)
+		err = config_load(&config, file, must_exist, origins, &problem);
+	if (err < 0 && problem.line)
+		log_error("%s:%u: %s", problem.file, problem.line, problem.text);
+	else if (err < 0)
+		log_error("%s: %s", problem.file, problem.text);
+	else
+		*ret = TAKE_PTR(origins);
+	return err;
+}
+
+static int print_table(const struct config_origin *origins)
+{
+	static const struct column columns[] = { { "KEY" }, { "VALUE" }, { "FROM" }, {} };
+	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
+	struct term term = term_open(stdout);
+
+	for (size_t i = 0; i < config_nr_keys; i++) {
+		const struct config_key *key = &config_keys[i];
+		const struct config_origin *origin = &origins[i];
+		bool is_set = origin->file[0];
+
+		table_cell(table, STYLE_TITLE, "%s.%s", key->section, key->key);
+		table_cell(table, STYLE_PLAIN, "%s", is_set ? origin->value : key->value);
+		if (is_set)
+			table_cell(table, STYLE_PLAIN, "%s:%u", origin->file, origin->line);
+		else
+			table_cell(table, STYLE_DIM, "default");
+	}
+	return table_print(table, &term);
+}
+
+static int print_json(const struct config_origin *origins)
+{
+	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+	yyjson_mut_val *root = yyjson_mut_obj(doc), *keys;
+	CLEANUP_FREE char *text = NULL;
+
+	yyjson_mut_doc_set_root(doc, root);
+	keys = yyjson_mut_obj_add_arr(doc, root, "keys");
+	for (size_t i = 0; i < config_nr_keys; i++) {
+		const struct config_key *key = &config_keys[i];
+		bool is_set = origins[i].file[0];
+		yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, keys);
+
+		yyjson_mut_obj_add_str(doc, object, "section", key->section);
+		yyjson_mut_obj_add_str(doc, object, "key", key->key);
+		yyjson_mut_obj_add_str(doc, object, "value",
+				       is_set ? origins[i].value : key->value);
+		yyjson_mut_obj_add_str(doc, object, "default", key->value);
+		if (!is_set)
+			continue;
+		yyjson_mut_obj_add_str(doc, object, "file", origins[i].file);
+		yyjson_mut_obj_add_uint(doc, object, "line", origins[i].line);
+	}
+	text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY | YYJSON_WRITE_ALLOW_INVALID_UNICODE,
+				NULL);
+	yyjson_mut_doc_free(doc);
+	return text && puts(text) >= 0 ? 0 : -ENOMEM;
+}
+
+static int show(const struct command *command, int argc, char **argv)
+{
+	CLEANUP_FREE struct config_origin *origins = NULL;
+	const char *file = NULL;
+	bool json = false;
+	int option, err;
+
+	while ((option = command_next(command, argc, argv)) != -1) {
+		switch (option) {
+		case 'j': json = true; break;
+		case 'c': file = optarg; break;
+		default: return COMMAND_MISUSED;
+		}
+	}
+	if (optind != argc)
+		return COMMAND_MISUSED;
+	err = load(file ? file : CONFIG_FILE, file, &origins);
+	if (err == 0)
+		err = json ? print_json(origins) : print_table(origins);
+	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static int check(const struct command *command, int argc, char **argv)
+{
+	CLEANUP_FREE struct config_origin *origins = NULL;
+
+	if (command_next(command, argc, argv) != -1 || optind + 1 != argc)
+		return COMMAND_MISUSED;
+	if (load(argv[optind], true, &origins) < 0)
+		return EXIT_FAILURE;
+	printf("%s can be read\n", argv[optind]);
+	return EXIT_SUCCESS;
+}
+
+static const struct command_option show_options[] = {
+	{ "config", 'c', "FILE", "instead of " CONFIG_FILE, COMPLETE_FILE },
+	OPTION_JSON,
+	{},
+};
+
+static const struct command command_show = {
+	.name = "show",
+	.help = "every key, its value and where that comes from",
+	.description =
+		"What zerneld would use if it read its configuration now. Options that zerneld\n"
+		"was started with count more, and `policy.set` of a client until the next start.",
+	.options = show_options,
+	.run = show,
+};
+static const struct command command_check = {
+	.name = "check",
+	.operands = "FILE",
+	.completion = COMPLETE_FILE,
+	.help = "whether zerneld could read a file and the drop-ins beside it",
+	.run = check,
+};
+
+static const struct command *const commands[] = { &command_show, &command_check, NULL };
+
+const struct command command_config = {
+	.name = "config",
+	.operands = "COMMAND",
+	.help = "the configuration of zerneld",
+	.commands = commands,
+};
