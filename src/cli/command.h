@@ -46,7 +46,7 @@ struct command {
 #define COMMAND_MISUSED (-1)
 
 /* What several commands take. */
-#define OPTION_JSON { "json", 'j', NULL, "for programs" }
+#define OPTION_JSON { "json", 'j', NULL, "as JSON, for programs" }
 #define OPTION_SOCKET                                                                              \
 	{ "socket", 's', "PATH", "where zerneld answers (" PROTOCOL_SOCKET ")", COMPLETE_FILE }
 
