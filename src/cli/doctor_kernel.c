@@ -99,7 +99,7 @@ struct finding check_lockdown(const struct doctor *doctor)
 	char text[128];
 
 	if (!doctor_read(doctor, "/sys/kernel/security/lockdown", text, sizeof(text)))
-		return finding(VERDICT_OK, NULL, "this kernel has none");
+		return finding(VERDICT_OK, NULL, "none is seen");
 	if (strstr(text, "[confidentiality]"))
 		return finding(VERDICT_FAILURE, NULL,
 			       "confidentiality: BPF programs may not read the kernel's memory");

@@ -242,14 +242,24 @@ static void print_drops(const struct snapshot *snapshot, const struct term *term
 	term_print(term, STYLE_PLAIN, "%s\n", any ? "" : "nothing");
 }
 
+static void print_roles(const struct snapshot *snapshot, const struct term *term)
+{
+	bool any = false;
+
+	print_label(term, "roles");
+	for (u32 role = 0; role < ROLE_NR; role++) {
+		if (!snapshot->nr_role[role])
+			continue;
+		term_print(term, STYLE_PLAIN, "%s%u %s", any ? ", " : "", snapshot->nr_role[role],
+			   role_label(role));
+		any = true;
+	}
+	term_print(term, STYLE_PLAIN, "%s\n", any ? "" : "none");
+}
+
 static void print_rest(const struct snapshot *snapshot, const struct term *term)
 {
-	print_label(term, "roles");
-	for (u32 role = 0, any = 0; role < ROLE_NR; role++)
-		if (snapshot->nr_role[role])
-			term_print(term, STYLE_PLAIN, "%s%u %s", any++ ? ", " : "",
-				   snapshot->nr_role[role], role_label(role));
-	term_print(term, STYLE_PLAIN, "\n");
+	print_roles(snapshot, term);
 	print_label(term, "learning");
 	term_print(term, STYLE_PLAIN, "%llu profiles, %llu of them sure, %s observations\n",
 		   snapshot->learning.nr_profiles, snapshot->learning.nr_confident,

@@ -92,6 +92,7 @@ static void test_all_of_it(void **state)
 			       "1 launcher, 3 loader\n");
 	assert_shows(snapshot, "GPU  BUSY  USED        OF  UUID\n"
 			       "  0   61%     -  80.0 GiB  \n");
+	assert_shows(snapshot, "roles      2 launcher, 6 loader\n");
 	assert_shows(snapshot, "learning   40 profiles, 30 of them sure, 0 observations\n");
 	assert_shows(snapshot, "lost       nothing\n");
 	assert_shows(snapshot, "own cost   2.5 s of CPU time, 20.0 MiB of memory\n");
@@ -110,6 +111,7 @@ static void test_what_is_wrong_is_shown(void **state)
 	assert_shows(snapshot, "ejected (runnable task stall), ");
 	assert_shows(snapshot, ", without tier, ejected 2 times\n");
 	assert_shows(snapshot, "lost       7 events\n");
+	assert_shows(snapshot, "roles      none\n");
 	assert_shows(snapshot, "No process uses a GPU.\n");
 	snapshot_free(snapshot);
 }
