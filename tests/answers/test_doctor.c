@@ -50,18 +50,22 @@ static void take_away(const char *path)
 }
 
 /* BTF as the kernel has it: the scheduler's struct, and a function that schedulers call. */
-static void put_btf(const char *function)
+static void put_btf(const char *function, const char *last_parameter, const char *other)
 {
 	struct btf *btf = btf__new_empty();
 	const void *data;
-	int type;
+	int integer, type;
 	u32 size;
 
 	assert_non_null(btf);
-	type = btf__add_int(btf, "int", 4, BTF_INT_SIGNED);
+	integer = btf__add_int(btf, "int", 4, BTF_INT_SIGNED);
 	assert_true(btf__add_struct(btf, "sched_ext_ops", 4) > 0);
-	assert_int_equal(btf__add_field(btf, "flags", type, 0, 0), 0);
-	type = btf__add_func_proto(btf, type);
+	assert_int_equal(btf__add_field(btf, "flags", integer, 0, 0), 0);
+	type = btf__add_func_proto(btf, integer);
+	assert_int_equal(btf__add_func_param(btf, "dsq_id", integer), 0);
+	assert_int_equal(btf__add_func_param(btf, last_parameter, integer), 0);
+	if (other)
+		assert_true(btf__add_func(btf, other, BTF_FUNC_GLOBAL, type) > 0);
 	assert_true(btf__add_func(btf, function, BTF_FUNC_GLOBAL, type) > 0);
 	data = btf__raw_data(btf, &size);
 	put_bytes("/sys/kernel/btf/vmlinux", data, size);
@@ -84,7 +88,7 @@ static int make_machine(void **state)
 	put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
 	put("/dev/nvidia0", "");
 	put("/dev/nvidiactl", "");
-	put_btf("scx_bpf_create_dsq");
+	put_btf("scx_bpf_create_dsq", "node", NULL);
 	return 0;
 }
 
@@ -182,11 +186,25 @@ static void test_kernel_without_sched_ext(void **state)
 static void test_broken_btf_kernel(void **state)
 {
 	put("/proc/sys/kernel/osrelease", "7.2.12+deb13-amd64\n");
-	put_btf("scx_bpf_destroy_dsq");
+	put_btf("scx_bpf_destroy_dsq", "aux", NULL);
 	assert_machine(VERDICT_FAILURE,
 		       "failure  BTF           the BTF of this kernel (7.2.12+deb13-amd64) lacks "
 		       "FUNC scx_bpf_create_dsq",
 		       "-> apt install -t forky");
+}
+
+/* As 7.2.12 of trixie-backports has it: there, and another one than programs call. */
+static void test_btf_that_shows_a_hidden_parameter(void **state)
+{
+	put("/proc/sys/kernel/osrelease", "7.2.12+deb13-amd64\n");
+	put_btf("scx_bpf_create_dsq", "aux", NULL);
+	assert_machine(VERDICT_FAILURE,
+		       "failure  BTF           the BTF of this kernel (7.2.12+deb13-amd64) lacks "
+		       "FUNC scx_bpf_create_dsq as programs call it",
+		       "-> apt install -t forky");
+	put_btf("scx_bpf_create_dsq", "aux", "scx_bpf_create_dsq_impl");
+	assert_machine(VERDICT_OK, "ok       BTF           there, with what schedulers call\n",
+		       NULL);
 }
 
 static void test_no_btf(void **state)
@@ -362,6 +380,7 @@ int main(void)
 		ON_A_MACHINE(test_old_kernel),
 		ON_A_MACHINE(test_kernel_without_sched_ext),
 		ON_A_MACHINE(test_broken_btf_kernel),
+		ON_A_MACHINE(test_btf_that_shows_a_hidden_parameter),
 		ON_A_MACHINE(test_no_btf),
 		ON_A_MACHINE(test_damaged_btf),
 		ON_A_MACHINE(test_no_privilege),
