@@ -89,8 +89,12 @@ class FakeZerneld:
         if self.silent or state[1] is None or now < state[2]:
             return
         state[2] = now + state[1]
+        self._send(client, {"event": "snapshot", "data": self.current()})
+
+    def current(self):
+        """What is pushed now."""
         self.snapshot["time_ms"] = int(time.time() * 1000)
-        self._send(client, {"event": "snapshot", "data": self.snapshot})
+        return self.snapshot
 
     def _send(self, client, what):
         try:

@@ -42,10 +42,10 @@ def known_snapshot():
 
 
 class Serve:
-    """A running gateway; what it logs is in `lines`."""
+    """A running gateway; what it logs is in `lines`. It is started by `launcher`."""
 
-    def __init__(self, socket_path, *options):
-        command = [ZERNEL, "serve", "--socket", socket_path, "--port", "0"]
+    def __init__(self, socket_path, *options, launcher=()):
+        command = [*launcher, ZERNEL, "serve", "--socket", socket_path, "--port", "0"]
         if os.getuid() == 0 and "--user" not in options:
             command += ["--user", USER]
         self.lines = []

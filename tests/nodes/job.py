@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A training job over several nodes, as a model, and a zerneld that tells of one of its ranks."""
+import copy
+import threading
+import time
+
+from fake_zerneld import FakeZerneld
+
+# What a step of a rank is made of, in ms, beside its computing and its waiting for the others.
+LOAD_MS, REDUCE_MS, UPDATE_MS = 4, 20, 6
+COMPUTE_MS = 150
+
+
+class Job:
+    """Steps of all ranks: each computes, then the collective ends for all when the last has come."""
+
+    def __init__(self, nr_ranks):
+        self.compute_ms = [COMPUTE_MS] * nr_ranks
+        self.spent_ms = [dict.fromkeys(("data_loading", "gpu_compute", "nccl_collective", "optimizer_step"), 0)
+                         for _ in range(nr_ranks)]
+        self.nr_steps = 0
+        self.begin = time.monotonic()
+        self.age_ms = 0
+        self.lock = threading.Lock()
+
+    def _step(self):
+        last_ms = max(self.compute_ms)
+        for compute_ms, spent in zip(self.compute_ms, self.spent_ms):
+            spent["data_loading"] += LOAD_MS
+            spent["gpu_compute"] += compute_ms
+            spent["nccl_collective"] += last_ms - compute_ms + REDUCE_MS
+            spent["optimizer_step"] += UPDATE_MS
+        self.nr_steps += 1
+        self.age_ms += LOAD_MS + last_ms + REDUCE_MS + UPDATE_MS
+
+    def slow_down(self, rank, factor):
+        with self.lock:
+            self.compute_ms[rank] = COMPUTE_MS * factor
+
+    def now(self, rank):
+        """Steps until now, and where the time of a rank went, in ms."""
+        with self.lock:
+            while self.age_ms < (time.monotonic() - self.begin) * 1000:
+                self._step()
+            return self.nr_steps, dict(self.spent_ms[rank])
+
+
+class RankZerneld(FakeZerneld):
+    """Plays what the node of one rank would say; `snapshot` is of a node with one rank."""
+
+    def __init__(self, path, snapshot, job, rank):
+        super().__init__(path, copy.deepcopy(snapshot))
+        self.job, self.rank = job, rank
+
+    def current(self):
+        nr_steps, spent_ms = self.job.now(self.rank)
+        process = next(p for p in self.snapshot["processes"] if p["nr_ranks"])
+        process["rank"] = self.rank
+        process["nr_ranks"] = len(self.job.compute_ms)
+        process["nr_transitions"] = len(spent_ms) * nr_steps
+        for phase, ms in spent_ms.items():
+            process["phase_ns"][phase] = ms * 1000000
+        return super().current()
