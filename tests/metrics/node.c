@@ -7,44 +7,78 @@
 #define FIRST_PID  1000
 #define NR_LOADERS 2
 #define NR_SAMPLES 1000
+#define PER_SECOND 10
+
+/* Of a rank that goes well. */
+static const u32 phase_permille[PHASE_NR] = {
+	[PHASE_DATA_LOADING] = 50, [PHASE_GPU_COMPUTE] = 700, [PHASE_COLLECTIVE] = 150,
+	[PHASE_OPTIMIZER] = 70,	   [PHASE_UNKNOWN] = 30,
+};
 
 static void set(char *to, size_t size, const char *text)
 {
 	snapshot_set_text(to, size, text, strlen(text));
 }
 
-/* Values of several octaves around `middle`, always the same. */
-static void fill(struct hist *hist, u64 middle)
+/* Values of several octaves around `middle`, always the same; more of them with age. */
+static void fill(struct hist *hist, u64 middle, u32 age_s)
 {
-	for (u32 i = 0; i < NR_SAMPLES; i++)
+	for (u32 i = 0; i < NR_SAMPLES + age_s * PER_SECOND; i++)
 		hist_record(hist, middle / 4 + middle * (i * 7919U % NR_SAMPLES) / NR_SAMPLES * 4);
 }
 
 /* In the order of their kinds, as they are read. */
-static void fill_hists(struct snapshot *s, struct snapshot_process *process, u32 nr_operations)
+static void fill_hists(struct snapshot *s, struct snapshot_process *process,
+		       const struct node *node)
 {
-	fill(snapshot_add_hist(s, &process->hists, HIST_SYNC_WAIT), 30 * NSEC_PER_MSEC);
-	fill(snapshot_add_hist(s, &process->hists, HIST_LOADER_WAIT), 2 * NSEC_PER_MSEC);
-	fill(snapshot_add_hist(s, &process->hists, HIST_RUNQUEUE_WAIT), 50 * NSEC_PER_USEC);
-	for (u32 i = 0; i < nr_operations; i++)
-		fill(snapshot_add_hist(s, &process->hists, HIST_COLLECTIVE + i),
-		     (i + 1) * NSEC_PER_MSEC);
-	fill(snapshot_add_hist(s, &process->hists, SNAPSHOT_HIST_LAUNCH), 8 * NSEC_PER_USEC);
+	struct snapshot_hists *hists = &process->hists;
+	u32 age_s = node->age_s;
+
+	fill(snapshot_add_hist(s, hists, HIST_SYNC_WAIT), 30 * NSEC_PER_MSEC, age_s);
+	fill(snapshot_add_hist(s, hists, HIST_LOADER_WAIT), 2 * NSEC_PER_MSEC, age_s);
+	fill(snapshot_add_hist(s, hists, HIST_RUNQUEUE_WAIT), 50 * NSEC_PER_USEC, age_s);
+	for (u32 i = 0; i < node->nr_operations; i++)
+		fill(snapshot_add_hist(s, hists, HIST_COLLECTIVE + i), (i + 1) * NSEC_PER_MSEC,
+		     age_s);
+	fill(snapshot_add_hist(s, hists, SNAPSHOT_HIST_LAUNCH), 8 * NSEC_PER_USEC, age_s);
+}
+
+/* All ranks are alike: to record it all again would take most of the time. */
+static void copy_hists(struct snapshot *s, struct snapshot_hists *to,
+		       const struct snapshot_hists *from)
+{
+	for (u32 kind = 0; kind < SNAPSHOT_HIST_NR; kind++) {
+		const struct hist *hist = snapshot_hist(s, from, kind);
+
+		if (hist)
+			*snapshot_add_hist(s, to, kind) = *hist;
+	}
+}
+
+static u32 add_job(struct snapshot *s, const struct node *node)
+{
+	u32 number = 42 + node->number / NODE_JOB_NODES;
+	char cgroup[SNAPSHOT_TEXT_LEN], name[SNAPSHOT_TEXT_LEN];
+
+	snprintf(cgroup, sizeof(cgroup), "/slurm/job_%u/step_0", number);
+	snprintf(name, sizeof(name), "slurm-%u", number);
+	return snapshot_add_job(s, cgroup, name);
 }
 
 static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 {
 	struct snapshot_process *process = snapshot_add_process(s, FIRST_PID + rank);
 
-	process->job = snapshot_add_job(s, "/slurm/job_42/step_0", "slurm-42");
+	process->job = add_job(s, node);
 	process->start_ns = NSEC_PER_SEC + rank;
 	process->nr_ranks = node->nr_ranks;
-	process->rank = (s32)rank;
+	process->rank = (s32)(node->number % NODE_JOB_NODES * node->nr_ranks + rank);
 	process->phase = rank % PHASE_NR;
 	process->launcher_tid = process->pid;
-	process->nr_transitions = 4000 + rank;
+	process->nr_transitions = 4000 + rank + PHASE_NR * node->age_s;
 	for (u32 i = 0; i < PHASE_NR; i++)
-		process->phase_ns[i] = (i + 1) * NSEC_PER_SEC + rank;
+		process->phase_ns[i] = (i + 1) * NSEC_PER_SEC + rank +
+				       node->age_s * phase_permille[i] * NSEC_PER_MSEC;
 	set(process->comm, sizeof(process->comm), "python3");
 	process->nr_memory = 1;
 	process->memory[0] = (struct snapshot_memory){
@@ -54,7 +88,10 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 			  .nr_allocs = 300,
 			  .nr_frees = 100 },
 	};
-	fill_hists(s, process, node->nr_operations);
+	if (rank == 0)
+		fill_hists(s, process, node);
+	else
+		copy_hists(s, &process->hists, &s->processes[0].hists);
 	set(snapshot_add_thread(s, process->pid, ROLE_LAUNCHER)->comm, SNAPSHOT_COMM_LEN,
 	    "python3");
 	s->threads[s->nr_threads - 1].pid = process->pid;
@@ -71,7 +108,7 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 	}
 }
 
-static void add_sched(struct snapshot_sched *sched)
+static void add_sched(struct snapshot_sched *sched, u32 age_s)
 {
 	sched->state = SCHED_ATTACHED;
 	sched->others_permille = 300;
@@ -79,9 +116,12 @@ static void add_sched(struct snapshot_sched *sched)
 	sched->patience_ns = NSEC_PER_SEC;
 	for (u32 i = 0; i < CLASS_NR; i++) {
 		for (u32 k = 0; k < DECISION_NR; k++)
-			sched->classes[i].nr[k] = 1000 * i + k;
-		sched->classes[i].ran_ns = i * NSEC_PER_SEC;
-		fill(&sched->classes[i].runqueue_wait, 20 * NSEC_PER_USEC);
+			sched->classes[i].nr[k] = 1000 * i + k + age_s * PER_SECOND;
+		sched->classes[i].ran_ns = (i + age_s) * NSEC_PER_SEC;
+		if (i == 0)
+			fill(&sched->classes[0].runqueue_wait, 20 * NSEC_PER_USEC, age_s);
+		else
+			sched->classes[i].runqueue_wait = sched->classes[0].runqueue_wait;
 	}
 }
 
@@ -91,8 +131,8 @@ struct snapshot *node_snapshot(const struct node *node)
 	struct snapshot *s = NULL;
 
 	assert(snapshot_new(&limits, &s) == 0);
-	s->time_ms = 1700000000123;
-	s->monotonic_ns = 123456789012345;
+	s->time_ms = 1700000000123 + node->age_s * 1000ULL;
+	s->monotonic_ns = 123456789012345 + node->age_s * NSEC_PER_SEC;
 	set(s->host, sizeof(s->host), "node-1");
 	set(s->version, sizeof(s->version), "0.1.0");
 	set(s->kernel, sizeof(s->kernel), "6.18.0");
@@ -105,7 +145,7 @@ struct snapshot *node_snapshot(const struct node *node)
 		gpu->memory_used_bytes = 31ULL << 30;
 		set(gpu->uuid, sizeof(gpu->uuid), "GPU-0000");
 	}
-	add_sched(&s->sched);
+	add_sched(&s->sched, node->age_s);
 	s->learning = (struct snapshot_learning){ 300, 200, 100000 };
 	s->cost = (struct snapshot_cost){ 12 * NSEC_PER_SEC + 5, 20 << 20, 7 * NSEC_PER_SEC };
 	s->nr_dropped[DROP_EVENTS] = 3;
