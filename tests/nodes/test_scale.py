@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""The short form of ./dev nodes: 20 nodes, and the figures are printed and make sense."""
+import os
+import shutil
+import unittest
+
+import exporters
+import fabric
+import scale
+import tap
+from harness import note
+
+NR_NODES, SECONDS, SPEED = 20, 15, 15
+
+
+@unittest.skipUnless(shutil.which("prometheus"), "prometheus is not installed (layer metrics)")
+@unittest.skipUnless(os.getuid() == 0, "a network of its own needs root")
+class Scale(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        fabric.leave()
+        cls.runs = list(scale.compare(NR_NODES, SECONDS, SPEED))
+        for row in scale.table(cls.runs):
+            note(" | ".join(row))
+
+    def test_every_node_is_scraped(self):
+        for run in self.runs:
+            self.assertEqual(run.nr_up, NR_NODES, run.kind)
+
+    def test_the_plain_fleet_has_as_many_series(self):
+        for zernel, plain in zip(self.runs[::2], self.runs[1::2]):
+            self.assertEqual(zernel.per_node, plain.per_node)
+            self.assertLessEqual(zernel.per_node, 400)
+
+    def test_the_rules_know_every_rank(self):
+        for zernel, plain in zip(self.runs[::2], self.runs[1::2]):
+            self.assertEqual(zernel.nr_ranks, NR_NODES * exporters.RANKS)
+            self.assertEqual(plain.nr_ranks, 0)
+
+    def test_native_histograms_take_fewer_series_than_text(self):
+        self.assertLess(self.runs[0].per_node, self.runs[2].per_node)
+
+
+if __name__ == "__main__":
+    tap.main()
