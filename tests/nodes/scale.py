@@ -74,7 +74,7 @@ class Run:
         self.samples_per_s = (after[APPENDED] - before[APPENDED]) / passed_s
         self.cpu = (after["process_cpu_seconds_total"] - before["process_cpu_seconds_total"]) / passed_s
         self.nr_series = after["prometheus_tsdb_head_series"]
-        self.rule_ms = {group: statistics.median(found) for group, found in evaluations.items()}
+        self.rule_ms = evaluations
         self.missed = after.get("prometheus_rule_group_iterations_missed_total", 0)
         self.rss_kib = prometheus.memory_kib()
         self.peak_kib = prometheus.memory_kib("VmHWM")
@@ -94,14 +94,19 @@ class Run:
         raise RuntimeError(f"group {group} was not evaluated")
 
 
+def least_and_median(values):
+    """The least is what it takes; what the machine was busy with otherwise is in the median."""
+    return f"{min(values):.1f}, {statistics.median(values):.1f}"
+
+
 ROWS = (
     ("series of a node", lambda r: f"{r.per_node:.0f}"),
     ("series in all, with recorded ones", lambda r: f"{r.nr_series:.0f}"),
     ("samples a second", lambda r: f"{r.samples_per_s:.0f}"),
     ("CPU of Prometheus, cores", lambda r: f"{r.cpu:.2f}"),
     ("CPU for a million samples, s", lambda r: f"{r.cpu / r.samples_per_s * 1e6:.1f}"),
-    ("recording rules, median ms", lambda r: f"{r.rule_ms['zernel']:.1f}"),
-    ("alerting rules, median ms", lambda r: f"{r.rule_ms['zernel-alerts']:.1f}"),
+    ("recording rules: least, median ms", lambda r: least_and_median(r.rule_ms["zernel"])),
+    ("alerting rules: least, median ms", lambda r: least_and_median(r.rule_ms["zernel-alerts"])),
     ("rule evaluations missed", lambda r: f"{r.missed:.0f}"),
     ("RSS at the end, MiB", lambda r: f"{r.rss_kib / 1024:.0f}"),
     ("RSS at most, MiB", lambda r: f"{r.peak_kib / 1024:.0f}"),
