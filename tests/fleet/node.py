@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A node as an administrator has it: the packaged units under systemd, a job, the packaged Prometheus."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from compare import run
+
+BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
+PACKAGING = pathlib.Path(os.environ["ZERNEL_SOURCE"]) / "packaging"
+SECONDS = 180  # that something may take on a machine that stands still now and then
+UNITS = {"zerneld": f"{BUILD}/src/daemon/zerneld", "zernel-serve": f"{BUILD}/src/cli/zernel serve"}
+SOCKET = pathlib.Path("/run/zernel/zernel.sock")
+JOB = "train.service"
+TRUTH = pathlib.Path("/tmp/truth")
+TRUTH_SYNC = 11  # lab/truth/truth.h
+
+
+def note(text):
+    print(f"# {text}", flush=True)
+
+
+def wait_until(condition, what):
+    """`what` may be a function, which is asked when it was in vain."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        result = condition()
+        if result:
+            return result
+        time.sleep(0.5)
+    raise AssertionError(f"waited in vain: {what() if callable(what) else what}")
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def install():
+    """What a package would do, but that the programs stay where they were built."""
+    for name, command in UNITS.items():
+        shutil.copy(PACKAGING / f"systemd/{name}.service", "/etc/systemd/system")
+        folder = pathlib.Path(f"/etc/systemd/system/{name}.service.d")
+        folder.mkdir()
+        (folder / "built.conf").write_text(f"[Service]\nExecStart=\nExecStart={command}\n")
+    folder = pathlib.Path("/etc/zernel/zernel.conf.d")
+    folder.mkdir(parents=True)
+    shutil.copy(PACKAGING / "zernel.conf", folder.parent)
+    (folder / "cost.conf").write_text("[kernel]\nmeasure_run_time=yes\n")
+    output("systemd-sysusers", PACKAGING / "sysusers.d/zernel.conf")
+    output("systemd-tmpfiles", "--create", PACKAGING / "tmpfiles.d/zernel.conf")
+    output("systemctl", "daemon-reload")
+
+
+class Unit:
+    def __init__(self, name):
+        self.name = name
+
+    def ctl(self, verb):
+        output("systemctl", verb, self.name)
+
+    def show(self, key):
+        return output("systemctl", "show", "--value", "-p", key, self.name).strip()
+
+    def active(self):
+        return self.show("ActiveState") == "active"
+
+    def pid(self):
+        return int(self.show("MainPID"))
+
+    def log(self):
+        return output("journalctl", "-q", "-o", "cat", "-u", self.name)
+
+    def status(self, key):
+        text = pathlib.Path(f"/proc/{self.pid()}/status").read_text(encoding="utf-8")
+        return re.search(rf"^{key}:\s*(.*)$", text, re.M).group(1)
+
+    def cpu_seconds(self):
+        fields = pathlib.Path(f"/proc/{self.pid()}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def exposure(self):
+        text = output("systemd-analyze", "security", "--no-pager", self.name)
+        return float(re.search(r"Overall exposure level for .*: ([0-9.]+)", text).group(1)), text
+
+
+def get(url):
+    """Status and text; status 0 when nobody answers."""
+    try:
+        with urllib.request.urlopen(url, timeout=20) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError:
+        return 0, ""
+
+
+def ready():
+    return get("http://127.0.0.1:9476/readyz")[0] == 200
+
+
+def start_job():
+    """A training job of somebody else than root, who logs the truth."""
+    TRUTH.mkdir()
+    TRUTH.chmod(0o777)
+    output("systemd-run", "-q", f"--unit={JOB}", "--uid=nobody", "-E", f"LD_LIBRARY_PATH={BUILD}/lab/vgpu",
+           f"{BUILD}/lab/train/train", "--launches", "20", "--kernel-us", "1000", "--optimizer-us", "1000",
+           "--sync", "block", "--loaders", "2", "--load-cpu-us", "14000", "--seconds", "3000", "--truth", str(TRUTH))
+
+
+def truth_syncs(before):
+    """How many seconds each sync took that had ended at that time of the clock, oldest first."""
+    before_ns = (before - time.time() + time.monotonic()) * 1e9
+    spans = [(end, end - begin) for path in TRUTH.glob("*.truth")
+             for begin, end, *_, kind in run.records(path) if kind == TRUTH_SYNC and end <= before_ns]
+    return [duration / 1e9 for _, duration in sorted(spans)]
+
+
+class Prometheus:
+    """The packaged one, with the packaged configuration but for how often it scrapes."""
+
+    def __init__(self):
+        folder = pathlib.Path("/tmp/prometheus")
+        folder.mkdir()
+        config = (PACKAGING / "prometheus/scrape.yml").read_text(encoding="utf-8")
+        rules = f"rule_files: [{PACKAGING}/prometheus/zernel.rules.yml]\n"
+        (folder / "prometheus.yml").write_text(rules + config.replace("15s", "2s"))
+        with open(folder / "log", "wb") as log:
+            self.process = subprocess.Popen(
+                ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+                 "--web.listen-address=127.0.0.1:9090", "--enable-feature=native-histograms"], stdout=log, stderr=log)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+    def query(self, text, at=None):
+        """The only value that there is, or None."""
+        parameters = urllib.parse.urlencode({"query": text, "time": at or time.time()})
+        status, body = get(f"http://127.0.0.1:9090/api/v1/query?{parameters}")
+        rows = json.loads(body)["data"]["result"] if status == 200 else []
+        return float(rows[0]["value"][1]) if len(rows) == 1 else None
+
+    def rules(self):
+        status, body = get("http://127.0.0.1:9090/api/v1/rules")
+        return [rule for group in json.loads(body)["data"]["groups"] for rule in group["rules"]] if status == 200 else []

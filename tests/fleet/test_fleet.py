@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A node of a fleet in a guest, with its real peers. The tests build on each other, as a day of use does."""
+import os
+import signal
+import time
+import unittest
+
+import tap
+from node import JOB, SOCKET, Prometheus, Unit, install, note, output, ready, start_job, truth_syncs, wait_until
+
+BUCKET = 2 ** 0.25  # factor between the bounds of a bucket
+SYNCS = 600  # so that p99 is not one of the slowest few
+EXPOSURE_MAX = 3.0
+SERIES_MAX = 400
+SYNC_WAITS = f'sum(zernel_sync_wait_seconds{{job="{JOB}"}})'
+zerneld, serve = Unit("zerneld"), Unit("zernel-serve")
+
+
+class Fleet(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        install()
+        zerneld.ctl("start")
+        serve.ctl("start")
+        wait_until(ready, serve.log)
+        cls.prometheus = Prometheus()
+        cls.addClassCleanup(cls.prometheus.stop)
+
+    def assert_recovers(self, other, broken, line):
+        """Both are well again, the other side as the same process, and it says so in its log."""
+        pid, said = other.pid(), other.log().count(line)
+        begin = time.monotonic()
+        broken()
+        wait_until(lambda: other.log().count(line) > said, other.log)
+        wait_until(ready, serve.log)
+        note(f"well again after {time.monotonic() - begin:.1f} s")
+        self.assertEqual(other.pid(), pid)
+
+    def value(self, query, at=None):
+        """Prometheus may be too busy to answer at once."""
+        return wait_until(lambda: self.prometheus.query(query, at), query)
+
+    def assert_scraped(self):
+        now = time.time()
+        wait_until(lambda: (self.prometheus.query("timestamp(up == 1)") or 0) > now, "Prometheus scrapes it")
+
+    def assert_serve_returns(self, broken):
+        """As another process, with the same zerneld, and Prometheus goes on."""
+        pids = zerneld.pid(), serve.pid()
+        broken()
+        wait_until(lambda: serve.pid() not in (0, pids[1]) and ready(), serve.log)
+        self.assertEqual(zerneld.pid(), pids[0])
+        self.assert_scraped()
+
+    def test_01_both_units_start(self):
+        self.assertTrue(zerneld.active() and serve.active())
+        self.assertEqual(zerneld.show("Type"), "notify-reload")  # so it is active since it notified
+        note(f"zerneld says of itself: {zerneld.show('StatusText')}")
+
+    def test_02_serve_has_no_privilege(self):
+        self.assertNotEqual(serve.status("Uid").split()[0], "0")
+        for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            self.assertEqual(int(serve.status(key), 16), 0, key)
+        self.assertEqual(serve.status("NoNewPrivs"), "1")
+
+    def test_03_exposure(self):
+        for unit in (serve, zerneld):
+            exposure, text = unit.exposure()
+            note(f"systemd-analyze security {unit.name}: {exposure}")
+            for line in text.splitlines():
+                if line.lstrip().startswith("✗") and float(line.split()[-1]) >= 0.2:
+                    note(f"  {' '.join(line.split())}")
+            if unit is serve:
+                self.assertLessEqual(exposure, EXPOSURE_MAX)
+
+    def test_04_prometheus_has_the_p99_of_the_jobs_sync_waits(self):
+        start_job()
+        begin, cpu = time.monotonic(), {unit: unit.cpu_seconds() for unit in (zerneld, serve)}
+        wait_until(lambda: (self.prometheus.query(f"histogram_count({SYNC_WAITS})") or 0) >= SYNCS, "the job is watched")
+        at = time.time()
+        seconds = time.monotonic() - begin
+        for unit, before in cpu.items():
+            note(f"{unit.name}: {(unit.cpu_seconds() - before) / seconds:.1%} of a CPU, {unit.status('VmRSS')} resident"
+                 f" ({seconds:.0f} s, {os.cpu_count()} CPUs)")
+        for what in ("bpf_run", "daemon_cpu"):
+            note(f"zernel_{what}_seconds_total: {self.value(f'rate(zernel_{what}_seconds_total[10s])', at):.1%} of a CPU")
+
+        every = truth_syncs(self.value("zernel_snapshot_time_seconds", at))
+        count = int(self.value(f"histogram_count({SYNC_WAITS})", at))
+        note(f"{count} syncs counted of {len(every)}")
+        self.assertGreaterEqual(count, 0.95 * len(every))
+        spans = sorted(every[-count:])
+        for quantile in (0.5, 0.99):
+            exact = spans[int(quantile * len(spans))]
+            value = self.value(f"histogram_quantile({quantile}, {SYNC_WAITS})", at)
+            note(f"p{quantile * 100:g}: {value * 1e3:.3f} ms, truth {exact * 1e3:.3f} ms, {value / exact - 1:+.1%}")
+            self.assertTrue(exact / BUCKET <= value <= exact * BUCKET, (quantile, value, exact))
+
+    def test_05_series_of_the_node(self):
+        samples, seconds = (self.value(f"scrape_{what}") for what in ("samples_scraped", "duration_seconds"))
+        note(f"{samples:.0f} series, scraped in {seconds * 1e3:.1f} ms")
+        self.assertLessEqual(samples, SERIES_MAX)
+
+    def test_06_the_rules_are_evaluated(self):
+        rules = wait_until(lambda: [rule for rule in self.prometheus.rules() if rule["health"] != "unknown"],
+                           "rules are evaluated")
+        self.assertEqual([rule for rule in rules if rule["health"] != "ok"], [])
+
+    def test_07_restart_and_reload_of_zerneld(self):
+        self.assert_recovers(serve, lambda: zerneld.ctl("restart"), "zerneld answers")
+        self.assert_recovers(zerneld, lambda: zerneld.ctl("reload"), "configuration read again")
+
+    def test_08_restart_of_serve(self):
+        self.assert_serve_returns(lambda: serve.ctl("restart"))
+
+    def test_09_zerneld_is_killed(self):
+        before = serve.log().count("no data from zerneld")
+        self.assert_recovers(serve, lambda: os.kill(zerneld.pid(), signal.SIGKILL), "zerneld answers")
+        self.assertGreater(serve.log().count("no data from zerneld"), before)
+        self.assert_scraped()
+
+    def test_10_serve_is_killed(self):
+        self.assert_serve_returns(lambda: os.kill(serve.pid(), signal.SIGKILL))
+
+    def test_11_the_socket_is_deleted(self):
+        self.assert_recovers(zerneld, SOCKET.unlink, "was gone: made anew")
+        self.assert_serve_returns(lambda: serve.ctl("restart"))
+
+    def test_12_the_job_went_on_and_is_watched_again(self):
+        self.assertTrue(Unit(JOB).active())
+        before = self.value(f"histogram_count({SYNC_WAITS})")
+        wait_until(lambda: self.value(f"histogram_count({SYNC_WAITS})") > before, "the job is watched")
+
+    def test_13_the_kernel_has_nothing_to_complain_about(self):
+        self.assertNotRegex(output("dmesg"), "WARNING:|BUG:|sched_ext:.*(error|stall)")
+
+
+if __name__ == "__main__":
+    tap.main()
