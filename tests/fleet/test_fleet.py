@@ -90,6 +90,7 @@ class Fleet(unittest.TestCase):
         note(f"{count} syncs counted of {len(every)}")
         self.assertGreaterEqual(count, 0.95 * len(every))
         spans = sorted(every[-count:])
+        note(f"the slowest, in ms: {' '.join(f'{span * 1e3:.1f}' for span in spans[-20:])}")
         for quantile in (0.5, 0.99):
             exact = spans[int(quantile * len(spans))]
             value = self.value(f"histogram_quantile({quantile}, {SYNC_WAITS})", at)
