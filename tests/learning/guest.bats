@@ -125,9 +125,10 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 	head -c 100 $state/procdb >$state/half
 	mv $state/half $state/procdb
 	# The file is read before anything is loaded, which it may not do here and is slow.
-	run setpriv --bounding-set -all "$ZERNEL_BUILD/src/daemon/zerneld"
-	[ "$status" = 1 ]
-	grep "procdb is truncated: it is now .*procdb.bad-1" <<<"$output"
+	setpriv --bounding-set -all "$ZERNEL_BUILD/src/daemon/zerneld" 2>"$work/aside" 3>&- &
+	wait_until grep "procdb is truncated: it is now .*procdb.bad-1" "$work/aside"
+	kill $!
+	wait $! || true
 	[ "$(stat -c %s $state/procdb.bad-1)" = 100 ]
 	! dmesg | grep -E 'WARNING:|BUG:|sched_ext:.*(error|stall)'
 }
