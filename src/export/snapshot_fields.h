@@ -2,6 +2,7 @@
 #pragma once
 
 /* The members of a snapshot's structs as JSON has them: writer and reader walk the same rows. */
+#include <yyjson.h>
 #include "core/snapshot.h"
 
 enum field_type {
@@ -41,3 +42,9 @@ struct optional_field {
 };
 #define GPU_OPTIONAL_NR 3
 extern const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR];
+
+/* Makes the text of one object, which `put` fills. */
+typedef bool (*snapshot_put_fn)(yyjson_mut_doc *doc, yyjson_mut_val *root,
+				const struct snapshot *snapshot);
+int snapshot_write(snapshot_put_fn put, const struct snapshot *snapshot, char **ret_text,
+		   size_t *ret_len);

@@ -164,13 +164,14 @@ static bool put_snapshot(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct
 	       put_fields(doc, yyjson_mut_obj_add_obj(doc, root, "cost"), cost_fields, &s->cost);
 }
 
-int snapshot_to_json(const struct snapshot *snapshot, char **ret_text, size_t *ret_len)
+int snapshot_write(snapshot_put_fn put, const struct snapshot *snapshot, char **ret_text,
+		   size_t *ret_len)
 {
 	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
 	yyjson_mut_val *root = doc ? yyjson_mut_obj(doc) : NULL;
 	char *text = NULL;
 
-	if (put_snapshot(doc, root, snapshot)) {
+	if (put(doc, root, snapshot)) {
 		yyjson_mut_doc_set_root(doc, root);
 		text = yyjson_mut_write(doc, 0, ret_len);
 	}
@@ -179,4 +180,9 @@ int snapshot_to_json(const struct snapshot *snapshot, char **ret_text, size_t *r
 		return -ENOMEM;
 	*ret_text = text;
 	return 0;
+}
+
+int snapshot_to_json(const struct snapshot *snapshot, char **ret_text, size_t *ret_len)
+{
+	return snapshot_write(put_snapshot, snapshot, ret_text, ret_len);
 }

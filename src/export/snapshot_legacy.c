@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* The few numbers that old dashboards show. They know no processes, so these are merged. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <yyjson.h>
+#include "export/snapshot_fields.h"
 #include "export/snapshot_json.h"
 
 static const struct {
@@ -72,17 +72,5 @@ static bool put_all(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snap
 
 int snapshot_to_legacy_json(const struct snapshot *snapshot, char **ret_text, size_t *ret_len)
 {
-	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-	yyjson_mut_val *root = doc ? yyjson_mut_obj(doc) : NULL;
-	char *text = NULL;
-
-	if (put_all(doc, root, snapshot)) {
-		yyjson_mut_doc_set_root(doc, root);
-		text = yyjson_mut_write(doc, 0, ret_len);
-	}
-	yyjson_mut_doc_free(doc);
-	if (!text)
-		return -ENOMEM;
-	*ret_text = text;
-	return 0;
+	return snapshot_write(put_all, snapshot, ret_text, ret_len);
 }
