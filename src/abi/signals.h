@@ -42,6 +42,8 @@ enum hist_kind {
 	HIST_SYNC_WAIT,	    /* in a call that waits for the device */
 	HIST_LOADER_WAIT,   /* the launcher, for data */
 	HIST_RUNQUEUE_WAIT, /* the launcher, for a CPU */
+	HIST_LAUNCH,	    /* a launch, from its entry to its return */
+	HIST_STEP,	    /* a step, from its end to the next one's */
 	HIST_COLLECTIVE,    /* + operation: from the call to the sync that covers it */
 	HIST_KIND_NR = HIST_COLLECTIVE + COLLECTIVE_NR,
 };

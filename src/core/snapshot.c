@@ -153,7 +153,7 @@ static struct snapshot_job *find_heir(struct snapshot *s, const struct snapshot_
 static void take_over(struct snapshot *s, struct snapshot_hists *to, const struct snapshot *before,
 		      const struct snapshot_hists *from)
 {
-	for (u32 kind = 0; kind < SNAPSHOT_HIST_NR; kind++) {
+	for (u32 kind = 0; kind < HIST_KIND_NR; kind++) {
 		const struct hist *old = snapshot_hist(before, from, kind);
 		struct hist *hist = old ? snapshot_add_hist(s, to, kind) : NULL;
 

@@ -11,6 +11,7 @@
  * snapshot_set_text(), since names of tasks can be any bytes.
  */
 #include <stddef.h>
+#include "abi/idle.h"
 #include "abi/sched.h"
 #include "abi/signals.h"
 #include "core/book.h"
@@ -21,10 +22,6 @@
 #define SNAPSHOT_TEXT_LEN 128
 /* A byte that is no UTF-8 takes three. */
 #define SNAPSHOT_COMM_LEN (3 * COMM_LEN)
-
-/* Not a distribution of the kernel's yet: from the entry of a launch to its return. */
-#define SNAPSHOT_HIST_LAUNCH HIST_KIND_NR
-#define SNAPSHOT_HIST_NR     (HIST_KIND_NR + 1)
 
 /* What was lost, and where. */
 enum snapshot_drop {
@@ -48,7 +45,7 @@ enum snapshot_drop {
 
 /* Where the distributions of somebody are: one more than the place in hists, 0 for none. */
 struct snapshot_hists {
-	u32 at[SNAPSHOT_HIST_NR]; /* by enum hist_kind, and SNAPSHOT_HIST_LAUNCH */
+	u32 at[HIST_KIND_NR]; /* by enum hist_kind */
 };
 
 /*
@@ -69,6 +66,14 @@ struct snapshot_memory {
 	struct memory_book book;
 };
 
+/* Who stood in the way of a process: ran instead of it, or is the disk it waited for. */
+struct snapshot_culprit {
+	u32 cause; /* enum idle_cause */
+	u32 pad;
+	u64 ns;
+	char name[SNAPSHOT_COMM_LEN];
+};
+
 struct snapshot_process {
 	u32 pid;
 	u32 job; /* one more than the place in jobs, 0 for none */
@@ -79,10 +84,16 @@ struct snapshot_process {
 	u32 launcher_tid; /* 0: nobody launched yet */
 	u32 consumer_pid; /* of a loader process: whom it feeds, else 0 */
 	u32 nr_memory;
+	u32 nr_culprits;
+	u32 pad;
 	u64 phase_ns[PHASE_NR]; /* the current stay included */
 	u64 nr_transitions;
+	u64 nr_steps;
+	u64 busy_ns;		    /* the device had work of its, since the first launch */
+	u64 idle_ns[IDLE_CAUSE_NR]; /* it had none, likewise; both with the current stay */
 	char comm[SNAPSHOT_COMM_LEN];
-	struct snapshot_memory memory[GPU_MAX]; /* each GPU once */
+	struct snapshot_memory memory[GPU_MAX];		/* each GPU once */
+	struct snapshot_culprit culprits[CULPRITS_MAX]; /* who cost most first */
 	struct snapshot_hists hists;
 };
 
@@ -99,6 +110,7 @@ enum snapshot_gpu_field {
 	SNAPSHOT_GPU_BUSY = 1 << 0,
 	SNAPSHOT_GPU_MEMORY_USED = 1 << 1,
 	SNAPSHOT_GPU_MEMORY_TOTAL = 1 << 2,
+	SNAPSHOT_GPU_ACTIVE = 1 << 3,
 };
 
 struct snapshot_gpu {
@@ -108,6 +120,11 @@ struct snapshot_gpu {
 	u32 pad;
 	u64 memory_used_bytes;
 	u64 memory_total_bytes;
+	/*
+	 * For how long its multiprocessors worked since it is watched. Busy it is also while
+	 * a collective waits for other ranks; active it is not.
+	 */
+	u64 active_ns;
 	char uuid[SNAPSHOT_TEXT_LEN]; /* empty: not known */
 };
 
@@ -251,6 +268,7 @@ void snapshot_set_text(char *to, size_t to_size, const char *from, size_t from_s
 const char *snapshot_drop_label(u32 drop);
 const char *snapshot_sched_state_label(u32 state);
 const char *snapshot_hist_label(u32 kind); /* of a collective: its operation */
+const char *idle_cause_label(u32 cause);
 const char *sched_class_label(u32 sched_class);
 const char *sched_decision_label(u32 decision);
 const char *sched_rule_label(u32 rule);

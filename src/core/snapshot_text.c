@@ -100,11 +100,30 @@ const char *snapshot_hist_label(u32 kind)
 		[HIST_SYNC_WAIT] = "sync_wait",
 		[HIST_LOADER_WAIT] = "loader_wait",
 		[HIST_RUNQUEUE_WAIT] = "runqueue_wait",
+		[HIST_LAUNCH] = "launch",
+		[HIST_STEP] = "step",
 	};
 
-	if (kind == SNAPSHOT_HIST_LAUNCH)
-		return "launch";
 	return kind < HIST_COLLECTIVE ? labels[kind] : operation_label(kind - HIST_COLLECTIVE);
+}
+
+const char *idle_cause_label(u32 cause)
+{
+	static const char *const labels[IDLE_CAUSE_NR] = {
+		[IDLE_CPU] = "cpu",
+		[IDLE_RUNQUEUE] = "runqueue",
+		[IDLE_LOADER_CPU] = "loader_cpu",
+		[IDLE_LOADER_RUNQUEUE] = "loader_runqueue",
+		[IDLE_LOADER_DISK] = "loader_disk",
+		[IDLE_LOADER_OTHER] = "loader_other",
+		[IDLE_COLLECTIVE] = "collective",
+		[IDLE_DISK] = "disk",
+		[IDLE_MEMORY] = "memory",
+		[IDLE_LOCK] = "lock",
+		[IDLE_OTHER] = "other",
+	};
+
+	return LABEL(labels, cause);
 }
 
 const char *sched_class_label(u32 sched_class)

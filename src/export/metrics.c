@@ -211,7 +211,7 @@ static void add_job(struct metrics *m, const struct snapshot *s, const char *nam
 	size_t nr = m->nr;
 	u32 nr_counted = m->nr_counted;
 
-	add_merged(m, s, METRIC_GPU_LAUNCH, &labels, SNAPSHOT_HIST_LAUNCH);
+	add_merged(m, s, METRIC_GPU_LAUNCH, &labels, HIST_LAUNCH);
 	add_merged(m, s, METRIC_LOADER_WAIT, &labels, HIST_LOADER_WAIT);
 	add_merged(m, s, METRIC_SYNC_WAIT, &labels, HIST_SYNC_WAIT);
 	keep_if_fits(m, nr, nr_counted);
@@ -233,7 +233,7 @@ static void add_process(struct metrics *m, const struct snapshot *s,
 		add_value(m, METRIC_GPU_MEMORY_PEAK, &labels, process->memory[i].book.peak_bytes);
 	}
 	add_hist(m, METRIC_CUDA_LAUNCH_LATENCY, &labels,
-		 snapshot_hist(s, &process->hists, SNAPSHOT_HIST_LAUNCH));
+		 snapshot_hist(s, &process->hists, HIST_LAUNCH));
 	add_hist(m, METRIC_DATALOADER_WAIT, &labels,
 		 snapshot_hist(s, &process->hists, HIST_LOADER_WAIT));
 	add_hist(m, METRIC_DIST_SYNC_WAIT, &labels,

@@ -35,6 +35,10 @@ const struct field process_fields[] = {
 	{ "consumer_pid", FIELD_U32,    AT(snapshot_process, consumer_pid) },
 	{ "phase_ns",     FIELD_COUNTS, AT(snapshot_process, phase_ns), PHASE_NR, phase_label },
 	{ "transitions",  FIELD_U64,    AT(snapshot_process, nr_transitions) },
+	{ "steps",        FIELD_U64,    AT(snapshot_process, nr_steps) },
+	{ "busy_ns",      FIELD_U64,    AT(snapshot_process, busy_ns) },
+	{ "idle_ns",      FIELD_COUNTS, AT(snapshot_process, idle_ns), IDLE_CAUSE_NR,
+	  idle_cause_label },
 	{},
 };
 
@@ -44,6 +48,13 @@ const struct field memory_fields[] = {
 	{ "peak_bytes",    FIELD_U64, AT(snapshot_memory, book.peak_bytes) },
 	{ "allocs",        FIELD_U64, AT(snapshot_memory, book.nr_allocs) },
 	{ "frees",         FIELD_U64, AT(snapshot_memory, book.nr_frees) },
+	{},
+};
+
+const struct field culprit_fields[] = {
+	{ "cause", FIELD_LABEL, AT(snapshot_culprit, cause), IDLE_CAUSE_NR, idle_cause_label },
+	{ "ns",    FIELD_U64,   AT(snapshot_culprit, ns) },
+	{ "name",  TEXT(snapshot_culprit, name) },
 	{},
 };
 
@@ -68,6 +79,8 @@ const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR] = {
 	  { "memory_used_bytes", FIELD_U64, AT(snapshot_gpu, memory_used_bytes) } },
 	{ SNAPSHOT_GPU_MEMORY_TOTAL,
 	  { "memory_total_bytes", FIELD_U64, AT(snapshot_gpu, memory_total_bytes) } },
+	{ SNAPSHOT_GPU_ACTIVE,
+	  { "active_ns", FIELD_U64, AT(snapshot_gpu, active_ns) } },
 };
 
 const struct field sched_fields[] = {

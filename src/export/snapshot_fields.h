@@ -27,6 +27,7 @@ extern const struct field snapshot_fields[];
 extern const struct field job_fields[];
 extern const struct field process_fields[];
 extern const struct field memory_fields[];
+extern const struct field culprit_fields[];
 extern const struct field thread_fields[];
 extern const struct field gpu_fields[];
 extern const struct field sched_fields[];
@@ -40,7 +41,7 @@ struct optional_field {
 	u32 bit;
 	struct field field;
 };
-#define GPU_OPTIONAL_NR 3
+#define GPU_OPTIONAL_NR 4
 extern const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR];
 
 /* Makes the text of one object, which `put` fills. */

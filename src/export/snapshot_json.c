@@ -77,7 +77,7 @@ static bool put_hists(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *k
 	yyjson_mut_val *all = yyjson_mut_obj_add_obj(doc, object, key);
 	bool ok = all != NULL;
 
-	for (u32 kind = 0; ok && kind < SNAPSHOT_HIST_NR; kind++) {
+	for (u32 kind = 0; ok && kind < HIST_KIND_NR; kind++) {
 		const struct hist *hist = snapshot_hist(s, hists, kind);
 
 		if (hist)
@@ -92,12 +92,16 @@ static bool put_process(yyjson_mut_doc *doc, yyjson_mut_val *object, const struc
 			const struct snapshot_process *process)
 {
 	bool ok = put_fields(doc, object, process_fields, process);
-	yyjson_mut_val *memory = ok ? yyjson_mut_obj_add_arr(doc, object, "memory") : NULL;
+	yyjson_mut_val *memory = yyjson_mut_obj_add_arr(doc, object, "memory");
+	yyjson_mut_val *culprits = yyjson_mut_obj_add_arr(doc, object, "culprits");
 
-	ok = memory != NULL;
+	ok = ok && memory && culprits;
 	for (u32 i = 0; ok && i < process->nr_memory; i++)
 		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, memory), memory_fields,
 				&process->memory[i]);
+	for (u32 i = 0; ok && i < process->nr_culprits; i++)
+		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, culprits), culprit_fields,
+				&process->culprits[i]);
 	return ok && put_hists(doc, object, "hists", s, &process->hists);
 }
 

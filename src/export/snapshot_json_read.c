@@ -132,7 +132,7 @@ static int get_hists(yyjson_val *object, struct snapshot *s, struct snapshot_his
 {
 	int err = !object || yyjson_is_obj(object) ? 0 : -EBADMSG;
 
-	for (u32 kind = 0; err == 0 && kind < SNAPSHOT_HIST_NR; kind++) {
+	for (u32 kind = 0; err == 0 && kind < HIST_KIND_NR; kind++) {
 		yyjson_val *value = yyjson_obj_get(object, snapshot_hist_label(kind));
 		struct hist *hist = value ? snapshot_add_hist(s, ret, kind) : NULL;
 
@@ -149,24 +149,39 @@ static int get_job(yyjson_val *object, struct snapshot *s, u32 i)
 	return err < 0 ? err : get_hists(yyjson_obj_get(object, "gone"), s, &s->jobs[i].gone);
 }
 
+/* A list inside of an item: each of its fields is in an array of so many. */
+static int get_inner(yyjson_val *list, const struct field *fields, void *array, size_t size,
+		     u32 max, u32 *ret_nr)
+{
+	yyjson_val *one;
+	size_t i, nr;
+	int err = 0;
+
+	if ((list && !yyjson_is_arr(list)) || yyjson_arr_size(list) > max)
+		return -EBADMSG;
+	*ret_nr = (u32)yyjson_arr_size(list);
+	yyjson_arr_foreach(list, i, nr, one)
+	{
+		if (err == 0)
+			err = get_fields(one, fields, (char *)array + i * size);
+	}
+	return err;
+}
+
 static int get_process(yyjson_val *object, struct snapshot *s, u32 i)
 {
 	struct snapshot_process *process = &s->processes[i];
-	yyjson_val *memory = yyjson_obj_get(object, "memory"), *one;
 	int err = get_fields(object, process_fields, process);
-	size_t k, nr;
 
-	if (err < 0)
-		return err;
-	if (process->job > s->nr_jobs || (memory && !yyjson_is_arr(memory)) ||
-	    yyjson_arr_size(memory) > GPU_MAX)
-		return -EBADMSG;
-	yyjson_arr_foreach(memory, k, nr, one)
-	{
-		if (err == 0)
-			err = get_fields(one, memory_fields, &process->memory[k]);
-	}
-	process->nr_memory = (u32)yyjson_arr_size(memory);
+	if (err == 0 && process->job > s->nr_jobs)
+		err = -EBADMSG;
+	if (err == 0)
+		err = get_inner(yyjson_obj_get(object, "memory"), memory_fields, process->memory,
+				sizeof(process->memory[0]), GPU_MAX, &process->nr_memory);
+	if (err == 0)
+		err = get_inner(yyjson_obj_get(object, "culprits"), culprit_fields,
+				process->culprits, sizeof(process->culprits[0]), CULPRITS_MAX,
+				&process->nr_culprits);
 	return err < 0 ? err : get_hists(yyjson_obj_get(object, "hists"), s, &process->hists);
 }
 

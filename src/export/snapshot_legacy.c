@@ -12,8 +12,8 @@ static const struct {
 	u32 permille;
 	u32 unit_ns;
 } quantiles[] = {
-	{ "cuda_latency_p50_us",	 SNAPSHOT_HIST_LAUNCH,				       500, NSEC_PER_USEC },
-	{ "cuda_latency_p99_us",	 SNAPSHOT_HIST_LAUNCH,				       990, NSEC_PER_USEC },
+	{ "cuda_latency_p50_us",	 HIST_LAUNCH,					      500, NSEC_PER_USEC },
+	{ "cuda_latency_p99_us",	 HIST_LAUNCH,					      990, NSEC_PER_USEC },
 	{ "nccl_allreduce_p50_ms",  HIST_COLLECTIVE + DETAIL_ALL_REDUCE - COLLECTIVE_FIRST, 500,
 	  NSEC_PER_MSEC											 },
 	{ "nccl_allreduce_p99_ms",  HIST_COLLECTIVE + DETAIL_ALL_REDUCE - COLLECTIVE_FIRST, 990,

@@ -37,17 +37,18 @@ static void fill_hists(struct snapshot *s, struct snapshot_process *process,
 	fill(snapshot_add_hist(s, hists, HIST_SYNC_WAIT), 30 * NSEC_PER_MSEC, age_s);
 	fill(snapshot_add_hist(s, hists, HIST_LOADER_WAIT), 2 * NSEC_PER_MSEC, age_s);
 	fill(snapshot_add_hist(s, hists, HIST_RUNQUEUE_WAIT), 50 * NSEC_PER_USEC, age_s);
+	fill(snapshot_add_hist(s, hists, HIST_LAUNCH), 8 * NSEC_PER_USEC, age_s);
+	fill(snapshot_add_hist(s, hists, HIST_STEP), 50 * NSEC_PER_MSEC, age_s);
 	for (u32 i = 0; i < node->nr_operations; i++)
 		fill(snapshot_add_hist(s, hists, HIST_COLLECTIVE + i), (i + 1) * NSEC_PER_MSEC,
 		     age_s);
-	fill(snapshot_add_hist(s, hists, SNAPSHOT_HIST_LAUNCH), 8 * NSEC_PER_USEC, age_s);
 }
 
 /* All ranks are alike: to record it all again would take most of the time. */
 static void copy_hists(struct snapshot *s, struct snapshot_hists *to,
 		       const struct snapshot_hists *from)
 {
-	for (u32 kind = 0; kind < SNAPSHOT_HIST_NR; kind++) {
+	for (u32 kind = 0; kind < HIST_KIND_NR; kind++) {
 		const struct hist *hist = snapshot_hist(s, from, kind);
 
 		if (hist)
@@ -80,6 +81,12 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 		process->phase_ns[i] = (i + 1) * NSEC_PER_SEC + rank +
 				       node->age_s * phase_permille[i] * NSEC_PER_MSEC;
 	set(process->comm, sizeof(process->comm), "python3");
+	process->nr_steps = 20 * node->age_s;
+	process->busy_ns = node->age_s * 850 * NSEC_PER_MSEC;
+	for (u32 i = 0; i < IDLE_CAUSE_NR; i++)
+		process->idle_ns[i] = node->age_s * (i + 1) * NSEC_PER_MSEC;
+	process->nr_culprits = 1;
+	process->culprits[0] = (struct snapshot_culprit){ IDLE_RUNQUEUE, 0, NSEC_PER_MSEC, "cc1" };
 	process->nr_memory = 1;
 	process->memory[0] = (struct snapshot_memory){
 		.gpu = rank,
@@ -164,7 +171,7 @@ static void random_text(struct random *r, char *to, size_t size)
 
 static void random_hists(struct random *r, struct snapshot *s, struct snapshot_hists *hists)
 {
-	for (u32 kind = 0; kind < SNAPSHOT_HIST_NR; kind++) {
+	for (u32 kind = 0; kind < HIST_KIND_NR; kind++) {
 		struct hist *hist = random_below(r, 2) ? snapshot_add_hist(s, hists, kind) : NULL;
 
 		for (u32 i = random_below(r, 8); hist && i > 0; i--)

@@ -47,7 +47,7 @@ static void fold(struct snapshot *s, const struct snapshot *before, const struct
 		/* The new ones of the round before are gone. */
 		struct snapshot_process *process =
 			snapshot_add_process(s, 1 + i + (i < NR_STAYING ? 0 : round * NR_NEW));
-		u32 nr_kinds = i < NR_STAYING ? SNAPSHOT_HIST_NR : 2;
+		u32 nr_kinds = i < NR_STAYING ? HIST_KIND_NR : 2;
 
 		process->start_ns = process->pid;
 		process->job = snapshot_add_job(s, "/job", "job");

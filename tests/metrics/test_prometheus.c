@@ -92,7 +92,7 @@ static void test_summary_and_histogram_agree(void **state)
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
 	CLEANUP_FREE char *text = NULL;
 	struct snapshot_process *process = snapshot_add_process(s, 7);
-	struct hist *hist = snapshot_add_hist(s, &process->hists, SNAPSHOT_HIST_LAUNCH);
+	struct hist *hist = snapshot_add_hist(s, &process->hists, HIST_LAUNCH);
 
 	process->job = snapshot_add_job(s, "/x", "x");
 	for (u64 i = 1; i <= 100; i++)

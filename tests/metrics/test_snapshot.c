@@ -144,10 +144,11 @@ static void test_every_label_is_there_and_no_other(void **state)
 		u32 nr;
 	} rows[] = {
 		{ snapshot_drop_label,	       DROP_NR	       },
-		{ snapshot_sched_state_label, SCHED_STATE_NR   },
-		{ snapshot_hist_label,	       SNAPSHOT_HIST_NR },
+		{ snapshot_sched_state_label, SCHED_STATE_NR },
+		{ snapshot_hist_label,	       HIST_KIND_NR   },
+		{ idle_cause_label,	    IDLE_CAUSE_NR  },
 		{ sched_class_label,	     CLASS_NR	      },
-		{ sched_decision_label,	DECISION_NR	    },
+		{ sched_decision_label,	DECISION_NR    },
 		{ sched_rule_label,	    RULE_NR	    },
 	};
 

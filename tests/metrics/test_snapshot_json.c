@@ -91,6 +91,7 @@ static void test_what_is_no_snapshot_is_refused(void **state)
 		{ "{\"version\":1,\"processes\":[{\"rank\":2147483648}]}",	   -EBADMSG	    },
 		{ "{\"version\":1,\"processes\":[{\"phase\":\"lunch\"}]}",	   -EBADMSG	    },
 		{ "{\"version\":1,\"processes\":[{\"memory\":3}]}",		    -EBADMSG	     },
+		{ "{\"version\":1,\"processes\":[{\"culprits\":3}]}",	      -EBADMSG	       },
 		{ "{\"version\":1,\"gone\":{\"launch\":[]}}",		      -EBADMSG	       },
 		{ "{\"version\":1,\"gone\":{\"launch\":{\"buckets\":[[178,1]]}}}", -EBADMSG	    },
 		{ "{\"version\":1,\"gone\":{\"launch\":{\"buckets\":[7]}}}",	     -EBADMSG	      },
@@ -186,7 +187,7 @@ static void test_legacy_merges_all_processes(void **state)
 	assert_int_equal(snapshot_new(&limits, &s), 0);
 	for (u32 i = 0; i < 2; i++) {
 		struct snapshot_process *process = snapshot_add_process(s, i + 1);
-		struct hist *hist = snapshot_add_hist(s, &process->hists, SNAPSHOT_HIST_LAUNCH);
+		struct hist *hist = snapshot_add_hist(s, &process->hists, HIST_LAUNCH);
 
 		for (u32 k = 0; k <= i; k++)
 			hist_record(hist, i ? 4096 : 1024);

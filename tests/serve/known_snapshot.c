@@ -32,7 +32,7 @@ static void add_rank(struct snapshot *snapshot, u32 rank, u32 job)
 	process->memory[0].gpu = rank;
 	book_alloc(&process->memory[0].book, 1ULL << 30);
 	snapshot_set_text(process->comm, sizeof(process->comm), "train", 5);
-	fill(snapshot_add_hist(snapshot, &process->hists, SNAPSHOT_HIST_LAUNCH), 1000);
+	fill(snapshot_add_hist(snapshot, &process->hists, HIST_LAUNCH), 1000);
 	fill(snapshot_add_hist(snapshot, &process->hists, HIST_COLLECTIVE), 1000000);
 	snapshot_add_thread(snapshot, process->pid, ROLE_LAUNCHER)->pid = process->pid;
 }

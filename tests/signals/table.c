@@ -129,6 +129,8 @@ static const char *hist_label(u32 kind)
 		[HIST_SYNC_WAIT] = "sync wait",
 		[HIST_LOADER_WAIT] = "loader wait",
 		[HIST_RUNQUEUE_WAIT] = "runqueue wait",
+		[HIST_LAUNCH] = "launch",
+		[HIST_STEP] = "step",
 	};
 
 	return kind < HIST_COLLECTIVE ? labels[kind] : operation_label(kind - HIST_COLLECTIVE);
