@@ -6,6 +6,7 @@ _zernel() {
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case "$path $word" in
 		'zernel status') path="$path $word" ;;
+		'zernel top') path="$path $word" ;;
 		'zernel doctor') path="$path $word" ;;
 		'zernel config') path="$path $word" ;;
 		'zernel config show') path="$path $word" ;;
@@ -21,8 +22,9 @@ _zernel() {
 		esac
 	done
 	case "$path" in
-	'zernel') words='status doctor config procdb serve version --help' ;;
+	'zernel') words='status top doctor config procdb serve version --help' ;;
 	'zernel status') words='--json --socket --help' ;;
+	'zernel top') words='--interval --socket --help' ;;
 	'zernel doctor') words='--json --socket --help' ;;
 	'zernel config') words='show check --help' ;;
 	'zernel config show') words='--config --json --help' ;;
@@ -38,6 +40,8 @@ _zernel() {
 	esac
 	case "$path ${COMP_WORDS[COMP_CWORD - 1]}" in
 	'zernel status --socket') words='' files=yes ;;
+	'zernel top --interval') words='' files='' ;;
+	'zernel top --socket') words='' files=yes ;;
 	'zernel doctor --socket') words='' files=yes ;;
 	'zernel config show --config') words='' files=yes ;;
 	'zernel procdb list --socket') words='' files=yes ;;

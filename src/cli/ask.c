@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "cli/ask.h"
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -51,5 +52,19 @@ int ask_snapshot(const char *socket, char **ret_text, struct snapshot **ret)
 	}
 	if (err == 0)
 		*ret_text = TAKE_PTR(text);
+	return err;
+}
+
+int ask_subscribe(const char *socket, u32 interval_ms, struct client **ret)
+{
+	CLEANUP(client_free_cleanup) struct client *client = NULL;
+	char params[48];
+	int err = connect_to(socket, &client);
+
+	snprintf(params, sizeof(params), "{\"interval_ms\":%u}", interval_ms);
+	if (err == 0)
+		err = ask(client, "subscribe", params, NULL, NULL);
+	if (err == 0)
+		*ret = TAKE_PTR(client);
 	return err;
 }

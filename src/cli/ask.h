@@ -11,3 +11,6 @@ int ask(struct client *client, const char *method, const char *params, char **re
 
 /* The current snapshot as text, to be freed, and (unless `ret` is NULL) as what it says. */
 int ask_snapshot(const char *socket, char **ret_text, struct snapshot **ret);
+
+/* A connection on which a snapshot comes that often. */
+int ask_subscribe(const char *socket, u32 interval_ms, struct client **ret);

@@ -76,4 +76,5 @@ extern const struct command command_doctor;
 extern const struct command command_procdb;
 extern const struct command command_serve;
 extern const struct command command_status;
+extern const struct command command_top;
 extern const struct command command_version;

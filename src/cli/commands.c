@@ -17,8 +17,10 @@ const struct command command_version = {
 	.run = run_version,
 };
 
+/* clang-format off */
 static const struct command *const commands[] = {
 	&command_status,
+	&command_top,
 	&command_doctor,
 	&command_config,
 	&command_procdb,
@@ -26,6 +28,7 @@ static const struct command *const commands[] = {
 	&command_version,
 	NULL,
 };
+/* clang-format on */
 
 const struct command command_zernel = {
 	.name = "zernel",
