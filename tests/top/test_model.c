@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* What zernel top remembers from one snapshot to the next. */
+#include "top/made.h"
+
+#define MS NSEC_PER_MSEC
+
+/* A second later: 10 steps of 100 ms, idle for a quarter, 5 waits of 1 ms. */
+static struct snapshot *at_work(u64 second)
+{
+	struct snapshot *s = made_snapshot(second);
+	struct snapshot_process *process = made_process(s, 7, 0, "train");
+	struct hist *steps = snapshot_add_hist(s, &process->hists, HIST_STEP);
+	struct hist *waits = snapshot_add_hist(s, &process->hists, HIST_RUNQUEUE_WAIT);
+
+	process->nr_steps = 10 * second;
+	process->busy_ns = 750 * MS * second;
+	process->idle_ns[IDLE_DISK] = 200 * MS * second;
+	process->idle_ns[IDLE_CPU] = 50 * MS * second;
+	process->phase = PHASE_GPU_COMPUTE;
+	process->phase_ns[PHASE_GPU_COMPUTE] = 600 * MS * second;
+	process->phase_ns[PHASE_DATA_LOADING] = 400 * MS * second;
+	for (u64 i = 0; i < 10 * second; i++)
+		hist_record(steps, 100 * MS);
+	for (u64 i = 0; i < 5 * second; i++)
+		hist_record(waits, MS);
+	s->sched.classes[CLASS_FEEDER].nr[DECISION_QUEUED] = 100 * second;
+	s->cost.cpu_ns = 10 * MS * second;
+	return s;
+}
+
+static void feed(struct top_model *model, struct snapshot *snapshot)
+{
+	assert_int_equal(top_model_feed(model, snapshot), 0);
+}
+
+static void test_the_first_snapshot_has_no_rates(void **state)
+{
+	struct top_model model = {};
+
+	feed(&model, at_work(50));
+	assert_int_equal(model.processes[0]->window.nr_steps, 0);
+	assert_int_equal(model.processes[0]->window.time_ns, 0);
+	assert_int_equal(model.window.cpu_ns, 0);
+	top_model_done(&model);
+}
+
+static void test_figures_are_of_the_last_seconds(void **state)
+{
+	struct top_model model = {};
+	struct top_counters *window;
+	u32 cause = IDLE_CAUSE_NR;
+
+	for (u64 second = 1; second <= 30; second++) {
+		u64 span;
+
+		feed(&model, at_work(second));
+		window = &model.processes[0]->window;
+		span = window->time_ns / NSEC_PER_SEC;
+		assert_true(span <= 10 && (second < 10 || span >= 5));
+		assert_int_equal(window->nr_steps, 10 * span);
+		assert_int_equal(window->nr_timed_steps, 10 * span);
+		assert_int_equal(window->timed_steps_ns, span * NSEC_PER_SEC);
+		assert_int_equal(window->runqueue_wait.count, 5 * span);
+		assert_int_equal(top_idle_ns(window, &cause), 250 * MS * span);
+		assert_int_equal(model.window.nr_decisions[CLASS_FEEDER], 100 * span);
+		assert_int_equal(model.window.cpu_ns, 10 * MS * span);
+	}
+	assert_int_equal(cause, IDLE_DISK);
+	assert_int_equal(hist_quantile(&window->runqueue_wait, 990), MS);
+	top_model_done(&model);
+}
+
+static void test_a_tail_that_is_over_does_not_stay_in_the_p99(void **state)
+{
+	struct top_model model = {};
+
+	for (u64 second = 1; second <= 30; second++) {
+		struct snapshot *s = at_work(second);
+
+		/* Long ago somebody waited for a second. */
+		hist_record(snapshot_add_hist(s, &s->processes[0].hists, HIST_RUNQUEUE_WAIT),
+			    NSEC_PER_SEC);
+		feed(&model, s);
+	}
+	assert_true(hist_quantile(&model.processes[0]->window.runqueue_wait, 990) < 2 * MS);
+	top_model_done(&model);
+}
+
+static void test_the_strip_has_the_phase_with_most_of_the_interval(void **state)
+{
+	struct top_model model = {};
+	struct snapshot *s;
+
+	for (u64 second = 1; second <= 3; second++)
+		feed(&model, at_work(second));
+	s = at_work(4);
+	s->processes[0].phase_ns[PHASE_DATA_LOADING] += 900 * MS;
+	feed(&model, s);
+	assert_int_equal(top_strip(model.processes[0], 0), PHASE_DATA_LOADING);
+	assert_int_equal(top_strip(model.processes[0], 1), PHASE_GPU_COMPUTE);
+	assert_int_equal(top_strip(model.processes[0], 3), PHASE_GPU_COMPUTE);
+	assert_int_equal(top_strip(model.processes[0], 4), TOP_STRIP_GAP);
+	top_model_done(&model);
+}
+
+static void test_the_strip_is_bounded(void **state)
+{
+	struct top_model model = {};
+
+	for (u64 second = 1; second <= TOP_STRIP_MAX + 10; second++) {
+		struct snapshot *s = made_snapshot(second);
+
+		made_process(s, 1, 0, "x")->phase = second % 2 ? PHASE_OPTIMIZER : PHASE_COLLECTIVE;
+		feed(&model, s);
+	}
+	assert_int_equal(top_strip(model.processes[0], 0), PHASE_COLLECTIVE);
+	assert_int_equal(top_strip(model.processes[0], TOP_STRIP_MAX - 1), PHASE_OPTIMIZER);
+	assert_int_equal(top_strip(model.processes[0], TOP_STRIP_MAX), TOP_STRIP_GAP);
+	top_model_done(&model);
+}
+
+static void test_a_zerneld_that_began_again_is_no_flood(void **state)
+{
+	struct top_model model = {};
+	struct snapshot *s;
+
+	feed(&model, at_work(100));
+	feed(&model, at_work(101));
+	top_model_gap(&model);
+	s = at_work(1);
+	s->monotonic_ns = 2000 * NSEC_PER_SEC;
+	feed(&model, s);
+	assert_int_equal(model.processes[0]->window.nr_steps, 0);
+	assert_int_equal(model.processes[0]->window.runqueue_wait.count, 0);
+	assert_int_equal(model.window.nr_decisions[CLASS_FEEDER], 0);
+	assert_int_equal(top_strip(model.processes[0], 1), TOP_STRIP_GAP);
+	/* Without a gap, too: it may have been quick. */
+	s = at_work(2);
+	s->monotonic_ns = 2001 * NSEC_PER_SEC;
+	feed(&model, s);
+	s = at_work(1);
+	s->monotonic_ns = 2002 * NSEC_PER_SEC;
+	feed(&model, s);
+	assert_int_equal(model.processes[0]->window.nr_steps, 0);
+	top_model_done(&model);
+}
+
+static void test_who_is_gone_is_forgotten_and_a_pid_is_not_enough(void **state)
+{
+	struct top_model model = {};
+	struct snapshot *s;
+
+	feed(&model, at_work(1));
+	model.processes[0]->expanded = true;
+	s = at_work(2);
+	s->processes[0].start_ns++;
+	feed(&model, s);
+	assert_false(model.processes[0]->expanded);
+	assert_int_equal(model.processes[0]->nr_strip, 1);
+	feed(&model, made_snapshot(3));
+	assert_int_equal(model.nr_processes, 0);
+	top_model_done(&model);
+}
+
+static void test_jobs_add_up(void **state)
+{
+	struct top_model model = {};
+
+	for (u64 second = 1; second <= 3; second++) {
+		struct snapshot *s = made_snapshot(second);
+		u32 job = snapshot_add_job(s, "/a", "a");
+
+		for (u32 i = 0; i < 4; i++) {
+			struct snapshot_process *process = made_process(s, 10 + i, job, "rank");
+
+			/* The last one makes no steps, and is no rank. */
+			process->nr_steps = i < 3 ? 4 * second : 0;
+			process->busy_ns = 100 * MS * second;
+			process->idle_ns[i] = 100 * MS * second * (i + 1);
+			process->nr_memory = 1;
+			book_alloc(&process->memory[0].book, 5);
+		}
+		feed(&model, s);
+		model.jobs[0].collapsed = true;
+	}
+	assert_true(model.jobs[0].collapsed);
+	assert_int_equal(model.jobs[0].nr_processes, 4);
+	assert_int_equal(model.jobs[0].memory_bytes, 20);
+	assert_int_equal(model.jobs[0].window.busy_ns, 800 * MS);
+	/* Four steps a second for each of three. */
+	assert_int_equal(model.jobs[0].window.nr_steps, 24);
+	assert_int_equal(model.jobs[0].window.time_ns, 6 * NSEC_PER_SEC);
+	top_model_done(&model);
+}
+
+static void test_the_same_snapshot_again_is_no_interval(void **state)
+{
+	struct top_model model = {};
+
+	feed(&model, at_work(1));
+	feed(&model, at_work(1));
+	assert_int_equal(model.processes[0]->nr_strip, 1);
+	top_model_done(&model);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_first_snapshot_has_no_rates),
+		cmocka_unit_test(test_figures_are_of_the_last_seconds),
+		cmocka_unit_test(test_a_tail_that_is_over_does_not_stay_in_the_p99),
+		cmocka_unit_test(test_the_strip_has_the_phase_with_most_of_the_interval),
+		cmocka_unit_test(test_the_strip_is_bounded),
+		cmocka_unit_test(test_a_zerneld_that_began_again_is_no_flood),
+		cmocka_unit_test(test_who_is_gone_is_forgotten_and_a_pid_is_not_enough),
+		cmocka_unit_test(test_jobs_add_up),
+		cmocka_unit_test(test_the_same_snapshot_again_is_no_interval),
+	};
+
+	return cmocka_run_group_tests_name("the model of zernel top", tests, NULL, NULL);
+}
