@@ -17,8 +17,9 @@ enum canvas_style {
 	CANVAS_GOOD,
 	CANVAS_WARNING,
 	CANVAS_BAD,
-	CANVAS_BAR,   /* the line above and below the table */
-	CANVAS_PHASE, /* + phase: the background has its colour */
+	CANVAS_BAR,    /* the line above and below the table */
+	CANVAS_SORTED, /* in it, what the table is sorted by */
+	CANVAS_PHASE,  /* + phase: the background has its colour */
 	CANVAS_STYLE_NR = CANVAS_PHASE + PHASE_NR,
 };
 

@@ -4,6 +4,8 @@
 #include <string.h>
 #include "cli/top.h"
 
+#define LEGEND_WIDTH 30
+
 static void draw_strip(const struct top_process *process, const struct top_layout *layout,
 		       struct canvas *canvas, u32 y)
 {
@@ -40,6 +42,22 @@ static void draw_row(const struct top *top, const struct top_row *row,
 		draw_strip(top->model.processes[row->index], layout, canvas, y);
 }
 
+/* Which colour is which phase, where there is room to say so; their letters are the first ones. */
+static void draw_legend(const struct top_layout *layout, struct canvas *canvas, u32 y)
+{
+	u32 x = layout->strip_x;
+
+	if (!layout->strip_width)
+		return;
+	x += canvas_print(canvas, y, x, layout->strip_width, CANVAS_PLAIN, "PHASES ");
+	if (layout->strip_width < LEGEND_WIDTH)
+		return;
+	for (u32 phase = PHASE_UNKNOWN + 1; phase < PHASE_NR; phase++)
+		x += 1 + canvas_print(canvas, y, x, LEGEND_WIDTH,
+				      canvas->colour ? CANVAS_PHASE + phase : CANVAS_PLAIN, "%s",
+				      top_phase_word(phase));
+}
+
 static void draw_titles(const struct top *top, const struct top_layout *layout,
 			struct canvas *canvas, u32 y)
 {
@@ -47,14 +65,11 @@ static void draw_titles(const struct top *top, const struct top_layout *layout,
 		const struct top_column *column = &top_columns[layout->at[i].id];
 		struct top_cell cell = {};
 
-		/* The one it is sorted by stands out. */
-		cell.style = layout->at[i].id == top->sort ? CANVAS_TITLE : CANVAS_PLAIN;
+		cell.style = layout->at[i].id == top->sort ? CANVAS_SORTED : CANVAS_PLAIN;
 		snprintf(cell.text, sizeof(cell.text), "%s", column->title);
 		draw_cell(canvas, y, layout->at[i].x, layout->at[i].width, column->right, &cell);
 	}
-	if (layout->strip_width)
-		canvas_print(canvas, y, layout->strip_x, layout->strip_width, CANVAS_PLAIN,
-			     "PHASES");
+	draw_legend(layout, canvas, y);
 	canvas_fill(canvas, y, CANVAS_BAR);
 }
 

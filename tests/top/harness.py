@@ -115,6 +115,6 @@ class TopCase(unittest.TestCase):
         self.waits(lambda: text not in self.screen.text(), f"{text!r} to go")
 
     def assertScreen(self, expected):
-        """All of it, but for spaces at the ends of lines."""
-        wanted = [line.rstrip() for line in expected.strip("\n").splitlines()]
+        """From its first line on."""
+        wanted = expected.splitlines()
         self.waits(lambda: self.screen.lines()[:len(wanted)] == wanted, "\n".join(["", *wanted]))

@@ -268,7 +268,7 @@ static void test_columns_in_80_characters(void **state)
 	for (u32 i = 0; i < 20; i++)
 		press(&f, TOP_KEY_RIGHT);
 	draw(&f);
-	assert_line(&f.canvas, 3, "JOB, PROCESS        MEMORY PHASES");
+	assert_line(&f.canvas, 3, "JOB, PROCESS        MEMORY PHASES data gpu collect optim");
 	for (u32 i = 0; i < 20; i++)
 		press(&f, TOP_KEY_LEFT);
 	assert_int_equal(f.top.skip_columns, 0);

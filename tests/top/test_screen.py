@@ -2,6 +2,7 @@
 """`zernel top` as somebody sees it: keys, mouse, sizes, terminals, a zerneld that goes and comes."""
 import os
 import pathlib
+import re
 import signal
 import time
 
@@ -9,33 +10,9 @@ import scene
 import tap
 from harness import TopCase
 
-WHOLE = """
-node7  Linux 6.18.15, zerneld 0.1.0                                     12:00:09
-scheduler attached  1120/s: ordinary 1000 feeder 120
-gpu0 [|||||||  ] 80% [|        ] 3.0G   gpu1 [|||||||| ] 90% [|        ] 4.0G
-gpu2 [||||     ] 40% [||       ] 5.0G   gpu3 [||||||   ] 70% [||       ] 6.0G
-zernel takes 0.4% of a CPU, 0.2% in the kernel, 20.0 MiB
-JOB, PROCESS       RANK PHASE   IDLE BECAUSE      STEP STP/S  RUNQ99 PHASES
-- slurm 4711            5 proc   30% load disk  50.0ms  20.0   8.0ms
- + 1000 python3       0 -        20% runqueue   50.0ms  20.0   1.0ms   GGCGGOGD.
- + 1010 python3       1 data     10% ranks      50.0ms  20.0   2.0ms   DGGCGGOGD
- + 1020 python3       2 gpu      60% load disk  50.0ms  20.0   4.0ms   .DGGCGGOG
- + 1030 python3       3 optim    30% load cpu   50.0ms  20.0   8.0ms   D.DGGCGGO
-- pod 0a1b              1 proc     - -               -     -   1.0ms
-   2000 llama-serv    - -          - -               -     -   1.0ms   GGCGGOGD.
-  3000 träning 語     - -         0% -          50.0ms  20.0   1.0ms   GGCGGOGD.
-"""
-
-THREADS = """
-JOB, PROCESS       RANK PHASE   IDLE BECAUSE      STEP STP/S  RUNQ99 PHASES
-- slurm 4711            5 proc   30% load disk  50.0ms  20.0   8.0ms
- - 1000 python3       0 -        20% runqueue   50.0ms  20.0   1.0ms   GGCGGOGD.
-    1000 python3        launch
-    1001 nccl           helper
-    1002 pt_pin_me      other
-  + 1003 loader 0     - -          - -               -     -   1.0ms   GGCGGOGD.
- + 1010 python3       1 data     10% ranks      50.0ms  20.0   2.0ms   DGGCGGOGD
-"""
+# What the screen shows is what the documentation shows.
+DOCS = pathlib.Path(os.environ["ZERNEL_SOURCE"]) / "docs/TOP.md"
+WHOLE, THREADS, HELP = re.findall(r"```\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.S)
 
 KEYS = "Enter open  t threads  s sort  / filter  p pause  h help  q quit"
 
@@ -66,7 +43,7 @@ class Shown(TopCase):
         self.start(seconds=8, NO_COLOR="1")
         self.screen.keys("Down", "Enter")
         self.shows("1001 nccl")
-        self.assertEqual(self.screen.lines()[5:13], THREADS.strip("\n").splitlines())
+        self.assertEqual(self.screen.lines()[5:13], THREADS.splitlines())
         self.screen.keys("t")
         self.shows("1021 nccl")
         self.screen.keys("t")
@@ -107,9 +84,10 @@ class Shown(TopCase):
         self.pass_seconds(1)
 
     def test_help(self):
-        self.start()
+        self.start(NO_COLOR="1")
         self.screen.keys("?")
-        self.shows("KEYS", "p99 of its waits for a CPU", "nccl_collective")
+        self.shows("KEYS")
+        self.assertEqual(self.screen.lines()[5:20], HELP.splitlines())
         self.screen.keys("q")
         self.hides("COLUMNS")
         self.shows("slurm 4711")
@@ -145,7 +123,7 @@ class Sizes(TopCase):
         self.start(seconds=8, NO_COLOR="1")
         for size, lines in (((120, 40), ["MEMORY PHASES"]), ((20, 5), ["node7  Linux 6.18.15", "- slurm 47"]),
                             ((40, 12), ["JOB, PROCE RANK PHASE"]), ((5, 2), []), ((1, 1), []),
-                            ((300, 80), ["gpu3 [||||||   ] 70%"]), ((80, 24), WHOLE.strip("\n").splitlines()[6:9])):
+                            ((300, 80), ["gpu3 [||||||   ] 70%"]), ((80, 24), WHOLE.splitlines()[6:9])):
             self.screen.resize(*size)
             self.shows(*lines)
         self.assertScreen(WHOLE)
