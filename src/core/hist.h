@@ -131,6 +131,36 @@ static inline void hist_add(struct hist *to, const struct hist *from)
 		to->buckets[i] += from->buckets[i];
 }
 
+/*
+ * What was recorded since `before`, which is an earlier look at the same distribution.
+ * Of min and max only the bucket is known then, so they are its bounds where those of all
+ * time do not tell more. -1, and nothing written, when it cannot be an earlier look.
+ */
+static inline int hist_subtract(const struct hist *now, const struct hist *before, struct hist *ret)
+{
+	u32 first = HIST_SLOTS, last = 0;
+
+	if (now->count < before->count || now->sum < before->sum)
+		return -1;
+	for (u32 i = 0; i < HIST_SLOTS; i++)
+		if (now->buckets[i] < before->buckets[i])
+			return -1;
+	*ret = (struct hist){ .count = now->count - before->count, .sum = now->sum - before->sum };
+	for (u32 i = 0; i < HIST_SLOTS; i++) {
+		ret->buckets[i] = now->buckets[i] - before->buckets[i];
+		if (!ret->buckets[i])
+			continue;
+		first = i < first ? i : first;
+		last = i;
+	}
+	if (first == HIST_SLOTS)
+		return 0;
+	ret->min = first ? hist_bounds_ns[first - 1] + 1 : 0;
+	ret->min = ret->min > now->min ? ret->min : now->min;
+	ret->max = hist_bounds_ns[last] < now->max ? hist_bounds_ns[last] : now->max;
+	return 0;
+}
+
 /* The largest value there is while nothing was recorded. */
 static inline u64 hist_min(const struct hist *h)
 {

@@ -177,6 +177,57 @@ static void adding_equals_feeding_both(void **state)
 	assert_memory_equal(&empty, &both, sizeof(a));
 }
 
+static void subtracting_gives_what_came_in_between(void **state)
+{
+	struct hist before = {}, now, between = {}, got;
+
+	for (u64 x = 10; x < 1000000; x *= 3)
+		hist_record(&before, x);
+	now = before;
+	for (u64 x = 1000; x < 100000; x += 777) {
+		hist_record(&now, x);
+		hist_record(&between, x);
+	}
+	assert_int_equal(hist_subtract(&now, &before, &got), 0);
+	assert_int_equal(got.count, between.count);
+	assert_int_equal(got.sum, between.sum);
+	assert_memory_equal(got.buckets, between.buckets, sizeof(got.buckets));
+	/* Within the buckets of the true ones. */
+	assert_true(got.min <= between.min && hist_index(got.min) == hist_index(between.min));
+	assert_true(got.max >= between.max && hist_index(got.max) == hist_index(between.max));
+	for (u32 permille = 0; permille <= 1000; permille += 10)
+		assert_close(hist_quantile(&got, permille), hist_quantile(&between, permille));
+}
+
+static void subtracting_from_the_beginning_loses_nothing(void **state)
+{
+	struct hist now = {}, got, empty = {};
+
+	assert_int_equal(hist_subtract(&empty, &empty, &got), 0);
+	assert_memory_equal(&got, &empty, sizeof(got));
+	hist_record(&now, 0);
+	hist_record(&now, 123456);
+	hist_record(&now, 20000 * NSEC_PER_SEC);
+	assert_int_equal(hist_subtract(&now, &empty, &got), 0);
+	assert_memory_equal(&got, &now, sizeof(got));
+	assert_int_equal(hist_subtract(&now, &now, &got), 0);
+	assert_memory_equal(&got, &empty, sizeof(got));
+}
+
+static void what_went_back_is_not_subtracted(void **state)
+{
+	struct hist before = {}, now = {}, got = { .count = 42 };
+
+	hist_record(&before, 1000);
+	assert_int_equal(hist_subtract(&now, &before, &got), -1);
+	hist_record(&now, 5);
+	assert_int_equal(hist_subtract(&now, &before, &got), -1);
+	/* Count and sum are ahead; a bucket is not. */
+	hist_record(&now, 5000);
+	assert_int_equal(hist_subtract(&now, &before, &got), -1);
+	assert_int_equal(got.count, 42);
+}
+
 int main(void)
 {
 	const struct CMUnitTest hist[] = {
@@ -193,6 +244,9 @@ int main(void)
 		cmocka_unit_test(the_overflow_slot_answers_with_the_maximum),
 		cmocka_unit_test(a_count_ahead_of_the_buckets_is_harmless),
 		cmocka_unit_test(adding_equals_feeding_both),
+		cmocka_unit_test(subtracting_gives_what_came_in_between),
+		cmocka_unit_test(subtracting_from_the_beginning_loses_nothing),
+		cmocka_unit_test(what_went_back_is_not_subtracted),
 	};
 
 	return cmocka_run_group_tests(hist, NULL, NULL);
