@@ -7,6 +7,7 @@ _zernel() {
 		case "$path $word" in
 		'zernel status') path="$path $word" ;;
 		'zernel top') path="$path $word" ;;
+		'zernel why') path="$path $word" ;;
 		'zernel doctor') path="$path $word" ;;
 		'zernel config') path="$path $word" ;;
 		'zernel config show') path="$path $word" ;;
@@ -25,6 +26,9 @@ _zernel() {
 	'zernel') words='status top doctor config procdb serve version --help' ;;
 	'zernel status') words='--json --socket --help' ;;
 	'zernel top') words='--interval --socket --help' ;;
+	'zernel') words='status why doctor config procdb serve version --help' ;;
+	'zernel status') words='--json --socket --help' ;;
+	'zernel why') words='--seconds --watch --json --socket --help' ;;
 	'zernel doctor') words='--json --socket --help' ;;
 	'zernel config') words='show check --help' ;;
 	'zernel config show') words='--config --json --help' ;;
@@ -42,6 +46,8 @@ _zernel() {
 	'zernel status --socket') words='' files=yes ;;
 	'zernel top --interval') words='' files='' ;;
 	'zernel top --socket') words='' files=yes ;;
+	'zernel why --seconds') words='' files='' ;;
+	'zernel why --socket') words='' files=yes ;;
 	'zernel doctor --socket') words='' files=yes ;;
 	'zernel config show --config') words='' files=yes ;;
 	'zernel procdb list --socket') words='' files=yes ;;

@@ -78,3 +78,4 @@ extern const struct command command_serve;
 extern const struct command command_status;
 extern const struct command command_top;
 extern const struct command command_version;
+extern const struct command command_why;

@@ -21,6 +21,7 @@ const struct command command_version = {
 static const struct command *const commands[] = {
 	&command_status,
 	&command_top,
+	&command_why,
 	&command_doctor,
 	&command_config,
 	&command_procdb,

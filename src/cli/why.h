@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * The answer to "why is the GPU idle", from two snapshots and nothing else: whoever has
+ * the same two, from zerneld or from a recording, prints the same bytes.
+ */
+#include "cli/term.h"
+#include "core/snapshot.h"
+
+struct why_options {
+	const char *who; /* a process or a job, as in choose.h; NULL: all */
+	bool json;	 /* one line */
+};
+
+/* -ENOENT: nobody is there whose GPU could be explained, which was told. */
+int why_print(const struct snapshot *before, const struct snapshot *after,
+	      const struct why_options *options, const struct term *term);

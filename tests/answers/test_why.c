@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+
+/* zernel why: what it prints of two snapshots whose difference is known. */
+#include <errno.h>
+
+#include "answers/capture.h"
+#include "cli/why.h"
+
+#define SPAN_NS	  (5 * NSEC_PER_SEC)
+#define NR_STEPS  100
+#define FIRST_PID 4711
+
+static void set(char *to, size_t size, const char *text)
+{
+	snapshot_set_text(to, size, text, strlen(text));
+}
+
+#define SET(member, text) set(member, sizeof(member), text)
+
+/* Two snapshots of ranks whose GPUs are busy all the time in between. */
+struct span {
+	struct snapshot *before, *after;
+};
+
+static struct snapshot *make(u32 nr_ranks, bool after)
+{
+	const struct snapshot_limits limits = SNAPSHOT_LIMITS_DEFAULT;
+	struct snapshot *s;
+
+	assert_int_equal(snapshot_new(&limits, &s), 0);
+	s->monotonic_ns = NSEC_PER_SEC + after * SPAN_NS;
+	s->time_ms = 1700000000000 + after * SPAN_NS / NSEC_PER_MSEC;
+	for (u32 rank = 0; rank < nr_ranks; rank++) {
+		struct snapshot_process *process = snapshot_add_process(s, FIRST_PID + rank);
+		struct snapshot_gpu *gpu = snapshot_add_gpu(s, rank);
+		struct hist *steps;
+
+		process->job = snapshot_add_job(s, "/slurm/job_12", "slurm 12");
+		process->start_ns = 7;
+		process->nr_ranks = nr_ranks;
+		process->rank = (s32)rank;
+		process->launcher_tid = process->pid;
+		process->nr_memory = 1;
+		process->memory[0].gpu = rank;
+		process->busy_ns = 1000 + after * SPAN_NS;
+		process->nr_steps = 3 + after * NR_STEPS;
+		SET(process->comm, "python3");
+		steps = snapshot_add_hist(s, &process->hists, HIST_STEP);
+		for (u64 i = 0; i < process->nr_steps; i++)
+			hist_record(steps, SPAN_NS / NR_STEPS);
+		snapshot_add_thread(s, process->pid, ROLE_LAUNCHER)->pid = process->pid;
+		for (u32 i = 0; i < 3; i++)
+			snapshot_add_thread(s, 9000 + i, ROLE_LOADER)->pid = process->pid;
+		gpu->valid = SNAPSHOT_GPU_ACTIVE;
+		gpu->active_ns = after * SPAN_NS;
+	}
+	return s;
+}
+
+static struct span span_new(u32 nr_ranks)
+{
+	return (struct span){ make(nr_ranks, false), make(nr_ranks, true) };
+}
+
+static void span_free(struct span span)
+{
+	snapshot_free(span.before);
+	snapshot_free(span.after);
+}
+
+/* Instead of being busy. */
+static void idle(struct span span, u32 rank, u32 cause, u32 percent, const char *culprit)
+{
+	struct snapshot_process *process = &span.after->processes[rank];
+	u64 ns = SPAN_NS / 100 * percent;
+
+	process->busy_ns -= ns;
+	process->idle_ns[cause] += ns;
+	span.after->gpus[rank].active_ns -= ns;
+	if (culprit) {
+		struct snapshot_culprit *each = &process->culprits[process->nr_culprits++];
+
+		*each = (struct snapshot_culprit){ .cause = cause, .ns = ns };
+		SET(each->name, culprit);
+	}
+}
+
+/* Ready on the device, while other ranks are not. */
+static void wait_for_ranks(struct span span, u32 rank, u32 percent)
+{
+	span.after->processes[rank].phase_ns[PHASE_COLLECTIVE] += SPAN_NS / 100 * percent;
+	span.after->gpus[rank].active_ns -= SPAN_NS / 100 * percent;
+}
+
+static char *print(struct span span, const struct why_options *options, struct term term,
+		   int expected)
+{
+	struct capture capture = capture_begin();
+
+	term.out = capture.out;
+	assert_int_equal(why_print(span.before, span.after, options, &term), expected);
+	return capture_end(&capture);
+}
+
+static void assert_answer(struct span span, const char *who, int expected, const char *text)
+{
+	char *answer = print(span, &(struct why_options){ .who = who }, (struct term){}, expected);
+
+	assert_string_equal(answer, text);
+	free(answer);
+}
+
+static void assert_shows(struct span span, const char *who, const char *line, bool shows)
+{
+	char *answer = print(span, &(struct why_options){ .who = who }, (struct term){}, 0);
+
+	if (!strstr(answer, line) == shows)
+		print_message("# '%s' is%s in:\n%s", line, shows ? " not" : "", answer);
+	assert_int_equal(strstr(answer, line) != NULL, shows);
+	free(answer);
+}
+
+static void the_whole_answer(void **state)
+{
+	struct span span = span_new(1);
+
+	span.after->processes[0].nr_ranks = 0;
+	idle(span, 0, IDLE_LOADER_RUNQUEUE, 20, "cc1");
+	idle(span, 0, IDLE_LOADER_RUNQUEUE, 10, "ld");
+	idle(span, 0, IDLE_LOADER_CPU, 10, NULL);
+	idle(span, 0, IDLE_LOCK, 3, NULL);
+	assert_answer(
+		span, NULL, 0,
+		"GPU of python3 (4711) was idle 43 % of the last 5.0 s, most of it because loaders "
+		"waited for a CPU; cc1 ran instead.\n"
+		"\n"
+		"python3 (4711): 100 steps, mean 50.0 ms, p50 50.0 ms, p99 50.0 ms\n"
+		"CAUSE                         MS/STEP  OF TIME  WHO\n"
+		"loaders waited for a CPU        15.00    30.0%  cc1 67%, ld 33%\n"
+		"loaders computed                 5.00    10.0%  \n"
+		"launcher waited for a thread     1.50     3.0%  \n"
+		"idle                            21.50    43.0%  \n"
+		"busy                            28.50    57.0%  \n"
+		"\n"
+		"-> The scheduler is off. What it would change for this job: zernel ab 4711\n"
+		"-> Loaders (3 now) compute as fast as they can: more of them if there are CPUs, "
+		"or "
+		"cheaper preprocessing\n"
+		"-> The launching thread waits for another thread of process 4711: a profiler "
+		"shows "
+		"for which\n");
+	span_free(span);
+}
+
+static void a_busy_gpu_needs_no_reason(void **state)
+{
+	struct span span = span_new(1);
+
+	idle(span, 0, IDLE_CPU, 4, NULL);
+	assert_shows(span, NULL,
+		     "GPU of rank 0 (python3 4711) was busy 96 % of the last 5.0 s: nothing to "
+		     "explain.\n",
+		     true);
+	assert_shows(span, NULL, "because", false);
+	/* One of 5 % does. */
+	idle(span, 0, IDLE_CPU, 1, NULL);
+	assert_shows(span, NULL,
+		     "was idle 5 % of the last 5.0 s, most of it because its launching thread "
+		     "computed.\n",
+		     true);
+	span_free(span);
+}
+
+static void advice_follows_from_the_evidence(void **state)
+{
+	static const struct {
+		u32 cause;
+		const char *culprit;
+		u32 sched;
+		const char *advice;
+	} rows[] = {
+		{ IDLE_RUNQUEUE,	 "cc1",	SCHED_OFF,	   "zernel ab 4711"		    },
+		{ IDLE_RUNQUEUE,	 NULL,      SCHED_EJECTED,  "zernel ab 4711"		       },
+		{ IDLE_RUNQUEUE,	 "cc1",	SCHED_ATTACHED, "keeps 30 % of each CPU for others" },
+		{ IDLE_LOADER_RUNQUEUE, "cc1",     SCHED_ATTACHED, "late loaders (3 now) first"	    },
+		{ IDLE_LOADER_CPU,	   NULL,	 SCHED_ATTACHED, "cheaper preprocessing"		 },
+		{ IDLE_LOADER_DISK,	    "nvme0n1", SCHED_ATTACHED, "Loaders wait for nvme0n1:"	   },
+		{ IDLE_LOADER_DISK,	    NULL,	  SCHED_ATTACHED, "Loaders wait for a disk:"	     },
+		{ IDLE_LOADER_OTHER,    NULL,	   SCHED_ATTACHED, "network"			     },
+		{ IDLE_COLLECTIVE,	   NULL,	 SCHED_ATTACHED, "No rank of this node stands out"   },
+		{ IDLE_CPU,		    NULL,	  SCHED_ATTACHED, "less work between steps"	    },
+		{ IDLE_DISK,	     "sda",	    SCHED_ATTACHED, "thread itself waits for sda:"	   },
+		{ IDLE_DISK,	     NULL,	   SCHED_ATTACHED, "thread itself waits for a disk:"   },
+		{ IDLE_MEMORY,	       NULL,	     SCHED_ATTACHED, "Memory is short"		       },
+		{ IDLE_LOCK,	     NULL,	   SCHED_ATTACHED, "a profiler shows"		      },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct span span = span_new(1);
+
+		span.after->sched.state = rows[i].sched;
+		span.after->sched.others_permille = 300;
+		idle(span, 0, rows[i].cause, 40, rows[i].culprit);
+		assert_shows(span, NULL, rows[i].advice, true);
+		span_free(span);
+	}
+}
+
+static void no_evidence_no_advice(void **state)
+{
+	struct span span = span_new(1);
+
+	idle(span, 0, IDLE_OTHER, 40, NULL);
+	idle(span, 0, IDLE_DISK, 2, NULL);
+	assert_shows(span, NULL, "launcher slept", true);
+	assert_shows(span, NULL, "->", false);
+	/* The same for two causes is said once. */
+	idle(span, 0, IDLE_RUNQUEUE, 10, NULL);
+	idle(span, 0, IDLE_LOADER_RUNQUEUE, 10, NULL);
+	assert_shows(span, NULL, "-> The scheduler is off", true);
+	assert_shows(span, NULL, "zernel ab 4711\n-> ", false);
+	span_free(span);
+}
+
+static void the_straggler_is_named(void **state)
+{
+	struct span span = span_new(4);
+
+	for (u32 rank = 0; rank < 4; rank++)
+		if (rank != 2)
+			wait_for_ranks(span, rank, 31);
+	idle(span, 2, IDLE_LOADER_CPU, 30, NULL);
+	assert_shows(span, NULL,
+		     "Rank 2 holds up the others: they wait 31 % of the time for it. GPU of rank 2 "
+		     "(python3 4713) was idle 30 % of the last 5.0 s, most of it because loaders "
+		     "still computed its data.\n"
+		     "\n"
+		     "RANK   PID  COMMAND     STEP    BUSY   IDLE  WAITS  IDLE MOSTLY\n"
+		     "   0  4711  python3  50.0 ms  100.0%   0.0%  31.0%  \n"
+		     "   1  4712  python3  50.0 ms  100.0%   0.0%  31.0%  \n"
+		     "   2  4713  python3  50.0 ms   70.0%  30.0%   0.0%  loaders computed\n",
+		     true);
+	assert_shows(span, NULL, "-> Loaders (3 now) compute", true);
+	/* Who waits for it is told so. */
+	assert_shows(span, "4711",
+		     "GPU of rank 0 (python3 4711) was busy 100 % of the last 5.0 s, but 31 % only "
+		     "waited for other ranks. Rank 2 holds it up in collectives, 31 % of the "
+		     "time.\n",
+		     true);
+	assert_shows(span, "4711", "  waiting for other ranks    15.50    31.0%", true);
+	assert_shows(span, "4711", "-> Rank 2 comes last: zernel why 4713\n", true);
+	assert_shows(span, "4711", "RANK", false);
+	span_free(span);
+}
+
+static void a_straggler_may_just_compute(void **state)
+{
+	struct span span = span_new(2);
+
+	wait_for_ranks(span, 1, 50);
+	assert_shows(span, "slurm 12",
+		     "GPU of rank 0 (python3 4711) was busy 100 % of the last 5.0 s: it computes "
+		     "longer than the others'.\n",
+		     true);
+	assert_shows(span, "slurm 12", "-> Rank 0 has more to compute", true);
+	span_free(span);
+}
+
+static void a_bound_is_called_one(void **state)
+{
+	struct span span = span_new(2);
+
+	wait_for_ranks(span, 0, 20);
+	wait_for_ranks(span, 1, 20);
+	span.after->gpus[0].valid = 0;
+	assert_shows(span, NULL, "<20.0%", true);
+	assert_shows(span, "4711", "    20.0%  at most: the device does not tell", true);
+	assert_shows(span, "4712", "at most", false);
+	span_free(span);
+}
+
+static void who_is_meant(void **state)
+{
+	struct span span = span_new(2);
+	struct snapshot_process *loader = snapshot_add_process(span.after, 5000);
+
+	loader->consumer_pid = 4712;
+	span.after->processes[1].job =
+		snapshot_add_job(span.after, "/user/other", "other \033[31mjob");
+	assert_shows(span, "5000", "GPU of rank 1 (python3 4712)", true);
+	assert_shows(span, "/slurm/job_12", "4711", true);
+	assert_shows(span, "/slurm/job_12", "4712", false);
+	assert_shows(span, NULL, "4711", true);
+	assert_shows(span, NULL, "4712", true);
+	assert_shows(span, NULL, "5000", false);
+	assert_answer(span, "4713", -ENOENT, "No such process or job uses a GPU.\n");
+	assert_answer(span, "slurm", -ENOENT, "No such process or job uses a GPU.\n");
+	assert_answer(span, "", -ENOENT, "No such process or job uses a GPU.\n");
+	span_free(span);
+}
+
+static void without_an_answer_there_is_a_reason(void **state)
+{
+	struct span span = span_new(2);
+
+	span.before->processes[1].start_ns++;
+	assert_shows(span, NULL, "rank 1 (python3 4712): no answer, began meanwhile.\n", true);
+	assert_answer(span, "4712", -ENOENT,
+		      "rank 1 (python3 4712): no answer, began meanwhile.\n");
+	span.before->processes[0].busy_ns = ~0ULL;
+	assert_answer(span, "4711", -ENOENT,
+		      "rank 0 (python3 4711): no answer, its counters began anew: zerneld was "
+		      "restarted.\n");
+	span.before->processes[0].busy_ns = span.after->processes[0].busy_ns;
+	assert_answer(span, "4711", -ENOENT,
+		      "rank 0 (python3 4711): no answer, launched nothing yet.\n");
+	span.after->nr_processes = 0;
+	assert_answer(span, NULL, -ENOENT, "No process uses a GPU.\n");
+	span_free(span);
+}
+
+static void without_steps_there_are_none_per_step(void **state)
+{
+	struct span span = span_new(1);
+
+	span.after->processes[0].nr_steps = span.before->processes[0].nr_steps;
+	idle(span, 0, IDLE_DISK, 40, NULL);
+	assert_shows(span, NULL, "rank 0 (python3 4711): no step ended\n", true);
+	assert_shows(span, NULL, "launcher waited for a disk        -    40.0%  \n", true);
+	span_free(span);
+}
+
+static void json_is_one_line_and_always_the_same(void **state)
+{
+	const struct why_options options = { .json = true };
+	struct span span = span_new(2);
+	char *first, *second;
+
+	idle(span, 0, IDLE_RUNQUEUE, 40, "cc\"1");
+	wait_for_ranks(span, 1, 40);
+	span.after->gpus[0].valid = 0;
+	first = print(span, &options, (struct term){}, 0);
+	second =
+		print(span, &options, (struct term){ .colour = true, .width = 40, .height = 9 }, 0);
+	assert_string_equal(first, second);
+	assert_ptr_equal(strchr(first, '\n'), first + strlen(first) - 1);
+	assert_non_null(strstr(first, "\"causes\":{\"cpu\":0,\"runqueue\":2000000000,"));
+	assert_non_null(
+		strstr(first, "{\"cause\":\"runqueue\",\"name\":\"cc\\\"1\",\"ns\":2000000000}"));
+	assert_non_null(strstr(first, "\"steps\":{\"count\":100,\"mean_ns\":50000000,"));
+	assert_non_null(strstr(first, "\"waited_for_ranks_max_ns\":0"));
+	assert_non_null(strstr(first, "\"waited_for_ranks_ns\":2000000000"));
+	assert_non_null(
+		strstr(first, "\"straggler\":{\"rank\":0,\"pid\":4711,\"lead_ns\":2000000000}"));
+	assert_non_null(strstr(first, "\"advice\":[\"The scheduler is off."));
+	free(first);
+	free(second);
+	span_free(span);
+}
+
+static void a_terminal_gets_one_screen(void **state)
+{
+	struct span span = span_new(64);
+	const struct why_options options = {};
+	char *text = print(span, &options, (struct term){ .width = 80, .height = 24 }, 0);
+	u32 nr_lines = 0;
+
+	for (const char *at = text; *at; at++)
+		nr_lines += *at == '\n';
+	assert_true(nr_lines <= 24);
+	assert_non_null(strstr(text, "... and 58 more"));
+	free(text);
+	span_free(span);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_whole_answer),
+		cmocka_unit_test(a_busy_gpu_needs_no_reason),
+		cmocka_unit_test(advice_follows_from_the_evidence),
+		cmocka_unit_test(no_evidence_no_advice),
+		cmocka_unit_test(the_straggler_is_named),
+		cmocka_unit_test(a_straggler_may_just_compute),
+		cmocka_unit_test(a_bound_is_called_one),
+		cmocka_unit_test(who_is_meant),
+		cmocka_unit_test(without_an_answer_there_is_a_reason),
+		cmocka_unit_test(without_steps_there_are_none_per_step),
+		cmocka_unit_test(json_is_one_line_and_always_the_same),
+		cmocka_unit_test(a_terminal_gets_one_screen),
+	};
+
+	return cmocka_run_group_tests_name("zernel why", tests, NULL, NULL);
+}
