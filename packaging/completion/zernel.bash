@@ -8,6 +8,7 @@ _zernel() {
 		'zernel status') path="$path $word" ;;
 		'zernel top') path="$path $word" ;;
 		'zernel why') path="$path $word" ;;
+		'zernel ab') path="$path $word" ;;
 		'zernel doctor') path="$path $word" ;;
 		'zernel config') path="$path $word" ;;
 		'zernel config show') path="$path $word" ;;
@@ -23,12 +24,11 @@ _zernel() {
 		esac
 	done
 	case "$path" in
-	'zernel') words='status top doctor config procdb serve version --help' ;;
+	'zernel') words='status top why ab doctor config procdb serve version --help' ;;
 	'zernel status') words='--json --socket --help' ;;
 	'zernel top') words='--interval --socket --help' ;;
-	'zernel') words='status why doctor config procdb serve version --help' ;;
-	'zernel status') words='--json --socket --help' ;;
 	'zernel why') words='--seconds --watch --json --socket --help' ;;
+	'zernel ab') words='--minutes --bound --seed --json --socket --help' ;;
 	'zernel doctor') words='--json --socket --help' ;;
 	'zernel config') words='show check --help' ;;
 	'zernel config show') words='--config --json --help' ;;
@@ -48,6 +48,10 @@ _zernel() {
 	'zernel top --socket') words='' files=yes ;;
 	'zernel why --seconds') words='' files='' ;;
 	'zernel why --socket') words='' files=yes ;;
+	'zernel ab --minutes') words='' files='' ;;
+	'zernel ab --bound') words='' files='' ;;
+	'zernel ab --seed') words='' files='' ;;
+	'zernel ab --socket') words='' files=yes ;;
 	'zernel doctor --socket') words='' files=yes ;;
 	'zernel config show --config') words='' files=yes ;;
 	'zernel procdb list --socket') words='' files=yes ;;

@@ -22,7 +22,7 @@ int ask(struct client *client, const char *method, const char *params, char **re
 	return err;
 }
 
-static int connect_to(const char *socket, struct client **ret)
+int ask_connect(const char *socket, struct client **ret)
 {
 	int err = client_connect(socket, ret);
 
@@ -38,7 +38,7 @@ int ask_snapshot(const char *socket, char **ret_text, struct snapshot **ret)
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP_FREE char *text = NULL;
 	size_t length;
-	int err = connect_to(socket, &client);
+	int err = ask_connect(socket, &client);
 
 	if (err == 0)
 		err = ask(client, "snapshot", NULL, &text, &length);
@@ -59,7 +59,7 @@ int ask_subscribe(const char *socket, u32 interval_ms, struct client **ret)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	char params[48];
-	int err = connect_to(socket, &client);
+	int err = ask_connect(socket, &client);
 
 	snprintf(params, sizeof(params), "{\"interval_ms\":%u}", interval_ms);
 	if (err == 0)

@@ -5,6 +5,9 @@
 #include "core/snapshot.h"
 #include "export/client.h"
 
+/* Says hello as well. */
+int ask_connect(const char *socket, struct client **ret);
+
 /* The text of the result, to be freed. */
 int ask(struct client *client, const char *method, const char *params, char **ret_text,
 	size_t *ret_length);

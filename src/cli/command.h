@@ -71,6 +71,7 @@ void command_help(FILE *out, const struct command *command, const char *name);
 const struct command_status *command_statuses(const struct command *command);
 
 extern const struct command command_zernel;
+extern const struct command command_ab;
 extern const struct command command_config;
 extern const struct command command_doctor;
 extern const struct command command_procdb;

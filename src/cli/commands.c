@@ -22,6 +22,7 @@ static const struct command *const commands[] = {
 	&command_status,
 	&command_top,
 	&command_why,
+	&command_ab,
 	&command_doctor,
 	&command_config,
 	&command_procdb,
