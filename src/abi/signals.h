@@ -25,6 +25,7 @@ enum event_kind {
 	EVENT_EXIT,  /* the process is gone: struct exit_event */
 	EVENT_THREAD_EXIT, /* one of its threads is: struct thread_event */
 	EVENT_GPU,	   /* value: the runtime by which it first used a GPU: struct gpu_event */
+	EVENT_STEP,	   /* value: how many steps ended, with that at time_ns; as EVENT_PHASE */
 	EVENT_NR,
 };
 
@@ -64,6 +65,18 @@ struct hist_key {
 	u32 kind;
 };
 _Static_assert(sizeof(struct hist_key) == 16, "shared with BPF");
+
+/*
+ * Who stood in the way of a process: the name of who ran instead of its launcher or
+ * loader, or of the disk that one of them waited for. The value is nanoseconds.
+ */
+struct culprit_key {
+	u64 start_ns;
+	u32 tgid;
+	u32 cause; /* enum idle_cause */
+	char name[COMM_LEN];
+};
+_Static_assert(sizeof(struct culprit_key) == 32, "shared with BPF");
 
 struct gpu_event {
 	struct event event;

@@ -9,6 +9,8 @@
 #include "core/book.h"
 #include "core/boundary.h"
 #include "core/busy.h"
+#include "core/idle.h"
+#include "core/step.h"
 
 /* How often inferred evidence is looked at: three equal looks change the phase. */
 #define PROCESS_WINDOW_NS (20 * NSEC_PER_MSEC)
@@ -33,6 +35,9 @@ struct process_state {
 	struct task_state task;
 	struct process_window window;
 	struct busy_estimate busy;
+	struct idle_account idle;
+	struct loader_wait brought; /* the last wait for data that a loader ended */
+	struct step_state step;
 	u64 nr_launches[LEVEL_NR];
 	u64 nr_syncs[LEVEL_NR];
 	u64 nr_copies[LEVEL_NR];

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * Steps: the repeating cycle of a rank, found from its syncs and collectives. A
+ * cycle ends with a sync after launches, and looks like something: how many
+ * launches, whether a collective or a copy to the device was among them. The
+ * shortest sequence of looks that repeats is the step.
+ *
+ * Cycles wait in a ring until they are judged. A sequence is believed once it held
+ * for long enough that no shorter one can be part of a longer one, and then also
+ * holds for the cycles it was found in. From there on each cycle is either the next
+ * of the sequence or something in between, as logging is: that makes the step longer
+ * and is none of its own. A short evaluation is in between as well. When nothing fits
+ * for long, the sequence is forgotten and another one is looked for: soon when it was
+ * a young one, so that what a job does while it warms up does not matter.
+ */
+#include <stdbool.h>
+#include "core/hist.h"
+
+#define STEP_PERIOD_MAX 5  /* cycles of a step */
+#define STEP_RING	16 /* a power of two, at least 3 x STEP_PERIOD_MAX */
+#define STEP_SURE	8  /* cycles that repeat with a period: so many, or three periods */
+#define STEP_BETWEEN	2  /* cycles in between, that a step may have */
+#define STEP_DOUBT_MIN	16 /* cycles in between, after which a young sequence is forgotten */
+#define STEP_DOUBT_MAX	64 /* or an old one */
+#define STEP_PATTERN	8  /* a power of two, at least STEP_PERIOD_MAX */
+#define STEP_JUDGE_MAX	2  /* cycles that are judged at a sync: more than end with one */
+
+#define LOOK_COLLECTIVE 0x80
+#define LOOK_COPY	0x40
+#define LOOK_LAUNCHES	0x3f /* four for each power of two */
+#define LOOK_NEAR	1    /* of these: still the same */
+
+struct step_state {
+	u64 nr_cycles;
+	u64 nr_judged;	 /* cycles of the ring before this one need no judgement any more */
+	u64 nr_launches; /* and copies: at the end of the last cycle */
+	u64 nr_copies;
+	u64 ended_ns; /* the last step; 0 when none did */
+	u64 nr_steps;
+	u64 ends_ns[STEP_RING];
+	u8 looks[STEP_RING];
+	u8 runs[STEP_PATTERN]; /* how many cycles in a row looked like the one so many before */
+	u8 pattern[STEP_PATTERN];
+	u16 nr_between;	   /* cycles that did not fit since the last step */
+	u8 nr_fits;	   /* cycles that did since the pattern is known, up to STEP_DOUBT_MAX */
+	u8 period;	   /* cycles of the pattern; 0 while it is not known */
+	u8 place;	   /* in it */
+	u8 had_collective; /* since the last cycle */
+	u8 pad[2];
+};
+
+static inline u8 step_look(u64 nr_launches, bool copied, bool reduced)
+{
+	u32 log2 = hist_log2(nr_launches | 1);
+	/* The two bits below the highest one. */
+	u32 fraction = (u32)((nr_launches << 2) >> log2) & 3;
+	u32 launches = 4 * log2 + fraction;
+
+	if (launches > LOOK_LAUNCHES)
+		launches = LOOK_LAUNCHES;
+	return (u8)(launches | (copied ? LOOK_COPY : 0) | (reduced ? LOOK_COLLECTIVE : 0));
+}
+
+/* Copies come and go; they help to find a sequence, and do not break one. */
+static inline bool step_is_alike(u8 a, u8 b, u8 flags)
+{
+	u32 distance = (a & LOOK_LAUNCHES) - (b & LOOK_LAUNCHES) + LOOK_NEAR;
+
+	return !((a ^ b) & flags) && distance <= 2 * LOOK_NEAR;
+}
+
+static inline u32 step_sure(u32 period)
+{
+	return 3 * period > STEP_SURE ? 3 * period : STEP_SURE;
+}
+
+/* A sequence that the newest cycles are made of; judging starts where it did. */
+static inline void step_find(struct step_state *s)
+{
+	u64 first;
+	u32 period = 0;
+
+	for (u32 p = STEP_PERIOD_MAX; p > 0; p--)
+		if (s->runs[p] + p >= step_sure(p))
+			period = p;
+	if (!period)
+		return;
+	first = s->nr_cycles - step_sure(period);
+	/* The first cycle of all begins the first step, as far as can be known. */
+	first += (period - first % period) % period;
+	if (first > s->nr_judged)
+		s->nr_judged = first;
+	for (u32 i = 0; i < STEP_PERIOD_MAX; i++)
+		s->pattern[i] = s->looks[(s->nr_judged + i) & (STEP_RING - 1)];
+	s->period = (u8)period;
+	s->place = 0;
+	s->nr_between = 0;
+	s->nr_fits = 0;
+	s->ended_ns = 0;
+}
+
+/* A cycle ended. The counts are those of all launches and copies so far. */
+static inline void step_cycle(struct step_state *s, u64 nr_launches, u64 nr_copies, u64 now)
+{
+	u8 look = step_look(nr_launches - s->nr_launches, nr_copies != s->nr_copies,
+			    s->had_collective);
+
+	for (u32 p = 1; p <= STEP_PERIOD_MAX; p++) {
+		u8 before = s->looks[(s->nr_cycles - p) & (STEP_RING - 1)];
+		bool alike = s->nr_cycles >= p &&
+			     step_is_alike(look, before, LOOK_COLLECTIVE | LOOK_COPY);
+
+		s->runs[p] = alike ? s->runs[p] + (s->runs[p] < 255) : 0;
+	}
+	s->looks[s->nr_cycles & (STEP_RING - 1)] = look;
+	s->ends_ns[s->nr_cycles & (STEP_RING - 1)] = now;
+	s->nr_cycles++;
+	s->nr_launches = nr_launches;
+	s->nr_copies = nr_copies;
+	s->had_collective = 0;
+	if (!s->period)
+		step_find(s);
+}
+
+/* A sync is over: true when a cycle is. */
+static inline bool step_sync(struct step_state *s, u64 nr_launches, u64 nr_copies, u64 now)
+{
+	if (nr_launches == s->nr_launches)
+		return false;
+	step_cycle(s, nr_launches, nr_copies, now);
+	return true;
+}
+
+struct step_end {
+	u64 at_ns;
+	u64 length_ns; /* 0: not known, as that of the first one */
+};
+
+/* A cycle that is not the next one of the pattern. */
+static inline void step_doubt(struct step_state *s)
+{
+	s->nr_between++;
+	if (s->nr_between > STEP_DOUBT_MIN && s->nr_between > s->nr_fits)
+		s->period = 0;
+}
+
+/* Judges one cycle, if there is one to judge; true when a step ended with it. */
+static inline bool step_judge(struct step_state *s, struct step_end *ret)
+{
+	bool known;
+	u64 at;
+	u8 look;
+
+	if (!s->period || s->nr_judged == s->nr_cycles)
+		return false;
+	at = s->ends_ns[s->nr_judged & (STEP_RING - 1)];
+	look = s->looks[s->nr_judged & (STEP_RING - 1)];
+	s->nr_judged++;
+	if (!step_is_alike(look, s->pattern[s->place & (STEP_PATTERN - 1)], LOOK_COLLECTIVE)) {
+		step_doubt(s);
+		return false;
+	}
+	s->nr_fits += s->nr_fits < STEP_DOUBT_MAX;
+	if (++s->place < s->period)
+		return false;
+	known = s->ended_ns && s->nr_between <= STEP_BETWEEN;
+	*ret = (struct step_end){ at, known ? at - s->ended_ns : 0 };
+	s->place = 0;
+	s->nr_between = 0;
+	s->nr_steps++;
+	s->ended_ns = at;
+	return true;
+}
