@@ -55,13 +55,36 @@ CALL_PROGRAM("uprobe.multi", call_enter)
 		launcher_found(call.p, call.thread, call.process, call.now);
 }
 
+/* The account of why the device waits: core/idle.h. */
+static void device_gets_work(struct process_state *process, u64 now)
+{
+	process_write_begin(process);
+	idle_ends(&process->idle, now);
+	process_write_end(process);
+}
+
+static void device_is_done(struct process_state *process, u64 now)
+{
+	process_write_begin(process);
+	idle_begins(&process->idle, now);
+	process_write_end(process);
+}
+
+static void launcher_waits_for_ranks(struct process_state *process, bool inside, u64 now)
+{
+	process_write_begin(process);
+	idle_set_collective(&process->idle, inside, now);
+	process_write_end(process);
+}
+
 /* Work for the device from this thread. */
 static void device_fed(struct task_struct *p, struct process_state *process)
 {
 	struct thread_state *thread;
 	u64 now;
 
-	if (process->launcher_tid == (u32)p->pid && phase_is_busy(process->task.phase))
+	if (process->launcher_tid == (u32)p->pid && phase_is_busy(process->task.phase) &&
+	    process->idle.since_ns && !process->idle.is_idle)
 		return;
 	now = bpf_ktime_get_ns();
 	thread = thread_get(p);
@@ -70,6 +93,9 @@ static void device_fed(struct task_struct *p, struct process_state *process)
 	thread->has_fed = 1;
 	launcher_found(p, thread, process, now);
 	process_cross(p, process, BOUNDARY_LAUNCH, now);
+	/* What a blocking collective copies by itself is over when it returns. */
+	if (!thread->depth || !process->idle.in_collective)
+		device_gets_work(process, now);
 }
 
 CALL_PROGRAM("uprobe.multi", launch_enter)
@@ -130,6 +156,37 @@ static void collectives_done(struct process_state *process, u64 now)
 	}
 }
 
+static u64 all_levels(const u64 counts[LEVEL_NR])
+{
+	return counts[LEVEL_RUNTIME] + counts[LEVEL_DRIVER];
+}
+
+static __noinline int steps_follow(struct task_struct *p, struct process_state *process, u64 now)
+{
+	struct step_end end = {};
+	bool ended;
+
+	if (!p || !process)
+		return 0;
+	process_write_begin(process);
+	ended = step_sync(&process->step, all_levels(process->nr_launches),
+			  all_levels(process->nr_copies), now);
+	process_write_end(process);
+	if (!ended)
+		return 0;
+	for (u32 i = 0; i < STEP_JUDGE_MAX; i++) {
+		process_write_begin(process);
+		ended = step_judge(&process->step, &end);
+		process_write_end(process);
+		if (!ended)
+			continue;
+		event_send(EVENT_STEP, p, process->step.nr_steps, end.at_ns);
+		if (end.length_ns)
+			process_sample(process, HIST_STEP, end.length_ns);
+	}
+	return 0;
+}
+
 CALL_PROGRAM("uretprobe.multi", sync_return)
 {
 	struct traced_call call;
@@ -143,6 +200,8 @@ CALL_PROGRAM("uretprobe.multi", sync_return)
 	if (call.thread->depth)
 		return;
 	process_cross(call.p, call.process, BOUNDARY_SYNC_DONE, call.now);
+	device_is_done(call.process, call.now);
+	steps_follow(call.p, call.process, call.now);
 	process_sample(call.process, HIST_SYNC_WAIT, call.now - frame->entered_ns);
 	collectives_done(call.process, call.now);
 }
@@ -166,6 +225,11 @@ CALL_PROGRAM("uprobe.multi", collective_enter)
 	if (!*since)
 		*since = call.now;
 	process_cross(call.p, call.process, BOUNDARY_COLLECTIVE, call.now);
+	call.process->step.had_collective = 1;
+	if (call.row->runtime != RUNTIME_MPI)
+		device_gets_work(call.process, call.now);
+	else if (call.process->launcher_tid == (u32)call.p->pid)
+		launcher_waits_for_ranks(call.process, true, call.now);
 }
 
 /* Counts of MPI are ints. */
@@ -201,6 +265,8 @@ CALL_PROGRAM("uretprobe.multi", collective_return)
 					     : collective_bytes(frame->arg[0], frame->arg[1]));
 	}
 	if (call.row->runtime == RUNTIME_MPI) {
+		if (call.process->launcher_tid == (u32)call.p->pid)
+			launcher_waits_for_ranks(call.process, false, call.now);
 		process_cross(call.p, call.process, BOUNDARY_COLLECTIVE_DONE, call.now);
 		collectives_done(call.process, call.now);
 	}

@@ -188,3 +188,10 @@ static inline enum sleep_kind compat_sleep_kind(struct task_struct *p)
 	default: return SLEEP_OTHER;
 	}
 }
+
+/* Where the kernel knows stalls for memory (CONFIG_PSI). */
+static inline bool compat_in_memstall(struct task_struct *p)
+{
+	return bpf_core_field_exists(p->in_memstall) &&
+	       BPF_CORE_READ_BITFIELD_PROBED(p, in_memstall);
+}

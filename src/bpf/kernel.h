@@ -77,6 +77,18 @@ struct mm_struct {
 	struct file *exe_file;
 };
 
+struct gendisk {
+	char disk_name[32];
+};
+
+struct block_device {
+	struct gendisk *bd_disk;
+};
+
+struct bio {
+	struct block_device *bi_bdev;
+};
+
 struct seq_file;
 
 struct bpf_iter_meta {
@@ -91,6 +103,7 @@ struct bpf_iter__task {
 struct task_struct {
 	u32 flags;
 	unsigned in_iowait : 1;
+	unsigned in_memstall : 1;
 	int pid;
 	int tgid;
 	u64 start_boottime;

@@ -35,6 +35,7 @@ CALL_PROGRAM("uretprobe.multi", scope_return)
 	call.process->consumer_tgid = 0;
 	call.process->tells_waits = 1;
 	data_wait_begins(call.p, call.process, frame->entered_ns);
+	idle_doing(&call.process->idle, IDLE_LOADER_CPU, call.now);
 }
 
 CALL_PROGRAM("uprobe.multi", scope_leave)
@@ -42,6 +43,7 @@ CALL_PROGRAM("uprobe.multi", scope_leave)
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct thread_state *thread = thread_find(p);
 	struct process_state *process;
+	u64 now;
 
 	if (!thread || !scope_holds(thread->scope, PT_REGS_PARM1(ctx)))
 		return;
@@ -49,6 +51,8 @@ CALL_PROGRAM("uprobe.multi", scope_leave)
 	process = process_find(p);
 	if (!process || process->launcher_tid != (u32)p->pid)
 		return;
+	now = bpf_ktime_get_ns();
 	process->woken_with_data = 1;
-	data_wait_ends(p, process, bpf_ktime_get_ns());
+	idle_doing(&process->idle, IDLE_CPU, now);
+	data_wait_ends(p, process, now);
 }

@@ -29,6 +29,7 @@ struct thread_state {
 	u64 io_since_ns;       /* 0 unless it waits for a disk or a file */
 	u64 runqueue_wait_ns;
 	u64 io_wait_ns;
+	struct loader_wait wait; /* of a loader: its part in the present wait of its consumer */
 };
 
 struct thread_map {

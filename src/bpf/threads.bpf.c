@@ -13,8 +13,7 @@
  * Everything here runs for every switch and wake-up of the machine, so the first
  * thing each program does is to leave when the task has no state.
  */
-#include "bpf/compat.bpf.h"
-#include "bpf/roles.bpf.h"
+#include "bpf/idle.bpf.h"
 
 /* One bit among others: a futex wait is freezable too. */
 #define TASK_INTERRUPTIBLE 1
@@ -50,7 +49,11 @@ static void thread_leaves(struct task_struct *p, struct thread_state *thread, bo
 
 	if (thread->running_since_ns && process && is_launcher(thread))
 		process->task.signals.burst_ns = now - thread->running_since_ns;
+	if (thread->role == ROLE_LOADER)
+		loader_did(p, thread, SHARE_CPU, thread->running_since_ns, now);
 	thread->running_since_ns = 0;
+	if (process && is_launcher_of(p, thread, process))
+		launcher_leaves(p, thread, process, runnable, now);
 	if (runnable) {
 		thread->runnable_since_ns = now;
 		return;
@@ -69,11 +72,14 @@ static void thread_leaves(struct task_struct *p, struct thread_state *thread, bo
 		data_wait_begins(p, process, now);
 }
 
-static void thread_runs(struct task_struct *p, struct thread_state *thread, u64 now)
+static void thread_runs(struct task_struct *p, struct thread_state *thread,
+			struct task_struct *prev, u64 now)
 {
 	struct process_state *process = process_find(p);
 	u64 waited = thread->runnable_since_ns ? now - thread->runnable_since_ns : 0;
 
+	if (thread->role == ROLE_LOADER)
+		loader_runs(p, thread, prev, now);
 	thread->runnable_since_ns = 0;
 	thread->running_since_ns = now;
 	thread->runqueue_wait_ns += waited;
@@ -81,6 +87,8 @@ static void thread_runs(struct task_struct *p, struct thread_state *thread, u64 
 		return;
 	__sync_fetch_and_add(&process->runqueue_wait_ns, waited);
 	launcher_confirm(p, thread, process, now);
+	if (is_launcher_of(p, thread, process))
+		launcher_runs(thread, process, prev, now);
 	if (is_launcher(thread)) {
 		if (waited)
 			process_sample(process, HIST_RUNQUEUE_WAIT, waited);
@@ -104,7 +112,7 @@ int BPF_PROG(thread_switch, bool preempt, struct task_struct *prev, struct task_
 		thread_leaves(prev, thread, preempt || !prev_state, prev_state, bpf_ktime_get_ns());
 	thread = thread_find(next);
 	if (thread)
-		thread_runs(next, thread, bpf_ktime_get_ns());
+		thread_runs(next, thread, prev, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -113,6 +121,8 @@ static void thread_woken(struct task_struct *p, struct thread_state *thread, u64
 	struct process_state *process;
 	u64 waited;
 
+	if (thread->role == ROLE_LOADER)
+		loader_did(p, thread, SHARE_DISK, thread->io_since_ns, now);
 	thread->runnable_since_ns = now;
 	if (!thread->io_since_ns)
 		return;
@@ -126,12 +136,41 @@ static void thread_woken(struct task_struct *p, struct thread_state *thread, u64
 	__sync_fetch_and_add(&process->window.io_wait_ns, waited);
 }
 
+/* One of the family wakes the launcher while it may be waiting for data. */
+static void launcher_fed(struct task_struct *p, struct process_state *process,
+			 struct task_struct *waker, u64 now)
+{
+	/* Every thread of an interpreter wakes every other, to hand on its lock. */
+	if (process->tells_waits && waker->tgid == p->tgid)
+		return;
+	process->woken_with_data = 1;
+	loader_found(waker, p->tgid, now);
+}
+
+/* Somebody wakes a thread of an ML process. */
+static void process_hears(struct task_struct *p, struct thread_state *thread,
+			  struct task_struct *waker, struct thread_state *waking, u64 now)
+{
+	struct process_state *process = process_find(p);
+	bool to_launcher = process && is_launcher_of(p, thread, process);
+
+	if (!process)
+		return;
+	if (process->data_wait_since_ns && waker != p && is_family(waker, p->tgid)) {
+		if (waking && waking->role == ROLE_LOADER)
+			data_brought(waker, waking, process, to_launcher, now);
+		if (to_launcher)
+			launcher_fed(p, process, waker, now);
+	}
+	if (to_launcher)
+		launcher_wakes(thread, process, now);
+}
+
 SEC("tp_btf/sched_waking")
 int BPF_PROG(thread_waking, struct task_struct *p)
 {
 	struct task_struct *waker = bpf_get_current_task_btf();
 	struct thread_state *thread, *waking;
-	struct process_state *process;
 
 	if (!ml_seen)
 		return 0;
@@ -139,22 +178,26 @@ int BPF_PROG(thread_waking, struct task_struct *p)
 	waking = thread_find(waker);
 	if (thread)
 		thread_woken(p, thread, bpf_ktime_get_ns());
-	if (waker == p)
-		return 0;
-	if (is_launcher(thread) && is_family(waker, p->tgid)) {
-		process = process_find(p);
-		if (!process || !process->data_wait_since_ns ||
-		    process->launcher_tid != (u32)p->pid)
-			return 0;
-		/* Every thread of an interpreter wakes every other, to hand on its lock. */
-		if (process->tells_waits && waker->tgid == p->tgid)
-			return 0;
-		process->woken_with_data = 1;
-		loader_found(waker, p->tgid, bpf_ktime_get_ns());
-	} else if (is_launcher(waking) && p->tgid != waker->tgid && is_family(p, waker->tgid)) {
-		/* The consumer makes room for a loader that was ahead. */
+	if (is_launcher(thread) || (waking && waking->role == ROLE_LOADER))
+		process_hears(p, thread, waker, waking, bpf_ktime_get_ns());
+	/* The consumer makes room for a loader that was ahead. */
+	else if (is_launcher(waking) && p->tgid != waker->tgid && is_family(p, waker->tgid))
 		loader_found(p, waker->tgid, bpf_ktime_get_ns());
-	}
+	return 0;
+}
+
+/* Which disk a thread waits for, if it does. */
+SEC("tp_btf/block_bio_queue")
+int BPF_PROG(thread_reads, struct bio *bio)
+{
+	struct thread_state *thread;
+
+	if (!ml_seen)
+		return 0;
+	thread = thread_find(bpf_get_current_task_btf());
+	if (thread)
+		bpf_probe_read_kernel(thread->wait.disk, COMM_LEN,
+				      bio->bi_bdev->bd_disk->disk_name);
 	return 0;
 }
 
@@ -220,6 +263,7 @@ static void process_gone(struct task_struct *p, struct process_state *process, u
 	struct exit_event *event;
 
 	task_transition(&process->task, process->task.phase, now);
+	idle_book(&process->idle, now);
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (!event) {
 		__sync_fetch_and_add(&nr_dropped_events, 1);
@@ -244,6 +288,8 @@ int BPF_PROG(thread_exit, struct task_struct *p)
 
 	if (!process)
 		return 0;
+	if (process->launcher_tid == (u32)p->pid)
+		idle_doing(&process->idle, IDLE_OTHER, now);
 	thread_gone(p, now);
 	bpf_task_storage_delete(&threads, p);
 	if (p->signal->live.counter || !p->group_leader)

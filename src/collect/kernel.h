@@ -133,6 +133,13 @@ int kernel_sweep(struct kernel *kernel);
 /* How much there is of all processes outside of their own state; none when all are gone. */
 u64 kernel_nr_entries(const struct kernel *kernel);
 
+/* Who stood in the way of whom, of all processes, in no order; the caller frees them. */
+struct kernel_culprit {
+	struct culprit_key key;
+	u64 ns;
+};
+int kernel_read_culprits(struct kernel *kernel, struct kernel_culprit **ret, u32 *ret_nr);
+
 /* -ENOENT: nothing was recorded. */
 int kernel_read_hist(struct kernel *kernel, const struct process_state *process, u32 kind,
 		     struct hist *ret);

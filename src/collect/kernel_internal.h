@@ -11,8 +11,8 @@ struct library_links {
 	struct bpf_link *leave[CALL_KIND_NR];
 };
 
-#define THREAD_PROGRAMS_NR 7
-#define PROCESS_MAPS_NR	   3
+#define THREAD_PROGRAMS_NR 8
+#define PROCESS_MAPS_NR	   4
 
 struct process_list {
 	struct process_key *keys;

@@ -25,6 +25,7 @@ static void process_maps(const struct kernel *kernel, struct bpf_map *ret[PROCES
 	ret[0] = kernel->skel->maps.memories;
 	ret[1] = kernel->skel->maps.gpu_numbers;
 	ret[2] = kernel->skel->maps.hists;
+	ret[3] = kernel->skel->maps.culprits;
 }
 
 static bool list_has(const struct process_list *list, const struct process_key *key)

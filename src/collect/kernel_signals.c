@@ -38,8 +38,8 @@ static const struct {
 
 static const char *const thread_programs[THREAD_PROGRAMS_NR] = { "thread_switch", "thread_waking",
 								 "thread_fork",	  "thread_exec",
-								 "thread_exit",	  "comms_exec",
-								 "comms_exit" };
+								 "thread_exit",	  "thread_reads",
+								 "comms_exec",	  "comms_exit" };
 
 int kernel_attach_threads(struct kernel *kernel)
 {
@@ -142,7 +142,7 @@ static void forget_process(struct kernel *kernel, const struct process_state *pr
 	for (key.kind = 0; key.kind < HIST_KIND_NR; key.kind++)
 		bpf_map__delete_elem(kernel->skel->maps.hists, &key, sizeof(key), 0);
 	/* Few have more, and finding it means a walk. Without memory for it a sweep does it. */
-	if (process->task.has_gpu)
+	if (process->task.has_gpu || process->launcher_tid)
 		kernel_note_gone(kernel, process);
 }
 

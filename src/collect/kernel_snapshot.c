@@ -143,3 +143,28 @@ void kernel_snapshot_done(struct kernel_snapshot *snapshot)
 	free(snapshot->threads);
 	*snapshot = (struct kernel_snapshot){};
 }
+
+/* All at once: somebody else's entry may come or go between two calls. */
+int kernel_read_culprits(struct kernel *kernel, struct kernel_culprit **ret, u32 *ret_nr)
+{
+	int fd = bpf_map__fd(kernel->skel->maps.culprits), err;
+	u32 nr = bpf_map__max_entries(kernel->skel->maps.culprits), at;
+	CLEANUP_FREE struct culprit_key *keys = calloc(nr, sizeof(*keys));
+	CLEANUP_FREE u64 *values = calloc(nr, sizeof(*values));
+	struct kernel_culprit *culprits;
+
+	if (!keys || !values)
+		return -ENOMEM;
+	err = bpf_map_lookup_batch(fd, NULL, &at, keys, values, &nr, NULL);
+	/* Not found is what comes after the last one. */
+	if (err < 0 && err != -ENOENT)
+		return err;
+	culprits = calloc(nr + 1, sizeof(*culprits));
+	if (!culprits)
+		return -ENOMEM;
+	for (u32 i = 0; i < nr; i++)
+		culprits[i] = (struct kernel_culprit){ .key = keys[i], .ns = values[i] };
+	*ret = culprits;
+	*ret_nr = nr;
+	return 0;
+}

@@ -93,6 +93,49 @@ static void fold_hists(struct kernel *kernel, const struct process_state *proces
 	}
 }
 
+/* The account as it stands, with the stay that lasts. */
+static void fold_account(const struct process_state *process, u64 now_ns,
+			 struct snapshot_process *to)
+{
+	struct idle_account account = process->idle;
+
+	idle_settle(&account, now_ns);
+	to->nr_steps = process->step.nr_steps;
+	to->busy_ns = account.busy_ns;
+	memcpy(to->idle_ns, account.idle_ns, sizeof(to->idle_ns));
+}
+
+/* Puts one into its place among those who cost most; the last of too many has no place. */
+static void fold_culprit(const struct kernel_culprit *culprit, struct snapshot_process *to)
+{
+	struct snapshot_culprit *all = to->culprits;
+	u32 at = to->nr_culprits;
+
+	if (at == CULPRITS_MAX && all[at - 1].ns >= culprit->ns)
+		return;
+	to->nr_culprits = at < CULPRITS_MAX ? at + 1 : CULPRITS_MAX;
+	for (at = to->nr_culprits - 1; at > 0 && all[at - 1].ns < culprit->ns; at--)
+		all[at] = all[at - 1];
+	all[at] = (struct snapshot_culprit){ .cause = culprit->key.cause, .ns = culprit->ns };
+	snapshot_set_text(all[at].name, sizeof(all[at].name), culprit->key.name,
+			  sizeof(culprit->key.name));
+}
+
+static void fold_culprits(struct kernel *kernel, struct snapshot *s)
+{
+	CLEANUP_FREE struct kernel_culprit *culprits = NULL;
+	u32 nr;
+
+	if (!s->nr_processes || kernel_read_culprits(kernel, &culprits, &nr) < 0)
+		return;
+	for (u32 i = 0; i < nr; i++)
+		for (u32 k = 0; k < s->nr_processes; k++)
+			if (s->processes[k].pid == culprits[i].key.tgid &&
+			    s->processes[k].start_ns == culprits[i].key.start_ns &&
+			    culprits[i].key.cause < IDLE_CAUSE_NR)
+				fold_culprit(&culprits[i], &s->processes[k]);
+}
+
 static void fold_process(struct kernel *kernel, const struct snapshot *before, struct snapshot *s,
 			 const struct process_state *process)
 {
@@ -114,6 +157,7 @@ static void fold_process(struct kernel *kernel, const struct snapshot *before, s
 	if (task->phase_since_ns && s->monotonic_ns > task->phase_since_ns)
 		to->phase_ns[phase] += s->monotonic_ns - task->phase_since_ns;
 	snapshot_set_text(to->comm, sizeof(to->comm), process->comm, sizeof(process->comm));
+	fold_account(process, s->monotonic_ns, to);
 	fold_memory(kernel, process, to);
 	fold_hists(kernel, process, s, &to->hists);
 }
@@ -133,6 +177,7 @@ void processes_fold(struct kernel *kernel, const struct kernel_snapshot *all,
 {
 	for (u32 i = 0; i < all->nr_processes; i++)
 		fold_process(kernel, before, s, &all->processes[i]);
+	fold_culprits(kernel, s);
 	for (u32 i = 0; i < all->nr_threads; i++)
 		fold_thread(s, &all->threads[i]);
 }

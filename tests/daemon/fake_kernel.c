@@ -146,6 +146,10 @@ int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
 		process->task.phase = PHASE_GPU_COMPUTE;
 		process->task.phase_since_ns = 1;
 		process->books[LEVEL_RUNTIME][0] = (struct memory_book){ 1 << 20, 1 << 21, 2, 1 };
+		process->step.nr_steps = 40 + i;
+		process->idle = (struct idle_account){
+			.busy_ns = 900, .idle_ns = { [IDLE_CPU] = 70, [IDLE_DISK] = 30 }
+		};
 		strcpy(process->comm, "train\xff");
 		all.threads[i].tid = all.threads[i].tgid = process->task.pid;
 		all.threads[i].role = ROLE_LAUNCHER;
@@ -170,6 +174,25 @@ int kernel_read_hist(struct kernel *kernel, const struct process_state *process,
 	memset(ret, 0, sizeof(*ret));
 	for (u64 i = 1; i <= 1000; i++)
 		hist_record(ret, i * NSEC_PER_USEC);
+	return 0;
+}
+
+/* More than there is room for, of the first process, who cost least first; and of nobody. */
+int kernel_read_culprits(struct kernel *kernel, struct kernel_culprit **ret, u32 *ret_nr)
+{
+	u32 nr = CULPRITS_MAX + 4;
+	struct kernel_culprit *all = calloc(nr, sizeof(*all));
+
+	for (u32 i = 0; i < nr; i++) {
+		all[i].key = (struct culprit_key){ .start_ns = 1000,
+						   .tgid = (u32)getpid(),
+						   .cause = IDLE_RUNQUEUE };
+		snprintf(all[i].key.name, sizeof(all[i].key.name), "cc%u", i);
+		all[i].ns = 10 + i;
+	}
+	all[0].key.start_ns = 1;
+	*ret = all;
+	*ret_nr = nr;
 	return 0;
 }
 

@@ -30,6 +30,14 @@ class Protocol(Case):
         self.assertEqual(len(snapshot["processes"]), 3)
         self.assertEqual(snapshot["processes"][0]["comm"], "train\ufffd")
         self.assertEqual(snapshot["processes"][1]["rank"], 1)
+        self.assertEqual([process["steps"] for process in snapshot["processes"]], [40, 41, 42])
+        self.assertEqual(snapshot["processes"][2]["busy_ns"], 900)
+        self.assertEqual({cause: ns for cause, ns in snapshot["processes"][2]["idle_ns"].items() if ns},
+                         {"cpu": 70, "disk": 30})
+        # Those who cost most, and nobody of another process.
+        self.assertEqual([(one["name"], one["cause"], one["ns"]) for one in snapshot["processes"][0]["culprits"]],
+                         [(f"cc{i}", "runqueue", 10 + i) for i in range(11, 3, -1)])
+        self.assertEqual(snapshot["processes"][1]["culprits"], [])
         self.assertGreater(snapshot["cost"]["rss_bytes"], 1 << 20)
 
     def test_subscriber_gets_snapshots_in_step_until_it_ends_it(self):

@@ -13,6 +13,8 @@
  *     "driver": { "launches": N, "syncs": N, "copies": N },  of them or below them
  *     "phases_ns": { LABEL: N, ... },
  *     "data_wait_ns": N, "runqueue_wait_ns": N, "io_wait_ns": N,
+ *     "steps": N, "busy_ns": N, "idle_ns": { CAUSE: N, ... }, "step": WAIT,
+ *     "culprits": [ { "cause": CAUSE, "name": TEXT, "ns": N }, ... ],
  *     "sync_wait": WAIT, "loader_wait": WAIT, "runqueue_wait": WAIT,
  *     "memory": [ { "level": "runtime" or "driver",
  *                   "device": N, as the process counts, or null for pinned host memory,
@@ -34,16 +36,23 @@
 #include <stdlib.h>
 #include <yyjson.h>
 #include "base/cleanup.h"
+#include "core/snapshot.h"
 #include "signals/report.h"
 
 /* A name is any bytes its process likes; JSON wants text. */
-static void add_comm(yyjson_mut_doc *doc, yyjson_mut_val *to, const char comm[COMM_LEN])
+static void add_name(yyjson_mut_doc *doc, yyjson_mut_val *to, const char *key,
+		     const char comm[COMM_LEN])
 {
 	char text[COMM_LEN + 1] = "";
 
 	for (u32 i = 0; i < COMM_LEN && comm[i]; i++)
 		text[i] = comm[i] >= ' ' && comm[i] <= '~' ? comm[i] : '?';
-	yyjson_mut_obj_add_strcpy(doc, to, "comm", text);
+	yyjson_mut_obj_add_strcpy(doc, to, key, text);
+}
+
+static void add_comm(yyjson_mut_doc *doc, yyjson_mut_val *to, const char comm[COMM_LEN])
+{
+	add_name(doc, to, "comm", comm);
 }
 
 static void add_maybe(yyjson_mut_doc *doc, yyjson_mut_val *to, const char *key, bool is_known,
@@ -85,6 +94,29 @@ static void add_phases(yyjson_mut_doc *doc, yyjson_mut_val *to, const struct tas
 
 	for (u32 phase = 0; phase < PHASE_NR; phase++)
 		yyjson_mut_obj_add_uint(doc, phases, phase_label(phase), task->phase_ns[phase]);
+}
+
+static void add_account(yyjson_mut_doc *doc, yyjson_mut_val *to,
+			const struct report_process *process)
+{
+	const struct process_state *state = &process->state;
+	yyjson_mut_val *idle, *list;
+
+	yyjson_mut_obj_add_uint(doc, to, "steps", state->step.nr_steps);
+	yyjson_mut_obj_add_uint(doc, to, "busy_ns", state->idle.busy_ns);
+	idle = yyjson_mut_obj_add_obj(doc, to, "idle_ns");
+	for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++)
+		yyjson_mut_obj_add_uint(doc, idle, idle_cause_label(cause),
+					state->idle.idle_ns[cause]);
+	list = yyjson_mut_obj_add_arr(doc, to, "culprits");
+	for (u32 i = 0; i < process->nr_culprits; i++) {
+		yyjson_mut_val *one = yyjson_mut_arr_add_obj(doc, list);
+
+		yyjson_mut_obj_add_str(doc, one, "cause",
+				       idle_cause_label(process->culprits[i].key.cause));
+		add_name(doc, one, "name", process->culprits[i].key.name);
+		yyjson_mut_obj_add_uint(doc, one, "ns", process->culprits[i].ns);
+	}
 }
 
 static void add_collectives(yyjson_mut_doc *doc, yyjson_mut_val *to,
@@ -153,6 +185,8 @@ static void add_process(yyjson_mut_doc *doc, yyjson_mut_val *to,
 	yyjson_mut_obj_add_uint(doc, one, "data_wait_ns", state->data_wait_ns);
 	yyjson_mut_obj_add_uint(doc, one, "runqueue_wait_ns", state->runqueue_wait_ns);
 	yyjson_mut_obj_add_uint(doc, one, "io_wait_ns", state->io_wait_ns);
+	add_account(doc, one, process);
+	add_wait(doc, one, "step", &process->hists[HIST_STEP]);
 	add_wait(doc, one, "sync_wait", &process->hists[HIST_SYNC_WAIT]);
 	add_wait(doc, one, "loader_wait", &process->hists[HIST_LOADER_WAIT]);
 	add_wait(doc, one, "runqueue_wait", &process->hists[HIST_RUNQUEUE_WAIT]);

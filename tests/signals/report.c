@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/cleanup.h"
 #include "signals/report.h"
 
 /* Room for one more in an array of `nr`: it doubles whenever `nr` is a power of two. */
@@ -35,6 +36,19 @@ int report_add_thread(struct report *report, const struct thread_record *thread)
 	return 0;
 }
 
+static void add_culprits(struct kernel *kernel, struct report_process *process)
+{
+	CLEANUP_FREE struct kernel_culprit *all = NULL;
+	u32 nr;
+
+	if (!process->state.launcher_tid || kernel_read_culprits(kernel, &all, &nr) < 0)
+		return;
+	for (u32 i = 0; i < nr && process->nr_culprits < CULPRITS_MAX; i++)
+		if (all[i].key.tgid == process->state.task.pid &&
+		    all[i].key.start_ns == process->state.start_ns)
+			process->culprits[process->nr_culprits++] = all[i];
+}
+
 int report_add_process(struct report *report, struct kernel *kernel,
 		       const struct process_state *process, bool has_ended)
 {
@@ -52,6 +66,7 @@ int report_add_process(struct report *report, struct kernel *kernel,
 	for (u32 kind = 0; kind < HIST_KIND_NR; kind++)
 		if (kernel_read_hist(kernel, process, kind, &added->hists[kind]) < 0)
 			memset(&added->hists[kind], 0, sizeof(added->hists[kind]));
+	add_culprits(kernel, added);
 	return 0;
 }
 
@@ -101,6 +116,7 @@ static int add_living(struct report *report, const struct report *ended, struct 
 		if (has_process(ended, &process))
 			continue;
 		task_transition(&process.task, process.task.phase, report->now_ns);
+		idle_settle(&process.idle, report->now_ns);
 		err = report_add_process(report, kernel, &process, false);
 	}
 	for (u32 i = 0; i < snapshot->nr_threads && err == 0; i++)

@@ -6,10 +6,12 @@
 #include "collect/kernel.h"
 
 struct report_process {
-	struct process_state state; /* the present stay in its phase is booked */
+	struct process_state state; /* the present stay is booked */
 	bool has_ended;
 	s32 gpu_number[GPU_MAX]; /* the machine's number of each of its devices, or -1 */
 	struct hist hists[HIST_KIND_NR];
+	struct kernel_culprit culprits[CULPRITS_MAX]; /* whoever comes first of more than these */
+	u32 nr_culprits;
 };
 
 struct report {

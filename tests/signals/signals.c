@@ -6,6 +6,7 @@
  *
  *   phase TGID TID TIME_NS LABEL
  *   role TGID TID TIME_NS LABEL
+ *   step TGID TID TIME_NS
  *   exit TGID TID TIME_NS
  *
  * It hears every switch and wake-up of the machine, so it belongs into the guest. With
@@ -56,12 +57,13 @@ static void timeline_write(FILE *timeline, const struct event *event)
 		[EVENT_PHASE] = "phase",
 		[EVENT_ROLE] = "role",
 		[EVENT_EXIT] = "exit",
+		[EVENT_STEP] = "step",
 	};
 	const char *value = event->kind == EVENT_PHASE	? phase_label(event->value)
 			    : event->kind == EVENT_ROLE ? role_label(event->value)
 							: "";
 
-	if (event->kind < sizeof(kinds) / sizeof(*kinds))
+	if (event->kind < sizeof(kinds) / sizeof(*kinds) && kinds[event->kind])
 		fprintf(timeline, "%s %u %u %llu %s\n", kinds[event->kind], event->tgid, event->tid,
 			event->time_ns, value);
 }

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/*
+ * Why a device waits, as threads show it: keeps the account of core/idle.h for the
+ * launcher of a process, the part of each loader in a wait of its consumer, and by
+ * name who stood in their way.
+ *
+ * Trusted is what the kernel says of a task that leaves its CPU. Who had the CPU
+ * last counts as the one that ran instead, though others may have had it before.
+ */
+#include "bpf/compat.bpf.h"
+#include "bpf/roles.bpf.h"
+
+#define CULPRITS 4096
+
+/* Least recently used goes first: names can be many, and the few that matter come often. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, CULPRITS);
+	__type(key, struct culprit_key);
+	__type(value, u64);
+} culprits SEC(".maps");
+
+static bool is_launcher_of(struct task_struct *p, const struct thread_state *thread,
+			   const struct process_state *process)
+{
+	return is_launcher(thread) && process->launcher_tid == (u32)p->pid;
+}
+
+static __noinline int culprit_add(struct process_state *process, u32 cause, const char *name,
+				  u64 ns)
+{
+	struct culprit_key key = { .cause = cause };
+	u64 *known;
+
+	if (!ns || !process || !name)
+		return 0;
+	key.start_ns = process->start_ns;
+	key.tgid = process->task.pid;
+	bpf_probe_read_kernel(key.name, sizeof(key.name), name);
+	if (!key.name[0])
+		return 0;
+	known = bpf_map_lookup_elem(&culprits, &key);
+	if (known)
+		__sync_fetch_and_add(known, ns);
+	else
+		bpf_map_update_elem(&culprits, &key, &ns, BPF_NOEXIST);
+	return 0;
+}
+
+static const char nobody[COMM_LEN] = "(idle)";
+
+/* Who had the CPU until now. */
+static const char *name_of(struct task_struct *p)
+{
+	return p->pid ? p->comm : nobody;
+}
+
+/* What the launcher does, in terms of a loader while it loads by itself. */
+static u32 launcher_cause(const struct thread_state *thread, u32 cause)
+{
+	return thread->scope ? idle_causes_of_loading[cause & (IDLE_CAUSE_SLOTS - 1)] : cause;
+}
+
+static void launcher_does(struct process_state *process, const struct thread_state *thread,
+			  u32 cause, u64 now)
+{
+	process_write_begin(process);
+	idle_doing(&process->idle, launcher_cause(thread, cause), now);
+	process_write_end(process);
+}
+
+/* The launcher leaves its CPU, and may or may not be able to run on. */
+static void launcher_leaves(struct task_struct *p, const struct thread_state *thread,
+			    struct process_state *process, bool runnable, u64 now)
+{
+	enum sleep_kind kind;
+
+	if (runnable) {
+		launcher_does(process, thread, IDLE_RUNQUEUE, now);
+	} else if (compat_in_memstall(p)) {
+		launcher_does(process, thread, IDLE_MEMORY, now);
+	} else if (BPF_CORE_READ_BITFIELD_PROBED(p, in_iowait)) {
+		launcher_does(process, thread, IDLE_DISK, now);
+	} else {
+		kind = compat_sleep_kind(p);
+		/* Of a framework that tells its waits only those can be for data. */
+		if (thread->scope ||
+		    (!thread->depth && !process->tells_waits && kind != SLEEP_NOT_FOR_DATA)) {
+			process_write_begin(process);
+			idle_sleeps(&process->idle, kind == SLEEP_FUTEX, now);
+			process_write_end(process);
+		} else {
+			launcher_does(process, thread, kind == SLEEP_FUTEX ? IDLE_LOCK : IDLE_OTHER,
+				      now);
+		}
+	}
+}
+
+/* It has its CPU, which `prev` had before. */
+static void launcher_runs(const struct thread_state *thread, struct process_state *process,
+			  struct task_struct *prev, u64 now)
+{
+	u32 cause = thread->scope ? IDLE_LOADER_RUNQUEUE : IDLE_RUNQUEUE;
+	u64 *booked = thread->scope ? &process->idle.idle_ns[IDLE_LOADER_RUNQUEUE]
+				    : &process->idle.idle_ns[IDLE_RUNQUEUE];
+	u64 before = *booked;
+
+	launcher_does(process, thread, IDLE_CPU, now);
+	culprit_add(process, cause, name_of(prev), *booked - before);
+}
+
+/* Whoever brought the data, its part in the wait is known by now. */
+static void wait_is_over(struct process_state *process, u64 now)
+{
+	const struct loader_wait *brought = &process->brought;
+	u64 runqueue = process->idle.idle_ns[IDLE_LOADER_RUNQUEUE];
+	u64 disk = process->idle.idle_ns[IDLE_LOADER_DISK];
+
+	process_write_begin(process);
+	idle_decide_data(&process->idle, &brought->share, process->data_wait_since_ns, now);
+	process_write_end(process);
+	culprit_add(process, IDLE_LOADER_RUNQUEUE, brought->ran_instead,
+		    process->idle.idle_ns[IDLE_LOADER_RUNQUEUE] - runqueue);
+	culprit_add(process, IDLE_LOADER_DISK, brought->disk,
+		    process->idle.idle_ns[IDLE_LOADER_DISK] - disk);
+}
+
+/* The launcher is woken up, after all that is known of who does it was noted. */
+static void launcher_wakes(const struct thread_state *thread, struct process_state *process,
+			   u64 now)
+{
+	u64 disk = process->idle.idle_ns[IDLE_DISK];
+
+	/* It had not left yet, and does not now. */
+	if (thread->running_since_ns)
+		return;
+	if (process->idle.doing == IDLE_UNDECIDED &&
+	    (process->tells_waits ? thread->scope != 0 : process->woken_with_data)) {
+		wait_is_over(process, now);
+		return;
+	}
+	launcher_does(process, thread, IDLE_RUNQUEUE, now);
+	culprit_add(process, IDLE_DISK, thread->wait.disk, process->idle.idle_ns[IDLE_DISK] - disk);
+}
+
+/*
+ * A loader did something until now: its part in the wait of whom it feeds, which is
+ * its own process or the one it was forked from. Gives how much that was.
+ */
+static __noinline u64 loader_did(struct task_struct *p, struct thread_state *thread, u32 what,
+				 u64 since, u64 now)
+{
+	struct process_state *consumer;
+	struct task_struct *parent;
+	struct loader_wait *wait;
+
+	if (!p || !thread || !since)
+		return 0;
+	consumer = process_find(p);
+	if (!consumer || !consumer->launcher_tid) {
+		parent = p->real_parent;
+		consumer = parent ? process_find(parent) : NULL;
+	}
+	if (!consumer || !consumer->data_wait_since_ns)
+		return 0;
+	wait = &thread->wait;
+	if (wait->share.wait_ns != consumer->data_wait_since_ns) {
+		wait->longest_ns = 0;
+		wait->ran_instead[0] = 0;
+	}
+	return share_book(&wait->share, consumer->data_wait_since_ns, what, since, now);
+}
+
+static void loader_runs(struct task_struct *p, struct thread_state *thread,
+			struct task_struct *prev, u64 now)
+{
+	u64 waited = loader_did(p, thread, SHARE_RUNQUEUE, thread->runnable_since_ns, now);
+
+	if (waited <= thread->wait.longest_ns)
+		return;
+	thread->wait.longest_ns = waited;
+	bpf_probe_read_kernel(thread->wait.ran_instead, COMM_LEN, name_of(prev));
+}
+
+/* In what state it is just now. */
+static void loader_is(struct task_struct *p, struct thread_state *thread, u64 now)
+{
+	if (thread->running_since_ns)
+		loader_did(p, thread, SHARE_CPU, thread->running_since_ns, now);
+	else if (thread->io_since_ns)
+		loader_did(p, thread, SHARE_DISK, thread->io_since_ns, now);
+	else
+		loader_did(p, thread, SHARE_RUNQUEUE, thread->runnable_since_ns, now);
+}
+
+/*
+ * A loader wakes a thread of the process it feeds: data are on their way. Whoever hands
+ * them on in a forked process, its first thread made them. Who brings them to the launcher
+ * itself is right, else who had the largest part in the wait.
+ */
+static void data_brought(struct task_struct *waker, struct thread_state *waking,
+			 struct process_state *consumer, bool to_launcher, u64 now)
+{
+	struct task_struct *maker =
+		consumer->task.pid == (u32)waker->tgid ? waker : waker->group_leader;
+	struct thread_state *made = maker == waker ? waking : maker ? thread_find(maker) : NULL;
+	struct wait_share *before = &consumer->brought.share;
+
+	if (!made)
+		return;
+	loader_is(maker, made, now);
+	if (made->wait.share.wait_ns != consumer->data_wait_since_ns)
+		return;
+	if (to_launcher || before->wait_ns != made->wait.share.wait_ns ||
+	    share_total(before) < share_total(&made->wait.share))
+		consumer->brought = made->wait;
+}
