@@ -130,7 +130,7 @@ struct engine {
 	u32 visible[SHM_DEVICES];
 	struct CUctx_st primary[SHM_DEVICES];
 	struct object *ctxs, *streams, *events;
-	u64 cursor[SHM_DEVICES][2];
+	u64 cursor[SHM_DEVICES][SHM_SPAN_KINDS];
 };
 
 extern struct engine engine;

@@ -6,8 +6,7 @@
 
 #include "truth/truth.h"
 #include "vgpu/identity.h"
-#include "vgpu/include/vgpu_nvml.h"
-#include "vgpu/shm.h"
+#include "vgpu/nvml.h"
 
 /* The documentation leaves between 1/6 s and 1 s for a sample. */
 #define SAMPLE_NS (NSEC_PER_SEC / 2)
@@ -15,12 +14,8 @@
 #define IDLE_WATTS 50
 #define BUSY_WATTS 300
 
-struct nvmlDevice_st {
-	u32 index;
-};
-
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct shm *shm;
+struct shm *shm;
 static u32 nr_users;
 static struct nvmlDevice_st devices[SHM_DEVICES];
 
@@ -58,7 +53,7 @@ nvmlReturn_t nvmlShutdown(void)
 	return r;
 }
 
-static nvmlReturn_t check(nvmlDevice_t device, const void *out)
+nvmlReturn_t nvml_check(nvmlDevice_t device, const void *out)
 {
 	if (!__atomic_load_n(&nr_users, __ATOMIC_RELAXED))
 		return NVML_ERROR_UNINITIALIZED;
@@ -93,7 +88,7 @@ const char *nvmlErrorString(nvmlReturn_t result)
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
-	return check(devices, version) ?: text(version, length, IDENTITY_DRIVER);
+	return nvml_check(devices, version) ?: text(version, length, IDENTITY_DRIVER);
 }
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
@@ -108,7 +103,7 @@ nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
 
 nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *device)
 {
-	nvmlReturn_t r = check(devices + (index < SHM_DEVICES ? index : SHM_DEVICES), device);
+	nvmlReturn_t r = nvml_check(devices + (index < SHM_DEVICES ? index : SHM_DEVICES), device);
 
 	if (r == NVML_SUCCESS)
 		*device = &devices[index];
@@ -117,7 +112,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *dev
 
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index)
 {
-	nvmlReturn_t r = check(device, index);
+	nvmlReturn_t r = nvml_check(device, index);
 
 	if (r == NVML_SUCCESS)
 		*index = device->index;
@@ -126,13 +121,13 @@ nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index)
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length)
 {
-	return check(device, name) ?: text(name, length, IDENTITY_NAME);
+	return nvml_check(device, name) ?: text(name, length, IDENTITY_NAME);
 }
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
 {
 	char buffer[64];
-	nvmlReturn_t r = check(device, uuid);
+	nvmlReturn_t r = nvml_check(device, uuid);
 
 	if (r != NVML_SUCCESS)
 		return r;
@@ -142,7 +137,7 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int len
 
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 {
-	nvmlReturn_t r = check(device, pci);
+	nvmlReturn_t r = nvml_check(device, pci);
 
 	if (r != NVML_SUCCESS)
 		return r;
@@ -155,7 +150,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 
 nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned int *node)
 {
-	nvmlReturn_t r = check(device, node);
+	nvmlReturn_t r = nvml_check(device, node);
 
 	if (r == NVML_SUCCESS)
 		*node = shm->devices[device->index].numa_node;
@@ -171,16 +166,16 @@ static unsigned int percent(u32 device, u32 proc, u32 kinds, u64 now)
 
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
 {
-	nvmlReturn_t r = check(device, utilization);
+	nvmlReturn_t r = nvml_check(device, utilization);
 	u64 now = truth_now_ns();
 
 	if (r != NVML_SUCCESS)
 		return r;
 	SHM_LOCKED(shm);
 	shm_reap(shm);
-	utilization->gpu = percent(device->index, SHM_ANY_PROC, SHM_SPAN_COMPUTE, now);
+	utilization->gpu = percent(device->index, SHM_ANY_PROC, SHM_SPAN_KERNELS, now);
 	utilization->memory =
-		percent(device->index, SHM_ANY_PROC, SHM_SPAN_COMPUTE | SHM_SPAN_COPY, now);
+		percent(device->index, SHM_ANY_PROC, SHM_SPAN_KERNELS | SHM_SPAN_COPY, now);
 	return NVML_SUCCESS;
 }
 
@@ -194,7 +189,7 @@ static u64 memory_used(u32 device)
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
-	nvmlReturn_t r = check(device, memory);
+	nvmlReturn_t r = nvml_check(device, memory);
 
 	if (r != NVML_SUCCESS)
 		return r;
@@ -206,7 +201,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
-	nvmlReturn_t r = check(device, memory);
+	nvmlReturn_t r = nvml_check(device, memory);
 
 	if (r != NVML_SUCCESS)
 		return r;
@@ -224,7 +219,7 @@ typedef void (*process_show)(void *list, u32 i, u32 proc, u32 device, u64 now);
 static nvmlReturn_t processes_list(nvmlDevice_t device, unsigned int *count, void *list,
 				   process_show show)
 {
-	nvmlReturn_t r = check(device, count);
+	nvmlReturn_t r = nvml_check(device, count);
 	u64 now = truth_now_ns();
 	unsigned int nr = 0;
 
@@ -265,8 +260,8 @@ static void show_utilisation(void *list, u32 i, u32 proc, u32 device, u64 now)
 	((nvmlProcessUtilizationSample_t *)list)[i] = (nvmlProcessUtilizationSample_t){
 		.pid = shm->procs[proc].pid,
 		.timeStamp = now / NSEC_PER_USEC,
-		.smUtil = percent(device, proc, SHM_SPAN_COMPUTE, now),
-		.memUtil = percent(device, proc, SHM_SPAN_COMPUTE | SHM_SPAN_COPY, now),
+		.smUtil = percent(device, proc, SHM_SPAN_KERNELS, now),
+		.memUtil = percent(device, proc, SHM_SPAN_KERNELS | SHM_SPAN_COPY, now),
 	};
 }
 
@@ -281,7 +276,7 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *mj)
 {
-	nvmlReturn_t r = check(device, mj);
+	nvmlReturn_t r = nvml_check(device, mj);
 	u64 now = truth_now_ns(), busy;
 
 	if (r != NVML_SUCCESS)

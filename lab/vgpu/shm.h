@@ -26,7 +26,11 @@
 enum shm_span_kind {
 	SHM_SPAN_COMPUTE = 1 << 0,
 	SHM_SPAN_COPY = 1 << 1,
+	SHM_SPAN_COLLECTIVE = 1 << 2, /* waiting for ranks included */
 };
+#define SHM_SPAN_KINDS	 3
+/* What counts as using the device. */
+#define SHM_SPAN_KERNELS (SHM_SPAN_COMPUTE | SHM_SPAN_COLLECTIVE)
 
 /* One process's view of "the device was busy"; end 0 is not written (yet). */
 struct shm_span {
@@ -39,7 +43,7 @@ struct shm_span {
 struct shm_device {
 	u64 head; /* spans ever added */
 	u64 folded_until_ns;
-	u64 folded_busy_ns; /* compute time before folded_until_ns */
+	u64 folded_busy_ns; /* time of kernels before folded_until_ns */
 	u32 numa_node;
 	u32 pad;
 	struct shm_span spans[SHM_SPANS];
@@ -138,5 +142,5 @@ void shm_span_add(struct shm *shm, u32 device, u32 proc, u32 kind, u64 start_ns,
 #define SHM_ANY_PROC (~0U)
 /* Nanoseconds in [from, to) with any span of these kinds: the union, not the sum. */
 u64 shm_busy_ns(const struct shm *shm, u32 device, u32 proc, u32 kinds, u64 from_ns, u64 to_ns);
-/* Compute time of the device since it was made. With the lock held. */
+/* Time of kernels on the device since it was made. With the lock held. */
 u64 shm_busy_total_ns(struct shm *shm, u32 device, u64 now_ns);

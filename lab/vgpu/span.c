@@ -50,7 +50,7 @@ static u32 intervals_of(const struct shm *shm, u32 device, u32 proc, u32 kinds, 
 	for (u32 i = 0; i < SHM_PROCS; i++) {
 		u64 open = shm->procs[i].open_since_ns[device];
 
-		if (open && (kinds & SHM_SPAN_COMPUTE) && (proc == SHM_ANY_PROC || proc == i))
+		if (open && (kinds & SHM_SPAN_COLLECTIVE) && (proc == SHM_ANY_PROC || proc == i))
 			nr = interval_clip(list, nr, open, to, from, to);
 	}
 	return nr;
@@ -83,7 +83,7 @@ u64 shm_busy_total_ns(struct shm *shm, u32 device, u64 now_ns)
 	struct shm_device *dev = &shm->devices[device];
 
 	if (now_ns > dev->folded_until_ns) {
-		dev->folded_busy_ns += shm_busy_ns(shm, device, SHM_ANY_PROC, SHM_SPAN_COMPUTE,
+		dev->folded_busy_ns += shm_busy_ns(shm, device, SHM_ANY_PROC, SHM_SPAN_KERNELS,
 						   dev->folded_until_ns, now_ns);
 		dev->folded_until_ns = now_ns;
 	}

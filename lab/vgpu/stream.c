@@ -52,12 +52,16 @@ static u64 stream_id(const struct CUstream_st *stream)
 static void busy(const struct CUstream_st *stream, enum truth_work work, u64 start_ns, u64 end_ns,
 		 u64 seq)
 {
-	u32 device = stream->ctx->device;
-	bool copy = work == TRUTH_WORK_COPY;
+	static const u32 kinds[] = {
+		[TRUTH_WORK_COPY] = 1,
+		[TRUTH_WORK_COLLECTIVE] = 2,
+		[TRUTH_WORK_MEMSET] = 0,
+	};
+	u32 device = stream->ctx->device, kind = kinds[work];
 
 	truth_log(engine.truth, TRUTH_BUSY, work, start_ns, end_ns, device, stream_id(stream), seq);
-	shm_span_add(engine.shm, device, engine.proc, copy ? SHM_SPAN_COPY : SHM_SPAN_COMPUTE,
-		     start_ns, end_ns, &engine.cursor[device][copy]);
+	shm_span_add(engine.shm, device, engine.proc, 1U << kind, start_ns, end_ns,
+		     &engine.cursor[device][kind]);
 }
 
 /* For monitors: since when this process has had a collective waiting for ranks. */

@@ -24,6 +24,7 @@ enum gpu_field {
 	GPU_HAS_MEMORY_USED = 1 << 5,
 	GPU_HAS_MEMORY_TOTAL = 1 << 6,
 	GPU_HAS_ENERGY = 1 << 7,
+	GPU_HAS_ACTIVE = 1 << 8,
 };
 
 /* What does not change while a device is there, so it stays known when it stalls. */
@@ -37,6 +38,7 @@ struct gpu_sample {
 	u64 memory_used_bytes;
 	u64 memory_total_bytes;
 	u64 energy_mj;			   /* since the driver was loaded */
+	u64 active_ns;			   /* its multiprocessors worked, since it is watched */
 	char pci_address[GPU_ADDRESS_LEN]; /* as sysfs spells it: 0000:3b:00.0 */
 	char name[GPU_TEXT_LEN];
 	char uuid[GPU_TEXT_LEN];

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "base/cleanup.h"
+#include "collect/gpu_nvml_gpm.h"
 
 #define NVML_SUCCESS		0
 #define NVML_INSUFFICIENT_SIZE	7
@@ -115,7 +116,8 @@ struct nvml_api {
 	void *library;
 	bool initialised;
 	struct nvml_calls call;
-	u32 nr_handles; /* those of device i of the samples */
+	struct nvml_gpm *gpm; /* NULL: it has none */
+	u32 nr_handles;	      /* those of device i of the samples */
 	nvml_device handles[GPU_MAX_DEVICES];
 	unsigned long long seen_us[GPU_MAX_DEVICES]; /* newest process utilisation */
 	struct nvml_process processes[GPU_MAX_PROCESSES];
@@ -161,6 +163,7 @@ int nvml_api_open(const char *library, struct nvml_api **ret)
 	if (api->call.init() != NVML_SUCCESS)
 		return -ENODEV;
 	api->initialised = true;
+	api->gpm = nvml_gpm_new(api->library);
 	*ret = TAKE_PTR(api);
 	return 0;
 }
@@ -169,6 +172,7 @@ struct nvml_api *nvml_api_close(struct nvml_api *api)
 {
 	if (!api)
 		return NULL;
+	nvml_gpm_free(api->gpm);
 	if (api->initialised)
 		api->call.shutdown();
 	if (api->library)
@@ -332,6 +336,7 @@ void nvml_api_measure(struct nvml_api *api, struct gpu_samples *samples)
 		if (!api->handles[i])
 			continue;
 		measure_device(&api->call, api->handles[i], &samples->devices[i]);
+		nvml_gpm_measure(api->gpm, i, api->handles[i], &samples->devices[i]);
 		measure_processes(api, i, samples);
 	}
 }

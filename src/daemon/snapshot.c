@@ -101,6 +101,7 @@ static void fold_devices(struct folder *f, struct snapshot *s)
 		{ GPU_HAS_UTILISATION,  SNAPSHOT_GPU_BUSY	 },
 		{ GPU_HAS_MEMORY_USED,  SNAPSHOT_GPU_MEMORY_USED	},
 		{ GPU_HAS_MEMORY_TOTAL, SNAPSHOT_GPU_MEMORY_TOTAL },
+		{ GPU_HAS_ACTIVE,	  SNAPSHOT_GPU_ACTIVE	      },
 	};
 
 	for (u32 i = 0; i < f->gpus->nr_devices; i++) {
@@ -109,7 +110,7 @@ static void fold_devices(struct folder *f, struct snapshot *s)
 
 		if (!gpu)
 			continue;
-		for (size_t k = 0; f->devices_answer && k < 3; k++)
+		for (size_t k = 0; f->devices_answer && k < sizeof(fields) / sizeof(*fields); k++)
 			if (device->valid & fields[k].from)
 				gpu->valid |= fields[k].to;
 		if (gpu->valid & SNAPSHOT_GPU_BUSY)
@@ -118,6 +119,8 @@ static void fold_devices(struct folder *f, struct snapshot *s)
 			gpu->memory_used_bytes = device->memory_used_bytes;
 		if (gpu->valid & SNAPSHOT_GPU_MEMORY_TOTAL)
 			gpu->memory_total_bytes = device->memory_total_bytes;
+		if (gpu->valid & SNAPSHOT_GPU_ACTIVE)
+			gpu->active_ns = device->active_ns;
 		if (device->valid & GPU_HAS_UUID)
 			set_text(gpu->uuid, sizeof(gpu->uuid), device->uuid);
 	}

@@ -2,9 +2,11 @@
 
 /*
  * An NVML with two devices that misbehaves on demand. FAKE_SYMBOLS says how much
- * of it there is: 0 lacks a required call, 1 has those alone, 2 has the rest.
+ * of it there is: 0 lacks a required call, 1 has those alone, 2 has the rest,
+ * 3 performance monitoring as well.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -103,5 +105,44 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 	samples[2] = (nvmlProcessUtilizationSample_t){ .pid = 9, .timeStamp = 150, .smUtil = 22 };
 	*count = 3;
 	return (nvmlReturn_t)fake_nvml.fail;
+}
+#endif
+
+#if FAKE_SYMBOLS >= 3
+/* The first device can be watched, and a quarter of it works. */
+nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support)
+{
+	support->isSupportedDevice = device->index == 0;
+	return support->version == NVML_GPM_SUPPORT_VERSION ? NVML_SUCCESS
+							    : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *sample)
+{
+	*sample = malloc(1);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
+{
+	free(sample);
+	return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
+{
+	return (nvmlReturn_t)fake_nvml.fail;
+}
+
+nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *metrics)
+{
+	nvmlGpmMetric_t *metric = &metrics->metrics[0];
+
+	if (metrics->version != NVML_GPM_METRICS_GET_VERSION || metrics->numMetrics != 1 ||
+	    metrics->sample1 == metrics->sample2 || metric->metricId != NVML_GPM_METRIC_SM_UTIL)
+		return NVML_ERROR_INVALID_ARGUMENT;
+	metric->nvmlReturn = NVML_SUCCESS;
+	metric->value = 25;
+	return NVML_SUCCESS;
 }
 #endif

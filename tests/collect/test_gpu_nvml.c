@@ -202,6 +202,33 @@ static void test_fallbacks(void **state)
 	dlclose(library);
 }
 
+/* What is added up misses nothing, also when the device does not answer in between. */
+static void test_activity(void **state)
+{
+	struct fake_nvml *fake;
+	void *library = fake_load("libfake-nvml-gpm.so", &fake);
+	struct gpu *gpu = open_gpu();
+	u64 before[2] = { now_ns() }, after[2];
+
+	read_gpu(gpu);
+	before[1] = now_ns();
+	assert_true(samples.devices[0].valid & GPU_HAS_ACTIVE);
+	assert_int_equal(samples.devices[0].active_ns, 0);
+	assert_false(samples.devices[1].valid & GPU_HAS_ACTIVE);
+	for (int i = 0; i < 3; i++) {
+		usleep(20000);
+		fake->fail = i == 1 ? 15 : 0;
+		after[0] = now_ns();
+		read_gpu(gpu);
+		after[1] = now_ns();
+		assert_int_equal(!(samples.devices[0].valid & GPU_HAS_ACTIVE), i == 1);
+	}
+	assert_in_range(samples.devices[0].active_ns, (after[0] - before[1]) / 4 - 10,
+			(after[1] - before[0]) / 4);
+	gpu_free(gpu);
+	dlclose(library);
+}
+
 /* The second source to see a device adds nothing; a device only it sees comes behind. */
 static void test_two_sources_one_device(void **state)
 {
@@ -343,6 +370,7 @@ int main(int argc, char **argv)
 		TREE_TEST(test_required_symbol_missing),
 		TREE_TEST(test_optional_symbols_missing),
 		TREE_TEST(test_fallbacks),
+		TREE_TEST(test_activity),
 		TREE_TEST(test_two_sources_one_device),
 		TREE_TEST(test_hanging_call),
 		TREE_TEST(test_free_while_stuck),

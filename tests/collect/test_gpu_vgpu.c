@@ -94,7 +94,8 @@ static void check_load(u32 i, pid_t pid, u64 asked_ns, u64 took_ns)
 	print_message("# device %u: load %.1f %%, utilisation %u %%, of the process %u %%\n", i,
 		      (double)busy_ns * 100 / WINDOW_NS, device->utilisation, process->utilisation);
 	assert_int_equal(device->valid, GPU_IDENTITY | GPU_HAS_UTILISATION | GPU_HAS_MEMORY_USED |
-						GPU_HAS_MEMORY_TOTAL | GPU_HAS_ENERGY);
+						GPU_HAS_MEMORY_TOTAL | GPU_HAS_ENERGY |
+						GPU_HAS_ACTIVE);
 	check_percent(device->utilisation, busy_ns, took_ns);
 	assert_int_equal(device->memory_used_bytes, held_bytes[i]);
 	assert_int_equal(device->memory_total_bytes, MEMORY_BYTES);

@@ -156,6 +156,54 @@ static void test_utilisation(void **state)
 			(end[1] - start[0]) / MS * 50 + 250 * 300 + 100);
 }
 
+static nvmlGpmSample_t sample_now(void)
+{
+	nvmlGpmSample_t sample;
+
+	NVML_OK(nvmlGpmSampleAlloc(&sample));
+	NVML_OK(nvmlGpmSampleGet(device_at(1), sample));
+	return sample;
+}
+
+static double sm_percent(nvmlGpmSample_t from, nvmlGpmSample_t to)
+{
+	nvmlGpmMetricsGet_t metrics = {
+		.version = NVML_GPM_METRICS_GET_VERSION,
+		.numMetrics = 1,
+		.sample1 = from,
+		.sample2 = to,
+		.metrics[0].metricId = NVML_GPM_METRIC_SM_UTIL,
+	};
+
+	NVML_OK(nvmlGpmMetricsGet(&metrics));
+	NVML_OK(metrics.metrics[0].nvmlReturn);
+	return metrics.metrics[0].value;
+}
+
+/* The 0.3 s of work, whenever it was. */
+static void test_activity(void **state)
+{
+	u64 outer = truth_now_ns(), inner, outer_end;
+	nvmlGpmSample_t from = sample_now(), to;
+	double active_ns;
+	pid_t pid;
+
+	inner = truth_now_ns();
+	pid = child_start(quarter_load, 0);
+	hear(ready);
+	say(go);
+	child_join(pid);
+	inner = truth_now_ns() - inner;
+	to = sample_now();
+	outer_end = truth_now_ns();
+	active_ns = sm_percent(from, to) / 100 * (double)inner;
+	print_message("# active for %.1f ms\n", active_ns / MS);
+	assert_true(active_ns <= 301 * MS);
+	assert_true(active_ns * (double)(outer_end - outer) / (double)inner >= 299 * MS);
+	NVML_OK(nvmlGpmSampleFree(from));
+	NVML_OK(nvmlGpmSampleFree(to));
+}
+
 static void hold_memory(int bytes)
 {
 	void *a;
@@ -281,6 +329,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_utilisation),
+		cmocka_unit_test(test_activity),
 		cmocka_unit_test(test_killed_process_gives_all_back),
 		cmocka_unit_test(test_kill_anywhere),
 		cmocka_unit_test(test_visible_devices),

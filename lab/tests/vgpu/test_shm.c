@@ -79,6 +79,9 @@ static void test_union_of_spans(void **state)
 	assert_int_equal(shm->devices[0].head, head + 1);
 	assert_int_equal(shm_busy_ns(shm, 0, SHM_ANY_PROC, SHM_SPAN_COMPUTE, t, t + 1000), 170);
 	assert_int_equal(shm_busy_ns(shm, 1, SHM_ANY_PROC, SHM_SPAN_COMPUTE, t, t + 1000), 0);
+	shm_span_add(shm, 0, 0, SHM_SPAN_COLLECTIVE, t + 305, t + 400, &(u64){ 0 });
+	assert_int_equal(shm_busy_ns(shm, 0, SHM_ANY_PROC, SHM_SPAN_COMPUTE, t, t + 1000), 170);
+	assert_int_equal(shm_busy_ns(shm, 0, SHM_ANY_PROC, SHM_SPAN_KERNELS, t, t + 1000), 260);
 }
 
 /* More spans than the ring holds: the total still has them all. */
