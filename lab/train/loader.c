@@ -20,14 +20,17 @@
 
 #define IO_BLOCK      4096 /* what O_DIRECT wants things aligned to */
 #define TRUTH_RECORDS (1U << 20)
+#define PIECE_NS      (2 * NSEC_PER_MSEC) /* of preprocessing, each with a record of its own */
 
 struct loader {
 	const struct train_config *config;
 	struct ring *ring;
 	struct truth *truth;
+	u64 rank;
 	u64 seed;
 	u64 first_batch;
 	u64 nr_batches;
+	int times_fd;
 	/* Storage */
 	int fd;
 	u64 nr_blocks;
@@ -79,12 +82,23 @@ static void storage_close(struct loader *loader)
 	loader->buffer = NULL;
 }
 
+/* What it did since `start`, and how it spent that time. */
+static void load_log(const struct loader *loader, enum truth_load what, u64 batch, u64 start,
+		     struct times before)
+{
+	struct times times = times_since(loader->times_fd, before);
+
+	truth_log(loader->truth, TRUTH_LOAD, (u16)what, start, truth_now_ns(),
+		  batch | loader->rank << 32, times.cpu_ns, times.delay_ns);
+}
+
 static int batch_read(struct loader *loader, u64 batch)
 {
 	u64 want = io_blocks(loader->config) * IO_BLOCK;
 	u64 places = loader->nr_blocks - io_blocks(loader->config) + 1;
 	u64 at = random_at(loader->seed, batch) % places * IO_BLOCK;
 	u64 start = truth_now_ns();
+	struct times times = times_read(loader->times_fd);
 
 	for (u64 done = 0; done < want;) {
 		ssize_t n =
@@ -96,37 +110,43 @@ static int batch_read(struct loader *loader, u64 batch)
 			return n < 0 ? -errno : -EIO;
 		done += (u64)n;
 	}
-	truth_log(loader->truth, TRUTH_LOAD, TRUTH_LOAD_IO, start, truth_now_ns(), batch, 0, 0);
+	load_log(loader, TRUTH_LOAD_IO, batch, start, times);
 	return 0;
 }
 
 static int batch_make(struct loader *loader, u64 batch)
 {
 	const struct train_config *config = loader->config;
-	u64 start;
+	u64 left = random_around(config->load_cpu_us * NSEC_PER_USEC, ~loader->seed, batch);
 	int r = config->load_io_bytes ? batch_read(loader, batch) : 0;
 
 	if (r < 0)
 		return r;
-	start = truth_now_ns();
-	burn_ns(&config->work.burn,
-		random_around(config->load_cpu_us * NSEC_PER_USEC, ~loader->seed, batch));
-	truth_log(loader->truth, TRUTH_LOAD, TRUTH_LOAD_CPU, start, truth_now_ns(), batch, 0, 0);
+	while (left > 0) {
+		u64 piece = left < PIECE_NS ? left : PIECE_NS;
+		u64 start = truth_now_ns();
+		struct times times = times_read(loader->times_fd);
+
+		burn_ns(&config->work.burn, piece);
+		load_log(loader, TRUTH_LOAD_CPU, batch, start, times);
+		left -= piece;
+	}
 	return 0;
 }
 
 /* False when the rank wants no more. */
 static bool wait_for_room(struct loader *loader, u64 batch)
 {
+	struct times times;
 	u64 start;
 
 	if (ring_has_room(loader->ring, batch))
 		return true;
 	start = truth_now_ns();
+	times = times_read(loader->times_fd);
 	while (!ring_has_room(loader->ring, batch) && !ring_stopped(loader->ring))
 		ring_wait_room(loader->ring, batch);
-	truth_log(loader->truth, TRUTH_LOAD, TRUTH_LOAD_BLOCKED, start, truth_now_ns(), batch, 0,
-		  0);
+	load_log(loader, TRUTH_LOAD_BLOCKED, batch, start, times);
 	return !ring_stopped(loader->ring);
 }
 
@@ -137,6 +157,7 @@ static int loader_run(struct loader *loader)
 
 	prctl(PR_SET_NAME, "loader");
 	phases_begin(&phases, loader->truth, PHASE_DATA_LOADING);
+	loader->times_fd = times_open();
 	r = storage_open(loader);
 	for (u64 batch = loader->first_batch; r == 0 && batch < loader->nr_batches;
 	     batch += loader->config->loaders) {
@@ -147,6 +168,8 @@ static int loader_run(struct loader *loader)
 			ring_put(loader->ring, batch);
 	}
 	storage_close(loader);
+	if (loader->times_fd >= 0)
+		close(loader->times_fd);
 	phases_end(&phases, TRUTH_ROLE_LOADER, truth_now_ns());
 	if (r < 0)
 		fprintf(stderr, "train: loader: %s: %s\n", loader->config->load_io_file,
@@ -202,6 +225,7 @@ int loaders_start(const struct train_config *config, u64 rank, u64 nr_batches, s
 		loaders->all[i] = (struct loader){
 			.config = config,
 			.ring = ring,
+			.rank = rank,
 			.seed = random_at(config->work.seed, rank),
 			.first_batch = i,
 			.nr_batches = nr_batches,

@@ -207,7 +207,7 @@ int rank_run(const struct train_config *config, struct train_shared *shared, u64
 		r = truth_open(config->work.truth, "train", TRUTH_RECORDS, &rank.truth);
 	if (r < 0)
 		return rank_error(&rank, config->work.truth, strerror(-r));
-	phases_begin(&rank.phases, rank.truth, PHASE_UNKNOWN);
+	phases_begin_launcher(&rank.phases, rank.truth, PHASE_UNKNOWN);
 	r = rank_open(&rank);
 	if (r == 0) {
 		pthread_barrier_wait(&shared->barrier);

@@ -2,7 +2,8 @@
 /*
  * One step of a rank, whose main thread is the launcher. The instants handed to
  * phases_set() are taken right before the call that begins a phase and right
- * after the one that ends it, as the boundaries in DESIGN.md have it:
+ * after the one that ends it, as the boundaries in DESIGN.md have it (phases.h says
+ * what a launcher does about the time that its own look takes):
  *
  *   DataLoading     only when the batch is not there yet, until it is
  *   GpuCompute      from the first copy or launch

@@ -30,6 +30,15 @@ __attribute__((format(printf, 3, 4))) static void fault(struct check *check, con
 	check->nr_faults++;
 }
 
+/* Of a launcher or loader: what it did cannot take longer than it lasted. */
+static bool is_too_long(const struct truth_record *rec)
+{
+	u64 length = rec->end_ns - rec->start_ns;
+
+	return (rec->kind == TRUTH_IDLE && rec->a + rec->b > length) ||
+	       (rec->kind == TRUTH_LOAD && rec->b + rec->c > length);
+}
+
 static void check_whole(struct check *check, u64 i)
 {
 	const struct truth_file *file = &check->dir->files[i];
@@ -48,6 +57,10 @@ static void check_whole(struct check *check, u64 i)
 		if (rec->end_ns < rec->start_ns)
 			fault(check, name, "kind %u of thread %u ends before it starts", rec->kind,
 			      rec->tid);
+		else if (is_too_long(rec))
+			fault(check, name,
+			      "thread %u did more at %" PRIu64 " than there was time for", rec->tid,
+			      (uint64_t)rec->start_ns);
 	}
 }
 

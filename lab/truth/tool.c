@@ -23,6 +23,7 @@ static const char *const kind_names[TRUTH_NR] = {
 	[TRUTH_COLLECTIVE] = "collective",
 	[TRUTH_SYNC] = "sync",
 	[TRUTH_LAUNCH] = "launch",
+	[TRUTH_IDLE] = "idle",
 };
 
 static int fail(const char *what, int r)

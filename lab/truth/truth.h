@@ -21,6 +21,7 @@
  *  - a process is in the phase of its launcher, or of its only thread;
  *  - every TRUTH_LAUNCH has one TRUTH_BUSY of the same process, device and
  *    sequence, with the same work on the same stream, that starts no earlier;
+ *  - what a launcher or loader did (TRUTH_IDLE, TRUTH_LOAD) takes no longer than it lasted;
  *  - steps count up from 0, each starting where the one before ended;
  *  - a request completes no earlier than its first token.
  */
@@ -32,12 +33,13 @@
 #define TRUTH_VERSION 1
 
 enum truth_kind {
-	TRUTH_NONE = 0,	  /* not written (yet) */
-	TRUTH_THREAD,	  /* life of a thread; sub: enum truth_role */
-	TRUTH_PHASE,	  /* a thread was in phase sub (enum phase) */
-	TRUTH_STEP,	  /* one training step; a: step number, b: rank */
-	TRUTH_LOAD,	  /* what a loader did; sub: enum truth_load; a: batch number */
-	TRUTH_REQUEST,	  /* serving: arrival to first token; a: request, b: completion time */
+	TRUTH_NONE = 0, /* not written (yet) */
+	TRUTH_THREAD,	/* life of a thread; sub: enum truth_role */
+	TRUTH_PHASE,	/* a thread was in phase sub (enum phase) */
+	TRUTH_STEP,	/* one training step; a: step number, b: rank */
+	TRUTH_LOAD,	/* what a loader did; sub: enum truth_load; a: batch | rank << 32, b: ns of
+			   it on a CPU, c: ns able to run but not running */
+	TRUTH_REQUEST,	/* serving: arrival to first token; a: request, b: completion time */
 	TRUTH_CHECKPOINT, /* a: step number, b: bytes */
 	TRUTH_BUSY,	  /* device busy; sub: enum truth_work; a: device, b: stream, c: sequence */
 	TRUTH_ALLOC,	  /* sub: allocation API; a: device, b: pointer or handle, c: bytes */
@@ -45,6 +47,8 @@ enum truth_kind {
 	TRUTH_COLLECTIVE, /* entry to end; sub: op; a: rank | nranks << 32, b: bytes, c: comm */
 	TRUTH_SYNC,	  /* a sync call, entry to return; a: device, b: stream (0: whole device) */
 	TRUTH_LAUNCH,	  /* a launch, copy or collective call, entry to return; rest as BUSY */
+	TRUTH_IDLE, /* a launcher in a phase (sub) without work for its device; a, b: b, c of LOAD
+		     */
 	TRUTH_NR,
 };
 

@@ -108,7 +108,7 @@ static void test_overflow_is_counted(void **state)
 	struct truth_file file;
 
 	for (u64 i = 0; i < 25; i++)
-		truth_log(truth, TRUTH_LOAD, 0, i, i + 1, i, 0, 0);
+		truth_log(truth, TRUTH_ALLOC, 0, i, i + 1, i, 0, 0);
 	truth_free(truth);
 	assert_int_equal(truth_read(place->path, &file), 0);
 	assert_int_equal(file.nr_records, 10);
@@ -131,13 +131,13 @@ static void *write_many(void *arg)
 
 	pthread_barrier_wait(&writers->start);
 	for (u64 i = 0; i < EACH; i++)
-		truth_log(writers->truth, TRUTH_LOAD, 0, i, i + 1, i, ~i, i * 3);
+		truth_log(writers->truth, TRUTH_ALLOC, 0, i, i + 1, i, ~i, i * 3);
 	return NULL;
 }
 
 static void assert_whole(const struct truth_record *rec)
 {
-	assert_int_equal(rec->kind, TRUTH_LOAD);
+	assert_int_equal(rec->kind, TRUTH_ALLOC);
 	assert_int_equal(rec->start_ns, rec->a);
 	assert_int_equal(rec->end_ns, rec->a + 1);
 	assert_int_equal(rec->b, ~rec->a);
@@ -181,7 +181,7 @@ static void test_kill_leaves_whole_records(void **state)
 
 		if (truth_open(place->dir, "t", 8 << 20, &truth) == 0)
 			for (u64 i = 0;; i++)
-				truth_log(truth, TRUTH_LOAD, 0, i, i + 1, i, ~i, i * 3);
+				truth_log(truth, TRUTH_ALLOC, 0, i, i + 1, i, ~i, i * 3);
 		_exit(1);
 	}
 	snprintf(place->path, sizeof(place->path), "%s/t.%d.truth", place->dir, pid);
@@ -210,7 +210,7 @@ static void test_unpublished_slot_is_skipped(void **state)
 	FILE *stream;
 
 	for (u64 i = 0; i < 3000; i++)
-		truth_log(truth, TRUTH_LOAD, 0, i, i + 1, i, 0, 0);
+		truth_log(truth, TRUTH_ALLOC, 0, i, i + 1, i, 0, 0);
 	truth_free(truth);
 	stream = fopen(place->path, "r+");
 	fseek(stream, kind_at, SEEK_SET);
@@ -229,7 +229,7 @@ static void test_cut_file_is_read_up_to_the_cut(void **state)
 	struct truth_file file;
 
 	for (u64 i = 0; i < 100; i++)
-		truth_log(truth, TRUTH_LOAD, 0, i, i + 1, i, ~i, i * 3);
+		truth_log(truth, TRUTH_ALLOC, 0, i, i + 1, i, ~i, i * 3);
 	truth_free(truth);
 	assert_int_equal(faults_in(place), 0);
 	/* In the middle of the 42nd record. */
@@ -270,7 +270,7 @@ static void test_forked_child_leaves_the_parents_log_alone(void **state)
 	struct truth_file file;
 	pid_t pid;
 
-	truth_log(truth, TRUTH_LOAD, 0, 1, 2, 3, 0, 0);
+	truth_log(truth, TRUTH_ALLOC, 0, 1, 2, 3, 0, 0);
 	pid = fork();
 	if (pid == 0) {
 		/* Two: the parent's next record would hide the first. */
@@ -280,11 +280,11 @@ static void test_forked_child_leaves_the_parents_log_alone(void **state)
 		_exit(0);
 	}
 	waitpid(pid, NULL, 0);
-	truth_log(truth, TRUTH_LOAD, 0, 7, 8, 9, 0, 0);
+	truth_log(truth, TRUTH_ALLOC, 0, 7, 8, 9, 0, 0);
 	truth_free(truth);
 	assert_int_equal(truth_read(place->path, &file), 0);
 	assert_int_equal(file.nr_records, 2);
-	assert_int_equal(file.records[0].kind, TRUTH_LOAD);
+	assert_int_equal(file.records[0].kind, TRUTH_ALLOC);
 	assert_int_equal(file.records[1].a, 9);
 	truth_file_done(&file);
 }
@@ -292,22 +292,23 @@ static void test_forked_child_leaves_the_parents_log_alone(void **state)
 /* A run that adds up, with one number that may be wrong. */
 struct run {
 	u64 life_end, phase2_start, phase2_end;
-	u64 busy_seq, busy_device, busy_start, step2;
+	u64 busy_seq, busy_device, busy_start, step2, did_ns;
 	s64 faults;
 };
 
 static void test_check_finds_what_is_wrong(void **state)
 {
 	static const struct run runs[] = {
-		{ 300, 200, 300, 5, 0, 110, 1, 0 }, /* right */
-		{ 300, 201, 300, 5, 0, 110, 1, 1 }, /* a gap */
-		{ 300, 199, 300, 5, 0, 110, 1, 1 }, /* an overlap */
-		{ 301, 200, 300, 5, 0, 110, 1, 1 }, /* the end has no phase */
-		{ 300, 200, 150, 5, 0, 110, 1, 2 }, /* backwards, and the end has no phase */
-		{ 300, 200, 300, 6, 0, 110, 1, 2 }, /* neither launch nor work has a partner */
-		{ 300, 200, 300, 5, 1, 110, 1, 2 }, /* the same, by device */
-		{ 300, 200, 300, 5, 0, 90,  1, 1 }, /* busy before the launch */
-		{ 300, 200, 300, 5, 0, 110, 2, 1 }, /* a step is missing */
+		{ 300, 200, 300, 5, 0, 110, 1, 30, 0 }, /* right */
+		{ 300, 201, 300, 5, 0, 110, 1, 30, 1 }, /* a gap */
+		{ 300, 199, 300, 5, 0, 110, 1, 30, 1 }, /* an overlap */
+		{ 301, 200, 300, 5, 0, 110, 1, 30, 1 }, /* the end has no phase */
+		{ 300, 200, 150, 5, 0, 110, 1, 30, 2 }, /* backwards, and the end has no phase */
+		{ 300, 200, 300, 6, 0, 110, 1, 30, 2 }, /* neither launch nor work has a partner */
+		{ 300, 200, 300, 5, 1, 110, 1, 30, 2 }, /* the same, by device */
+		{ 300, 200, 300, 5, 0, 90,  1, 30, 1 }, /* busy before the launch */
+		{ 300, 200, 300, 5, 0, 110, 2, 30, 1 }, /* a step is missing */
+		{ 300, 200, 300, 5, 0, 110, 1, 31, 2 }, /* launcher and loader did too much */
 	};
 	const struct place *place = *state;
 
@@ -321,6 +322,8 @@ static void test_check_finds_what_is_wrong(void **state)
 		truth_log(truth, TRUTH_LAUNCH, 0, 100, 105, 0, 9, 5);
 		truth_log(truth, TRUTH_BUSY, 0, run->busy_start, 120, run->busy_device, 9,
 			  run->busy_seq);
+		truth_log(truth, TRUTH_IDLE, PHASE_UNKNOWN, 50, 100, run->did_ns, 20, 0);
+		truth_log(truth, TRUTH_LOAD, TRUTH_LOAD_CPU, 50, 100, ~0ULL, 20, run->did_ns);
 		truth_log(truth, TRUTH_STEP, 0, 60, 70, 0, 0, 0);
 		truth_log(truth, TRUTH_STEP, 0, 70, 80, run->step2, 0, 0);
 		truth_log(truth, TRUTH_THREAD, TRUTH_ROLE_LAUNCHER, 50, run->life_end, 0, 0, 0);
