@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the lab's truth says of a rank: why its device was idle, and its steps."""
+import bisect
+import collections
+import json
+
+CAUSES = ("cpu", "runqueue", "loader_cpu", "loader_runqueue", "loader_disk", "loader_other", "other")
+PHASE_DATA_LOADING, BUSY_PHASES = 1, (2, 3)  # src/core/phase.h
+LOAD_IO = 0  # lab/truth/truth.h
+BATCH_MASK = (1 << 32) - 1
+
+
+class Rank:
+    """All that one launcher logged, in the order of time."""
+
+    def __init__(self):
+        self.phases, self.idle, self.steps = [], [], []
+        self.number = 0
+
+    @property
+    def first_launch_ns(self):
+        return min(start for start, _, phase in self.phases if phase in BUSY_PHASES)
+
+    @property
+    def end_ns(self):
+        return max(end for _, end, _ in self.phases)
+
+    @property
+    def busy_ns(self):
+        return sum(end - start for start, end, phase in self.phases if phase in BUSY_PHASES)
+
+    def step_at(self, time_ns):
+        place = bisect.bisect_right(self.steps, time_ns, key=lambda step: step[0]) - 1
+        return place if place >= 0 and time_ns <= self.steps[place][1] else None
+
+
+class Truth:
+    """The records of `truth dump` of one job."""
+
+    def __init__(self, path):
+        self.ranks = collections.defaultdict(Rank)
+        self.loads = collections.defaultdict(list)  # (rank, batch) -> what its loader did
+        launchers = set()
+        with open(path, encoding="ascii") as stream:
+            for record in map(json.loads, stream):
+                self.add(record, launchers)
+        self.ranks = {pid: rank for pid, rank in self.ranks.items() if pid in launchers}
+        for rank in self.ranks.values():
+            rank.phases.sort()
+            rank.idle.sort()
+            rank.steps.sort()
+
+    def add(self, record, launchers):
+        kind, span = record["kind"], (record["start_ns"], record["end_ns"])
+        rank = self.ranks[record["pid"]]
+        if kind == "phase":
+            rank.phases.append((*span, record["sub"]))
+        elif kind == "idle":
+            rank.idle.append((*span, record["sub"], record["a"], record["b"]))
+        elif kind == "step":
+            launchers.add(record["pid"])
+            rank.number = record["b"]
+            rank.steps.append(span)
+        elif kind == "load":
+            self.loads[record["a"] >> 32, record["a"] & BATCH_MASK].append(
+                (*span, record["sub"], record["b"], record["c"]))
+
+    def loader_parts(self, rank, start, end, slept):
+        """What the loader of the batch did from `start` to `end`, in which the launcher slept for so long."""
+        parts, batch = collections.Counter(), rank.step_at(start)
+        for begin, finish, what, cpu, delay in self.loads[rank.number, batch]:
+            overlap = min(end, finish) - max(start, begin)
+            if overlap <= 0:
+                continue
+            share = overlap / (finish - begin)
+            parts["loader_cpu"] += cpu * share
+            parts["loader_runqueue"] += delay * share
+            if what == LOAD_IO:
+                parts["loader_disk"] += (finish - begin - cpu - delay) * share
+        known = sum(parts.values())
+        if known > slept:
+            parts = collections.Counter({cause: ns * slept / known for cause, ns in parts.items()})
+        parts["loader_other"] = max(0, slept - known)
+        return parts
+
+    def idle_ns(self, rank):
+        """Time by cause, from the first launch on."""
+        causes = collections.Counter()
+        for start, end, phase, cpu, delay in rank.idle:
+            if start < rank.first_launch_ns:
+                continue
+            causes["cpu"] += cpu
+            causes["runqueue"] += delay
+            slept = end - start - cpu - delay
+            if phase == PHASE_DATA_LOADING:
+                causes.update(self.loader_parts(rank, start, end, slept))
+            else:
+                causes["other"] += slept
+        return causes

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Holds the account of idle time, and the steps, against the lab's truth.
+
+One guest in virtual time, so that nothing else on the machine shows; in there the lab's scenarios run one
+after the other under `signals`. The judging is done outside. Speaks TAP, figures are its comments.
+"""
+import argparse
+import collections
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import idle_truth
+from compare import run, scenarios
+
+MAX_SUM, MAX_SHARE, MIN_STEPS, MAX_STEP_TIME = 0.02, 0.05, 0.99, 0.03
+SCENARIOS = ("noisy", "self", "io", "straggler", "spin", "two-jobs", "quiet")
+# Who is to be named for what, where it costs something.
+CULPRITS = {"noisy": ("runqueue", "hog"), "spin": ("runqueue", "hog"), "io": ("loader_disk", "nullb0")}
+OUT = pathlib.Path("out/idle")
+BOOT_SECONDS, SLOWDOWN = 300, 40  # of virtual time, on a machine that is shared
+
+
+def command_of(build, job, seconds, seed, truth):
+    return ["env", *(f"{key}={value}" for key, value in job.env), f"VGPU_SHM={run.SHM}",
+            f"{build}/lab/{job.program}/{job.program}", *job.args.split(), "--seconds", str(seconds),
+            "--seed", str(seed), "--truth", str(truth)]
+
+
+def pick_truth(build, folder, path):
+    with open(path, "wb") as out, subprocess.Popen(
+            [f"{build}/lab/truth/truth", "dump", *sorted(folder.glob("*.truth"))], stdout=subprocess.PIPE) as dump:
+        subprocess.run(["grep", "-E", '"kind":"(phase|idle|load|step)"'], stdin=dump.stdout, stdout=out, check=True)
+
+
+def follow(build, seconds, seed, out, work, name):
+    """All jobs of the scenario under one `signals`; leaves its report, timeline and the truth of each job."""
+    jobs = [command_of(build, job, seconds, seed, work / f"truth{i}")
+            for i, job in enumerate(scenarios.BY_NAME[name].jobs)]
+    script = " ".join(f"{subprocess.list2cmdline(job)} &" for job in jobs) + " wait"
+    pathlib.Path(run.SHM).unlink(missing_ok=True)
+    with open(out / f"{name}.{seed}.json", "wb") as report:
+        subprocess.run([f"{build}/tests/signals/signals", "--json", "--timeline", work / "timeline", "--",
+                        "sh", "-c", script], check=True, stdout=report)
+    shutil.copy(work / "timeline", out / f"{name}.{seed}.timeline")
+    for i in range(len(jobs)):
+        subprocess.run([f"{build}/lab/truth/truth", "check", work / f"truth{i}"], check=True)
+        pick_truth(build, work / f"truth{i}", out / f"{name}.{seed}.truth{i}")
+
+
+def in_guest(build, seconds, seeds, out, *names):
+    if any(scenarios.BY_NAME[name].needs_io_device for name in names):
+        run.make_io_device()
+    run.WORK.mkdir(exist_ok=True)
+    for seed in seeds.split(","):
+        for name in names:
+            with tempfile.TemporaryDirectory(dir=run.WORK) as work, \
+                    run.noise({"build": build}, scenarios.BY_NAME[name], 0):
+                follow(build, seconds, seed, pathlib.Path(out), pathlib.Path(work), name)
+    return 0
+
+
+def boot(kernel, args, out):
+    timeout = BOOT_SECONDS + int(len(args.scenario) * len(args.seed) * args.seconds * SLOWDOWN)
+    return subprocess.run(
+        ["tools/vm", "--kernel", kernel, "--cpus", str(scenarios.CPUS), "--timeout", str(timeout), "--virtual-time",
+         "--", "env", "PYTHONPATH=lab:tests/answers", "PYTHONDONTWRITEBYTECODE=1", "python3", __file__, "guest",
+         args.build, str(args.seconds), ",".join(map(str, args.seed)), str(out), *args.scenario],
+        check=False).returncode
+
+
+class Tap:
+    def __init__(self):
+        self.number = self.failed = 0
+
+    def check(self, good, text):
+        self.number += 1
+        self.failed += not good
+        print(f"{'ok' if good else 'not ok'} {self.number} - {text}", flush=True)
+
+
+def steps_seen(path):
+    """Ends of steps by process, in order."""
+    seen = collections.defaultdict(list)
+    with open(path, encoding="ascii") as stream:
+        for kind, tgid, _, time_ns, *_ in map(str.split, stream):
+            if kind == "step":
+                seen[int(tgid)].append(int(time_ns))
+    return {pid: sorted(ends) for pid, ends in seen.items()}
+
+
+def fold(idle_ns):
+    """The causes that the truth can tell apart."""
+    folded = collections.Counter()
+    for cause, ns in idle_ns.items():
+        folded[cause if cause in idle_truth.CAUSES else "other"] += ns
+    return folded
+
+
+def show(where, truth, seen, span_ns):
+    print(f"# {where}: idle {sum(seen.values()) / 1e6:.1f} ms of {span_ns / 1e6:.1f}, "
+          + ", ".join(f"{cause} {seen[cause] / 1e6:.1f} ({truth[cause] / 1e6:.1f})" for cause in idle_truth.CAUSES
+                      if max(seen[cause], truth[cause]) > span_ns / 1000) + " [truth]")
+
+
+def judge_steps(tap, where, rank, ends, process):
+    found = collections.Counter(rank.step_at(end) for end in ends)
+    hits = sum(1 for step in range(len(rank.steps)) if found[step])
+    recall, precision = hits / len(rank.steps), hits / len(ends) if ends else 0
+    tap.check(min(recall, precision) >= MIN_STEPS,
+              f"{where}: {len(ends)} of {len(rank.steps)} steps: recall {recall:.4f}, precision {precision:.4f}")
+    seen = process["step"]["sum_ns"] / max(1, process["step"]["count"])
+    # From the end of the first one on, as the kernel has it.
+    true = (rank.steps[-1][1] - rank.steps[0][1]) / max(1, len(rank.steps) - 1)
+    tap.check(abs(seen / true - 1) <= MAX_STEP_TIME, f"{where}: a step takes {seen / 1e6:.3f} ms, {true / 1e6:.3f} by the truth")
+
+
+def judge_rank(tap, where, truth, rank, process, ends):
+    true, seen = truth.idle_ns(rank), fold(process["idle_ns"])
+    idle, span = sum(true.values()), rank.end_ns - rank.first_launch_ns
+    show(where, true, seen, span)
+    off = abs(sum(seen.values()) - idle)
+    tap.check(off <= MAX_SUM * idle, f"{where}: causes sum to {sum(seen.values()) / idle:.4f} of the idle time")
+    worst = max(idle_truth.CAUSES, key=lambda cause: abs(seen[cause] - true[cause]))
+    points = abs(seen[worst] / max(1, sum(seen.values())) - true[worst] / idle)
+    tap.check(points <= MAX_SHARE, f"{where}: shares within {points * 100:.1f} points ({worst})")
+    largest = [max(idle_truth.CAUSES, key=lambda cause: causes[cause]) for causes in (seen, true)]
+    tap.check(largest[0] == largest[1], f"{where}: the largest cause is {largest[0]}, by the truth {largest[1]}")
+    judge_steps(tap, where, rank, ends, process)
+
+
+def judge_culprit(tap, where, name, process):
+    cause, right = CULPRITS[name]
+    told = {one["name"]: one["ns"] for one in process["culprits"] if one["cause"] == cause}
+    named = max(told, key=told.get) if told else None
+    tap.check(named == right, f"{where}: {cause} is due to {named}")
+
+
+def judge(tap, where, out, name, seed):
+    report = json.loads((out / f"{name}.{seed}.json").read_text().splitlines()[-1])
+    processes = {process["pid"]: process for process in report["processes"]}
+    ends = steps_seen(out / f"{name}.{seed}.timeline")
+    for i, job in enumerate(scenarios.BY_NAME[name].jobs):
+        truth = idle_truth.Truth(out / f"{name}.{seed}.truth{i}")
+        for pid, rank in sorted(truth.ranks.items(), key=lambda item: item[1].number):
+            judge_rank(tap, f"{where} {job.name} rank {rank.number}", truth, rank, processes[pid], ends.get(pid, []))
+            if name in CULPRITS and rank.number == 0:
+                judge_culprit(tap, where, name, processes[pid])
+
+
+def parse(argv):
+    parser = argparse.ArgumentParser(prog="test_idle.py", description=__doc__.splitlines()[0])
+    parser.add_argument("--kernel", type=lambda text: text.split(","), default=["6.18"], metavar="V[,V]")
+    parser.add_argument("--scenario", type=lambda text: text.split(","), default=list(SCENARIOS), metavar="S[,S]")
+    parser.add_argument("--seconds", type=float, default=2, metavar="S", help="of a run (default 2)")
+    parser.add_argument("--seed", type=lambda text: [int(seed) for seed in text.split(",")], default=[1], metavar="N[,N]")
+    parser.add_argument("--build", default="out/gcc")
+    parser.add_argument("--judge", action="store_true", help="what an earlier run left")
+    return parser.parse_args(argv)
+
+
+def main(argv):
+    if argv[:1] == ["guest"]:
+        return in_guest(*argv[1:])
+    args, tap = parse(argv), Tap()
+    if not pathlib.Path("/var/lib/zernel-kernels").is_dir():
+        print("1..0 # SKIP no guest kernels here: run it through ./dev test answers")
+        return 0
+    for kernel in args.kernel:
+        out = OUT / kernel
+        if not args.judge:
+            shutil.rmtree(out, ignore_errors=True)
+            out.mkdir(parents=True)
+            status = boot(kernel, args, out)
+            tap.check(status == 0, f"{kernel}: {len(args.scenario) * len(args.seed)} runs of {args.seconds} s")
+        for seed in args.seed:
+            for name in args.scenario:
+                if (out / f"{name}.{seed}.truth0").exists():
+                    judge(tap, f"{kernel} {name} {seed}", out, name, seed)
+    print(f"1..{tap.number}")
+    return int(tap.failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
