@@ -45,6 +45,7 @@ static void engine_forked(void)
 static CUresult engine_start(void)
 {
 	const char *dir = getenv("VGPU_TRUTH"), *ns = getenv("VGPU_KERNEL_NS");
+	const char *launch_ns = getenv("VGPU_LAUNCH_NS");
 
 	if (shm_attach(&engine.shm) < 0)
 		return CUDA_ERROR_UNKNOWN;
@@ -57,6 +58,7 @@ static CUresult engine_start(void)
 	    truth_open(dir, engine_variant.truth_writer, TRUTH_CAPACITY, &engine.truth) < 0)
 		return CUDA_ERROR_UNKNOWN;
 	engine.kernel_ns = ns ? strtoull(ns, NULL, 10) : 10000;
+	engine.launch_ns = launch_ns ? strtoull(launch_ns, NULL, 10) : 0;
 	pthread_atfork(NULL, NULL, engine_forked);
 	for (u32 i = 0; i < engine.nr_visible; i++) {
 		engine.primary[i].device = engine.visible[i];

@@ -124,6 +124,7 @@ struct engine {
 	u32 proc;
 	struct truth *truth;
 	u64 kernel_ns;
+	u64 launch_ns;
 	u64 seq;
 	u32 nr_pending;
 	u32 nr_visible;

@@ -263,6 +263,10 @@ CUresult stream_submit(CUstream handle, enum truth_work work, u64 duration_ns)
 	struct ticket ticket;
 	CUresult r = submit(handle, op, false, &ticket);
 
+	/* What a driver does until its device knows of it. */
+	while (work == TRUTH_WORK_KERNEL && engine.launch_ns &&
+	       truth_now_ns() < entry + engine.launch_ns)
+		;
 	if (r == CUDA_SUCCESS)
 		launch_log(&ticket, work, entry);
 	return r;

@@ -4,7 +4,9 @@
  *
  * A program for each kind at its entry, and at its return where the return
  * matters. A launch costs an entry probe only, and when nothing changes by it,
- * which is nearly always, no more than finding the process and counting.
+ * which is nearly always, no more than finding the process and counting. Some of
+ * them are timed, where the kernel can tell at the entry whether it wants to see
+ * the return (core/launch.h).
  *
  * Trusts nothing that the process passes: arguments are numbers to count, user
  * memory is read with the helpers that may fail. A failed call counts nothing.
@@ -98,16 +100,66 @@ static void device_fed(struct task_struct *p, struct process_state *process)
 		device_gets_work(process, now);
 }
 
-CALL_PROGRAM("uprobe.multi", launch_enter)
+/* Which level of the API was called, or LEVEL_NR when there is no room to count it. */
+static u32 launch_counted(struct pt_regs *ctx, struct task_struct *p)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
 	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
 	struct process_state *process = process_get(p);
 
 	if (!row || !process)
-		return;
+		return LEVEL_NR;
 	__sync_fetch_and_add(&process->nr_launches[row->level & 1], 1);
 	device_fed(p, process);
+	return row->level & 1;
+}
+
+/* For kernels without sessions. */
+CALL_PROGRAM("uprobe.multi", launch_enter)
+{
+	launch_counted(ctx, bpf_get_current_task_btf());
+}
+
+/* Whether the return is to be seen; then the call remembers when it began, and its weight. */
+static bool launch_begins(struct pt_regs *ctx)
+{
+	struct task_struct *p = bpf_get_current_task_btf();
+	u32 level = launch_counted(ctx, p), weight;
+	struct thread_state *thread = level < LEVEL_NR ? thread_find(p) : NULL;
+	u64 now, *begun;
+
+	if (!thread)
+		return false;
+	now = bpf_ktime_get_ns();
+	weight = launch_weight(&thread->launch_timing, level, now, bpf_get_prandom_u32());
+	begun = weight ? compat_session_cookie(ctx) : NULL;
+	if (!begun)
+		return false;
+	*begun = launch_begun(now, weight);
+	return true;
+}
+
+static void launch_ends(struct pt_regs *ctx)
+{
+	u64 now = bpf_ktime_get_ns(), *begun = compat_session_cookie(ctx);
+	struct process_state *process = process_find(bpf_get_current_task_btf());
+
+	if (process && begun)
+		process_sample_times(process, HIST_LAUNCH, launch_ns(*begun, now),
+				     launch_begun_weight(*begun));
+}
+
+/* Both ends of a launch: without a 0 at the entry the kernel leaves the return alone. */
+SEC("uprobe.multi") int launch_session(struct pt_regs *ctx)
+{
+	bool wanted = false;
+
+	cpu_hold();
+	if (compat_session_is_return(ctx))
+		launch_ends(ctx);
+	else
+		wanted = launch_begins(ctx);
+	cpu_release();
+	return wanted ? 0 : 1;
 }
 
 /* Of a copy: whether it feeds the device. The runtime's kinds: 1 to the device, 3 within it. */

@@ -138,6 +138,27 @@ static inline void compat_preempt_enable(void)
 		bpf_preempt_enable();
 }
 
+/* 6.13, in programs on calls that look at both ends of one; from 7.0 on they take the context. */
+extern bool bpf_session_is_return(void) __ksym __weak;
+extern u64 *bpf_session_cookie(void) __ksym __weak;
+extern bool bpf_session_is_return___ctx(void *ctx) __ksym __weak;
+extern u64 *bpf_session_cookie___ctx(void *ctx) __ksym __weak;
+
+static inline bool compat_session_is_return(void *ctx)
+{
+	if (bpf_ksym_exists(bpf_session_is_return___ctx))
+		return bpf_session_is_return___ctx(ctx);
+	return bpf_session_is_return();
+}
+
+/* Memory of the call, from its entry to its return. */
+static inline u64 *compat_session_cookie(void *ctx)
+{
+	if (bpf_ksym_exists(bpf_session_cookie___ctx))
+		return bpf_session_cookie___ctx(ctx);
+	return bpf_session_cookie();
+}
+
 /* Why a task sleeps, by the system call it is in. */
 enum sleep_kind {
 	SLEEP_OTHER,

@@ -8,6 +8,7 @@
  */
 #include "bpf/kernel.h"
 #include "core/hist.h"
+#include "core/launch.h"
 #include "core/process.h"
 
 struct call_frame {
@@ -22,6 +23,7 @@ struct thread_state {
 	u32 depth;     /* runtime calls this thread is inside of */
 	u32 nr_groups; /* of collective calls that it has open */
 	u32 has_fed;   /* the device, ever */
+	struct launch_timing launch_timing;
 	struct call_frame frames[MAX_CALL_DEPTH];
 	u64 scope;	       /* the object of the loader's scope it is in, or 0 */
 	u64 running_since_ns;  /* 0 unless it runs */
@@ -329,11 +331,11 @@ static __noinline __attribute__((unused)) int process_expect_samples(struct proc
 }
 
 /*
- * A sample for one of the process's distributions. Per CPU, and a program may be
- * preempted by another on the same CPU: one of two samples can be lost then.
+ * A sample for one of the process's distributions, that stands for `nr`. Per CPU, and a program may
+ * be preempted by another on the same CPU: one of two samples can be lost then.
  */
-static __noinline __attribute__((unused)) int process_sample(struct process_state *process,
-							     u32 kind, u64 ns)
+static __noinline __attribute__((unused)) int process_sample_times(struct process_state *process,
+								   u32 kind, u64 ns, u64 nr)
 {
 	struct hist_key key;
 	struct hist *hist;
@@ -347,10 +349,15 @@ static __noinline __attribute__((unused)) int process_sample(struct process_stat
 		hist = bpf_map_lookup_elem(&hists, &key);
 	}
 	if (hist)
-		hist_record(hist, ns);
+		hist_record_times(hist, ns, nr);
 	else
 		__sync_fetch_and_add(&nr_dropped_samples, 1);
 	return 0;
+}
+
+static inline void process_sample(struct process_state *process, u32 kind, u64 ns)
+{
+	process_sample_times(process, kind, ns, 1);
 }
 
 static inline void data_wait_begins(struct task_struct *p, struct process_state *process, u64 now)

@@ -38,7 +38,19 @@ static int libbpf_print(enum libbpf_print_level level, const char *format, va_li
 	return 0;
 }
 
-/* What the kernel's own types say of its scheduler interface. */
+/* A value of one of the kernel's enums, 0 when it has none of that name. */
+static u32 enum_value(const struct btf *btf, const char *type, const char *name)
+{
+	s32 id = btf__find_by_name_kind(btf, type, BTF_KIND_ENUM);
+	const struct btf_type *found = id > 0 ? btf__type_by_id(btf, (u32)id) : NULL;
+
+	for (u32 i = 0; found && i < btf_vlen(found); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_enum(found)[i].name_off), name))
+			return (u32)btf_enum(found)[i].val;
+	return 0;
+}
+
+/* What the kernel's own types say of what it can do. */
 static void find_features(struct kernel *kernel, bool *ret_cgroups)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
@@ -47,6 +59,8 @@ static void find_features(struct kernel *kernel, bool *ret_cgroups)
 		btf && btf__find_by_name_kind(btf, "sched_ext_ops", BTF_KIND_STRUCT) > 0;
 	*ret_cgroups =
 		btf && btf__find_by_name_kind(btf, "scx_cgroup_init_args", BTF_KIND_STRUCT) > 0;
+	kernel->session_type =
+		btf ? enum_value(btf, "bpf_attach_type", "BPF_TRACE_UPROBE_SESSION") : 0;
 	btf__free(btf);
 }
 
@@ -57,6 +71,17 @@ static void leave_out_cgroups(struct zernel_bpf *skel)
 	skel->struct_ops.zernel->cgroup_exit = NULL;
 	skel->struct_ops.zernel->cgroup_set_weight = NULL;
 	skel->struct_ops.zernel->cgroup_move = NULL;
+}
+
+/* libbpf before 1.6 does not know of them. */
+static int choose_launch_program(struct kernel *kernel)
+{
+	struct bpf_program *session = kernel->skel->progs.launch_session;
+
+	if (!kernel->session_type)
+		return bpf_program__set_autoload(session, false);
+	return bpf_program__set_expected_attach_type(session,
+						     (enum bpf_attach_type)kernel->session_type);
 }
 
 static int leave_out_scheduler(struct zernel_bpf *skel)
@@ -92,7 +117,9 @@ int kernel_new(kernel_log_fn log, struct kernel **ret)
 		return -errno;
 	if (!has_cgroups)
 		leave_out_cgroups(kernel->skel);
-	err = kernel->has_scheduler ? 0 : leave_out_scheduler(kernel->skel);
+	err = choose_launch_program(kernel);
+	if (err == 0 && !kernel->has_scheduler)
+		err = leave_out_scheduler(kernel->skel);
 	if (err < 0)
 		return err;
 	err = zernel_bpf__load(kernel->skel);

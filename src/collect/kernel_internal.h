@@ -9,6 +9,7 @@
 struct library_links {
 	struct bpf_link *enter[CALL_KIND_NR];
 	struct bpf_link *leave[CALL_KIND_NR];
+	int launches; /* both ends of them: one more than the descriptor of the link, 0 for none */
 };
 
 #define THREAD_PROGRAMS_NR 8
@@ -35,6 +36,7 @@ struct kernel {
 	void *event_ctx;
 	struct process_list gone; /* who left something, as the events now read say */
 	bool has_scheduler;
+	u32 session_type; /* how programs on both ends of calls are attached; 0: there are none */
 	u64 swept_ns;
 	u64 swept_drops;
 };

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -66,32 +67,47 @@ static void detach_slot(struct kernel *kernel, u32 slot)
 		bpf_link__destroy(links->enter[kind]);
 		bpf_link__destroy(links->leave[kind]);
 	}
+	if (links->launches)
+		close(links->launches - 1);
 	memset(links, 0, sizeof(*links));
+}
+
+/* Where a library's calls of one kind are, and what the programs are told of each. */
+struct places {
+	unsigned long offsets[ELF_SYMBOLS_MAX];
+	__u64 cookies[ELF_SYMBOLS_MAX];
+	u32 nr;
+};
+
+static void find_places(const struct library *library, u32 kind, struct places *ret)
+{
+	ret->nr = 0;
+	for (u32 i = 0; i < library->probes.nr; i++) {
+		const struct library_probe *probe = &library->probes.probe[i];
+
+		if (call_rows[probe->call].kind != kind)
+			continue;
+		ret->offsets[ret->nr] = probe->offset;
+		ret->cookies[ret->nr++] = probe->call;
+	}
 }
 
 /* One link for all of a library's calls of one kind, at their entries or their returns. */
 static int attach_kind(struct kernel *kernel, const struct library *library, u32 kind,
 		       const char *name, bool returns, struct bpf_link **ret)
 {
-	unsigned long offsets[ELF_SYMBOLS_MAX];
-	__u64 cookies[ELF_SYMBOLS_MAX];
-	LIBBPF_OPTS(bpf_uprobe_multi_opts, opts, .offsets = offsets, .cookies = cookies,
-		    .retprobe = returns);
+	struct places places;
+	LIBBPF_OPTS(bpf_uprobe_multi_opts, opts, .offsets = places.offsets,
+		    .cookies = places.cookies, .retprobe = returns);
 	struct bpf_program *prog;
 	struct bpf_link *link;
 
 	if (!name)
 		return 0;
-	for (u32 i = 0; i < library->probes.nr; i++) {
-		const struct library_probe *probe = &library->probes.probe[i];
-
-		if (call_rows[probe->call].kind != kind)
-			continue;
-		offsets[opts.cnt] = probe->offset;
-		cookies[opts.cnt++] = probe->call;
-	}
-	if (!opts.cnt)
+	find_places(library, kind, &places);
+	if (!places.nr)
 		return 0;
+	opts.cnt = places.nr;
 	prog = bpf_object__find_program_by_name(kernel->skel->obj, name);
 	if (!prog)
 		return -ENOENT;
@@ -99,6 +115,34 @@ static int attach_kind(struct kernel *kernel, const struct library *library, u32
 	if (!link)
 		return -errno;
 	*ret = link;
+	return 0;
+}
+
+/* Both ends of a library's launches. By hand, as libbpf before 1.6 does not know of it. */
+static int attach_launches(struct kernel *kernel, const struct library *library, int *ret)
+{
+	struct places places;
+	union bpf_attr attr = {
+		.link_create = {
+			.prog_fd = (u32)bpf_program__fd(kernel->skel->progs.launch_session),
+			.attach_type = kernel->session_type,
+			.uprobe_multi = {
+				.path = (u64)(uintptr_t)library->path,
+				.offsets = (u64)(uintptr_t)places.offsets,
+				.cookies = (u64)(uintptr_t)places.cookies,
+			},
+		},
+	};
+	int fd;
+
+	find_places(library, CALL_KIND_LAUNCH, &places);
+	if (!places.nr)
+		return 0;
+	attr.link_create.uprobe_multi.cnt = places.nr;
+	fd = (int)syscall(__NR_bpf, BPF_LINK_CREATE, &attr, sizeof(attr));
+	if (fd < 0)
+		return -errno;
+	*ret = fd + 1;
 	return 0;
 }
 
@@ -112,8 +156,10 @@ int kernel_attach_library(struct kernel *kernel, const struct library *library)
 		err = attach_kind(kernel, library, kind, programs[kind].leave, true,
 				  &links->leave[kind]);
 	for (u32 kind = 0; kind < CALL_KIND_NR && err == 0; kind++)
-		err = attach_kind(kernel, library, kind, programs[kind].enter, false,
-				  &links->enter[kind]);
+		err = kind == CALL_KIND_LAUNCH && kernel->session_type
+			      ? attach_launches(kernel, library, &links->launches)
+			      : attach_kind(kernel, library, kind, programs[kind].enter, false,
+					    &links->enter[kind]);
 	if (err < 0)
 		detach_slot(kernel, library->slot);
 	return err;

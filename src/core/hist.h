@@ -104,7 +104,8 @@ static inline u32 hist_index(u64 x)
 	return (u32)slot;
 }
 
-static inline void hist_record(struct hist *h, u64 x)
+/* A value that stands for `nr` of them. */
+static inline void hist_record_times(struct hist *h, u64 x, u64 nr)
 {
 	u32 slot = hist_index(x);
 
@@ -112,9 +113,14 @@ static inline void hist_record(struct hist *h, u64 x)
 		h->min = x;
 	if (x > h->max)
 		h->max = x;
-	h->count++;
-	h->sum += x;
-	h->buckets[slot]++;
+	h->count += nr;
+	h->sum += x * nr;
+	h->buckets[slot] += nr;
+}
+
+static inline void hist_record(struct hist *h, u64 x)
+{
+	hist_record_times(h, x, 1);
 }
 
 static inline void hist_add(struct hist *to, const struct hist *from)

@@ -3,6 +3,7 @@
  * What a launch costs the program that makes it. Rounds with no probe, an empty
  * one and ours follow each other within milliseconds, and the cheapest round of
  * each counts: whatever else happens to the machine only makes rounds dearer.
+ * Ours is what zerneld attaches, with the returns it wants to see.
  */
 #include "signals/native.h"
 
@@ -20,7 +21,8 @@ static const char *cudart, *protected_lib;
 /* One way to have the launch probed. */
 struct variant {
 	const char *name;
-	struct bpf_link *(*attach)(void *ctx);
+	bool (*attach)(void *ctx);
+	void (*detach)(void *ctx);
 	void *ctx;
 	u64 ns_per_round[NR_ROUNDS];
 };
@@ -48,15 +50,12 @@ static void rounds_run(struct variant *variants, u32 nr, void (*call)(void))
 	for (u32 round = 0; round < NR_ROUNDS; round++) {
 		for (u32 i = 0; i < nr; i++) {
 			struct variant *variant = &variants[i];
-			struct bpf_link *link = NULL;
 
-			if (variant->attach) {
-				link = variant->attach(variant->ctx);
-				assert_non_null(link);
-			}
+			assert_true(!variant->attach || variant->attach(variant->ctx));
 			call(); /* the first one finds the page changed */
 			variant->ns_per_round[round] = round_run(call);
-			bpf_link__destroy(link);
+			if (variant->detach)
+				variant->detach(variant->ctx);
 		}
 	}
 	for (u32 i = 0; i < nr; i++) {
@@ -82,16 +81,43 @@ struct place {
 	struct bpf_program *prog;
 	const char *path;
 	unsigned long offset;
-	__u64 cookie;
+	bool returns;
+	struct bpf_link *link;
 };
 
-static struct bpf_link *place_attach(void *ctx)
+static bool place_attach(void *ctx)
 {
 	struct place *place = ctx;
-	LIBBPF_OPTS(bpf_uprobe_multi_opts, opts, .offsets = &place->offset,
-		    .cookies = &place->cookie, .cnt = 1);
+	LIBBPF_OPTS(bpf_uprobe_multi_opts, opts, .offsets = &place->offset, .cnt = 1,
+		    .retprobe = place->returns);
 
-	return bpf_program__attach_uprobe_multi(place->prog, -1, place->path, NULL, &opts);
+	place->link = bpf_program__attach_uprobe_multi(place->prog, -1, place->path, NULL, &opts);
+	return place->link;
+}
+
+static void place_detach(void *ctx)
+{
+	bpf_link__destroy(((struct place *)ctx)->link);
+}
+
+/* All that is attached to a library. */
+struct ours {
+	struct kernel *kernel;
+	const struct library *library;
+};
+
+static bool ours_attach(void *ctx)
+{
+	struct ours *ours = ctx;
+
+	return kernel_attach_library(ours->kernel, ours->library) == 0;
+}
+
+static void ours_detach(void *ctx)
+{
+	struct ours *ours = ctx;
+
+	kernel_detach_library(ours->kernel, ours->library);
 }
 
 static void test_ours_costs_hardly_more_than_an_empty_probe(void **state)
@@ -99,22 +125,24 @@ static void test_ours_costs_hardly_more_than_an_empty_probe(void **state)
 	struct kernel *kernel = native_kernel();
 	struct library library = native_library(cudart, RUNTIME_CUDA, CALL_CUDA_cudaLaunchKernel);
 	struct reader *reader = reader__open_and_load();
-	struct place nothing = {}, ours;
+	struct place entry, at_return;
+	struct ours ours = { kernel, &library };
 	static struct variant variants[] = {
 		{ "no probe" },
-		{ "an empty probe", place_attach },
-		    { "ours", place_attach }
+		{ "an empty probe", place_attach, place_detach },
+		{ "ours", ours_attach, ours_detach },
+		{ "an empty return probe", place_attach, place_detach },
 	};
 	double ratio;
 
 	assert_non_null(reader);
-	nothing = (struct place){ reader->progs.empty, library.path, library.probes.probe[0].offset,
-				  0 };
-	ours = (struct place){ kernel->skel->progs.launch_enter, library.path,
-			       library.probes.probe[0].offset, library.probes.probe[0].call };
-	variants[1].ctx = &nothing;
+	entry = (struct place){ reader->progs.empty, library.path, library.probes.probe[0].offset };
+	at_return = entry;
+	at_return.returns = true;
+	variants[1].ctx = &entry;
 	variants[2].ctx = &ours;
-	rounds_run(variants, 3, launch_vgpu);
+	variants[3].ctx = &at_return;
+	rounds_run(variants, 4, launch_vgpu);
 	ratio = added_ns(&variants[2], &variants[0]) / added_ns(&variants[1], &variants[0]);
 	print_message("# ours adds %.0f ns a launch, an empty probe %.0f ns: ratio %.3f\n",
 		      added_ns(&variants[2], &variants[0]), added_ns(&variants[1], &variants[0]),
@@ -144,8 +172,8 @@ static void test_past_endbr64_is_cheaper(void **state)
 	struct place past, start;
 	static struct variant variants[] = {
 		{ "no probe" },
-		{ "empty, past endbr64", place_attach },
-		{ "empty, on endbr64", place_attach }
+		{ "empty, past endbr64", place_attach, place_detach },
+		{ "empty, on endbr64", place_attach, place_detach }
 	};
 	double factor;
 

@@ -32,6 +32,16 @@ static void the_reference_vector(void **state)
 	assert_true(hist_quantile(&h, 990) >= hist_quantile(&h, 500));
 }
 
+static void one_that_stands_for_many_counts_as_many(void **state)
+{
+	struct hist one = {}, many = {};
+
+	hist_record_times(&one, 1234, 32);
+	for (int i = 0; i < 32; i++)
+		hist_record(&many, 1234);
+	assert_memory_equal(&one, &many, sizeof(one));
+}
+
 static void an_empty_one_has_no_values(void **state)
 {
 	const struct hist h = {};
@@ -232,6 +242,7 @@ int main(void)
 {
 	const struct CMUnitTest hist[] = {
 		cmocka_unit_test(the_reference_vector),
+		cmocka_unit_test(one_that_stands_for_many_counts_as_many),
 		cmocka_unit_test(an_empty_one_has_no_values),
 		cmocka_unit_test(bounds_are_those_of_schema_2),
 		cmocka_unit_test(known_values_lie_in_known_buckets),

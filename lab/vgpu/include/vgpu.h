@@ -20,6 +20,7 @@
  *   VGPU_NCCL_BANDWIDTH   collectives, bytes/s (default 100e9)
  *   VGPU_NUMA             NUMA node of each device, as in "0,1" (default 0; the last repeats)
  *   VGPU_KERNEL_NS        see above
+ *   VGPU_LAUNCH_NS        for how long a launch keeps its caller busy, at least (default 0)
  *   VGPU_TRUTH            directory for truth logs (unset: no log)
  *   CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES   as with the real libraries
  */

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * How long launches take, on the machine's own kernel: what the kernel side has of them
+ * against what the caller measured.
+ */
+#include "signals/native.h"
+
+#include <math.h>
+#include "core/launch.h"
+
+#define BUCKET	 1.1892071150027210667 /* 2^(1/4), from one bound to the next */
+#define NR_MANY	 60000
+#define LEAST_NS 20000.0
+#define MOST_NS	 1000000.0
+
+int runtime_launch(u64 ns);
+int driver_launch(u64 ns);
+
+static const char *launches_lib;
+
+struct probes {
+	struct kernel *kernel;
+	struct library runtime, driver;
+};
+
+static struct probes probes_attach(void)
+{
+	struct probes probes = {
+		.kernel = native_kernel(),
+		.runtime = native_library(launches_lib, RUNTIME_CUDA, -1),
+		.driver = native_library(launches_lib, RUNTIME_CUDA_DRIVER, -1),
+	};
+
+	probes.driver.slot = 1;
+	if (!probes.kernel->session_type) {
+		kernel_free(probes.kernel);
+		print_message("# skipped: this kernel cannot time some of the launches\n");
+		skip();
+	}
+	assert_int_equal(kernel_attach_library(probes.kernel, &probes.runtime), 0);
+	assert_int_equal(kernel_attach_library(probes.kernel, &probes.driver), 0);
+	return probes;
+}
+
+/* What was recorded of this process, and the end of it. */
+static struct hist probes_detach(struct probes *probes, struct process_state *ret_state)
+{
+	struct hist hist;
+
+	*ret_state = native_state(probes->kernel, getpid());
+	assert_int_equal(kernel_read_hist(probes->kernel, ret_state, HIST_LAUNCH, &hist), 0);
+	probes->kernel = kernel_free(probes->kernel);
+	return hist;
+}
+
+static u64 timed(int (*launch)(u64 ns), u64 ns)
+{
+	u64 begin = native_clock(CLOCK_MONOTONIC);
+
+	launch(ns);
+	return native_clock(CLOCK_MONOTONIC) - begin;
+}
+
+/* Less than a second's worth, so that each is timed; every octave has as many. */
+static void test_each_of_few_is_timed(void **state)
+{
+	static u64 exact[LAUNCH_ALL_TIMED];
+	struct probes probes = probes_attach();
+	struct process_state process;
+	struct hist hist;
+
+	for (u32 i = 0; i < LAUNCH_ALL_TIMED; i++) {
+		double share = (double)(i * 617 % LAUNCH_ALL_TIMED) / LAUNCH_ALL_TIMED;
+
+		exact[i] = timed(runtime_launch, (u64)(LEAST_NS * pow(MOST_NS / LEAST_NS, share)));
+	}
+	hist = probes_detach(&probes, &process);
+	assert_int_equal(process.nr_launches[LEVEL_RUNTIME], LAUNCH_ALL_TIMED);
+	assert_int_equal(process.nr_launches[LEVEL_DRIVER], LAUNCH_ALL_TIMED);
+	assert_int_equal(hist.count, LAUNCH_ALL_TIMED);
+	for (u32 permille = 500; permille <= 990; permille += 490) {
+		double told = (double)hist_quantile(&hist, permille);
+		double truth = (double)native_quantile(exact, LAUNCH_ALL_TIMED, permille);
+
+		print_message("# p%u: %.1f us, by the caller %.1f us: %+.1f %%\n", permille / 10,
+			      told / 1e3, truth / 1e3, (told / truth - 1) * 100);
+		assert_true(told >= truth / BUCKET && told <= truth * BUCKET);
+	}
+}
+
+/* Those that were timed stand for all of them, within five standard deviations. */
+static void test_some_of_many_are_timed(void **state)
+{
+	double bound = 5 * sqrt((double)NR_MANY * LAUNCH_TIMED_1_IN);
+	struct probes probes = probes_attach();
+	struct process_state process;
+	struct hist hist;
+
+	for (u32 i = 0; i < NR_MANY; i++)
+		(i % 2 ? driver_launch : runtime_launch)(0);
+	hist = probes_detach(&probes, &process);
+	assert_int_equal(process.nr_launches[LEVEL_RUNTIME], NR_MANY / 2);
+	assert_int_equal(process.nr_launches[LEVEL_DRIVER], NR_MANY);
+	print_message("# %d launches, by those that were timed %llu (bound %.0f)\n", NR_MANY,
+		      hist.count, bound);
+	assert_true(fabs((double)hist.count - NR_MANY) < bound);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_each_of_few_is_timed),
+		cmocka_unit_test(test_some_of_many_are_timed),
+	};
+
+	if (argc != 2)
+		return 2;
+	launches_lib = argv[1];
+	return cmocka_run_group_tests_name("launch", tests, NULL, NULL);
+}

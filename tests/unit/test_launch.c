@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/launch.h"
+
+#define SOME_TIME  (100 * NSEC_PER_SEC)
+#define BY_CHANCE  0
+#define NOT_CHOSEN 1
+
+static void test_few_are_all_timed(void **state)
+{
+	struct launch_timing timing = {};
+
+	for (int second = 0; second < 3; second++)
+		for (u32 i = 0; i < LAUNCH_ALL_TIMED; i++)
+			assert_int_equal(launch_weight(&timing, LEVEL_RUNTIME,
+						       SOME_TIME + second * NSEC_PER_SEC,
+						       NOT_CHOSEN),
+					 1);
+}
+
+static void test_of_many_one_counts_for_the_others(void **state)
+{
+	struct launch_timing timing = { .second_ns = SOME_TIME, .nr = LAUNCH_ALL_TIMED };
+
+	assert_int_equal(launch_weight(&timing, LEVEL_RUNTIME, SOME_TIME, NOT_CHOSEN), 0);
+	assert_int_equal(launch_weight(&timing, LEVEL_RUNTIME, SOME_TIME, BY_CHANCE),
+			 LAUNCH_TIMED_1_IN);
+	assert_int_equal(
+		launch_weight(&timing, LEVEL_RUNTIME, SOME_TIME + NSEC_PER_SEC - 1, NOT_CHOSEN), 0);
+	assert_int_equal(
+		launch_weight(&timing, LEVEL_RUNTIME, SOME_TIME + NSEC_PER_SEC, NOT_CHOSEN), 1);
+}
+
+static void test_the_driver_inside_of_the_runtime_is_no_launch(void **state)
+{
+	struct launch_timing timing = {};
+
+	assert_int_equal(launch_weight(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 1);
+	assert_int_equal(launch_weight(&timing, LEVEL_RUNTIME, SOME_TIME, BY_CHANCE), 1);
+	assert_int_equal(launch_weight(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 0);
+	assert_int_equal(launch_weight(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 1);
+}
+
+static void test_begin_and_weight_fit_into_one_number(void **state)
+{
+	u64 all = launch_begun(SOME_TIME, 1), some = launch_begun(SOME_TIME, LAUNCH_TIMED_1_IN);
+
+	assert_int_equal(launch_begun_weight(all), 1);
+	assert_int_equal(launch_begun_weight(some), LAUNCH_TIMED_1_IN);
+	assert_int_equal(launch_ns(all, SOME_TIME + 7), 7);
+	assert_int_equal(launch_ns(some, SOME_TIME + 7), 7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_few_are_all_timed),
+		cmocka_unit_test(test_of_many_one_counts_for_the_others),
+		cmocka_unit_test(test_the_driver_inside_of_the_runtime_is_no_launch),
+		cmocka_unit_test(test_begin_and_weight_fit_into_one_number),
+	};
+
+	return cmocka_run_group_tests_name("launch", tests, NULL, NULL);
+}
