@@ -97,6 +97,7 @@ struct finding check_libraries(const struct doctor *doctor)
 {
 	struct census census = {};
 	char names[128], hidden[64] = "";
+	const struct snapshot_probes *probes;
 
 	take_census(doctor, &census);
 	name_runtimes(census.runtimes, names, sizeof(names));
@@ -111,7 +112,11 @@ struct finding check_libraries(const struct doctor *doctor)
 			"%u processes have%s mapped; whether probes are attached only zerneld "
 			"knows%s",
 			census.nr_processes, names, hidden);
-	return finding(census.nr_seen ? VERDICT_OK : VERDICT_WARNING, NULL,
-		       "%u processes have%s mapped, probes saw calls of %u%s", census.nr_processes,
-		       names, census.nr_seen, hidden);
+	probes = &doctor->snapshot->probes;
+	/* Who has a library mapped may not have called it yet. */
+	return finding(
+		probes->nr_libraries ? VERDICT_OK : VERDICT_WARNING, NULL,
+		"%u processes have%s mapped; %llu probes on %llu libraries saw calls of %u%s",
+		census.nr_processes, names, probes->nr_probes, probes->nr_libraries, census.nr_seen,
+		hidden);
 }

@@ -385,8 +385,10 @@ struct library_counts library_set_count(const struct library_set *set)
 	struct library_counts counts = set->counts;
 
 	counts.nr_processes = set->nr_processes;
-	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
 		counts.nr_libraries += set->library[slot] != NULL;
+		counts.nr_probes += set->library[slot] ? set->library[slot]->probes.nr : 0;
+	}
 	return counts;
 }
 

@@ -35,6 +35,7 @@ struct library_ops {
 struct library_counts {
 	u32 nr_libraries;
 	u32 nr_processes;
+	u64 nr_probes;
 	u64 nr_examined;	 /* files looked through for calls */
 	u64 nr_libraries_excess; /* did not fit, counted at every scan */
 	u64 nr_processes_excess;

@@ -160,6 +160,14 @@ struct snapshot_learning {
 	u64 nr_observations;
 };
 
+/* What is followed of GPU runtimes. */
+struct snapshot_probes {
+	u64 nr_libraries; /* files whose calls are probed now */
+	u64 nr_probes;	  /* calls in them */
+	u64 nr_processes; /* that have one mapped */
+	u64 nr_failed;	  /* times that one could not be read or probed */
+};
+
 /* What Zernel itself takes. */
 struct snapshot_cost {
 	u64 cpu_ns; /* of the daemon, user and system */
@@ -218,6 +226,7 @@ struct snapshot {
 
 	struct snapshot_sched sched;
 	struct snapshot_learning learning;
+	struct snapshot_probes probes;
 	struct snapshot_cost cost;
 	u64 nr_dropped[DROP_NR];
 };

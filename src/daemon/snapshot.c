@@ -182,6 +182,18 @@ static void fold_drops(const struct supervisor *supervisor, struct snapshot *s)
 	s->nr_dropped[DROP_MAPS] = supervisor_nr_lost_maps(supervisor);
 }
 
+static void fold_probes(const struct supervisor *supervisor, struct snapshot_probes *probes)
+{
+	struct library_counts counts = supervisor_libraries(supervisor);
+
+	*probes = (struct snapshot_probes){
+		.nr_libraries = counts.nr_libraries,
+		.nr_probes = counts.nr_probes,
+		.nr_processes = counts.nr_processes,
+		.nr_failed = counts.nr_unreadable + counts.nr_attach_failed,
+	};
+}
+
 static u64 timeval_ns(struct timeval time)
 {
 	return (u64)time.tv_sec * NSEC_PER_SEC + (u64)time.tv_usec * NSEC_PER_USEC;
@@ -258,6 +270,7 @@ static void fold(struct folder *f)
 	fold_scheduler(f->sources.supervisor, &s->sched);
 	fold_learning(f->sources.learning, s);
 	fold_drops(f->sources.supervisor, s);
+	fold_probes(f->sources.supervisor, &s->probes);
 	fold_cost(f->sources.supervisor, &s->cost);
 }
 

@@ -272,6 +272,11 @@ u64 supervisor_nr_lost_maps(const struct supervisor *s)
 	return s->kernel ? manager_nr_lost_maps(s->manager) : 0;
 }
 
+struct library_counts supervisor_libraries(const struct supervisor *s)
+{
+	return s->kernel ? manager_libraries(s->manager) : (struct library_counts){};
+}
+
 const struct supervisor_status *supervisor_status(const struct supervisor *s)
 {
 	return &s->status;

@@ -41,6 +41,7 @@ void supervisor_tick(struct supervisor *supervisor);
 struct kernel *supervisor_kernel(const struct supervisor *supervisor);
 /* Mappings of libraries that were not seen. */
 u64 supervisor_nr_lost_maps(const struct supervisor *supervisor);
+struct library_counts supervisor_libraries(const struct supervisor *supervisor);
 const struct supervisor_status *supervisor_status(const struct supervisor *supervisor);
 
 /* The reason of a failure is in the status. */

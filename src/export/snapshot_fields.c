@@ -108,6 +108,14 @@ const struct field learning_fields[] = {
 	{},
 };
 
+const struct field probes_fields[] = {
+	{ "libraries", FIELD_U64, AT(snapshot_probes, nr_libraries) },
+	{ "probes",    FIELD_U64, AT(snapshot_probes, nr_probes) },
+	{ "processes", FIELD_U64, AT(snapshot_probes, nr_processes) },
+	{ "failed",    FIELD_U64, AT(snapshot_probes, nr_failed) },
+	{},
+};
+
 const struct field cost_fields[] = {
 	{ "cpu_ns",     FIELD_U64, AT(snapshot_cost, cpu_ns) },
 	{ "rss_bytes",  FIELD_U64, AT(snapshot_cost, rss_bytes) },

@@ -33,6 +33,7 @@ extern const struct field gpu_fields[];
 extern const struct field sched_fields[];
 extern const struct field class_fields[];
 extern const struct field learning_fields[];
+extern const struct field probes_fields[];
 extern const struct field cost_fields[];
 extern const struct field hist_fields[];
 

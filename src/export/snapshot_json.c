@@ -165,6 +165,8 @@ static bool put_snapshot(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct
 	       put_sched(doc, yyjson_mut_obj_add_obj(doc, root, "scheduler"), &s->sched) &&
 	       put_fields(doc, yyjson_mut_obj_add_obj(doc, root, "learning"), learning_fields,
 			  &s->learning) &&
+	       put_fields(doc, yyjson_mut_obj_add_obj(doc, root, "probes"), probes_fields,
+			  &s->probes) &&
 	       put_fields(doc, yyjson_mut_obj_add_obj(doc, root, "cost"), cost_fields, &s->cost);
 }
 

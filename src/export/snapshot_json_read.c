@@ -305,6 +305,7 @@ static int get_snapshot(yyjson_val *root, struct snapshot **ret)
 	    (err = get_sched(yyjson_obj_get(root, "scheduler"), &s->sched)) < 0 ||
 	    (err = get_fields(yyjson_obj_get(root, "learning"), learning_fields, &s->learning)) <
 		    0 ||
+	    (err = get_fields(yyjson_obj_get(root, "probes"), probes_fields, &s->probes)) < 0 ||
 	    (err = get_fields(yyjson_obj_get(root, "cost"), cost_fields, &s->cost)) < 0)
 		return err;
 	*ret = TAKE_PTR(s);

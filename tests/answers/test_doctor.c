@@ -309,15 +309,16 @@ static void test_libraries_and_probes(void **state)
 	put("/proc/43/maps", "7f00-7f01 r-xp 00000000 08:01 7 /usr/lib/libc.so.6\n");
 	assert_found(
 		&doctor, VERDICT_WARNING,
-		"warning  libraries     1 processes have cuda nccl mapped, probes saw calls of "
-		"0\n",
+		"warning  libraries     1 processes have cuda nccl mapped; 0 probes on 0 libraries "
+		"saw calls of 0\n",
 		"-> journalctl -u zerneld\n");
+	snapshot->probes = (struct snapshot_probes){ .nr_libraries = 2, .nr_probes = 47 };
 	assert_non_null(snapshot_add_process(snapshot, 42));
-	assert_found(
-		&doctor, VERDICT_OK,
-		"ok       libraries     1 processes have cuda nccl mapped, probes saw calls of "
-		"1\n",
-		NULL);
+	assert_found(&doctor, VERDICT_OK,
+		     "ok       libraries     1 processes have cuda nccl mapped; 47 probes on 2 "
+		     "libraries "
+		     "saw calls of 1\n",
+		     NULL);
 	doctor = (struct doctor){ .root = root };
 	assert_found(&doctor, VERDICT_WARNING,
 		     "ok       libraries     1 processes have cuda nccl mapped; whether probes",

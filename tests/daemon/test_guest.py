@@ -68,6 +68,12 @@ class Guest(Case):
             wait_until(lambda: self.snapshot()["gpus"], "GPUs are sampled")
             cost = self.snapshot()["cost"]
             self.assertGreater(cost["bpf_run_ns"], 0)
+            probes = self.snapshot()["probes"]
+            print("# probes:", probes)
+            self.assertGreaterEqual(probes["libraries"], 2)  # the runtime and the driver
+            self.assertGreater(probes["probes"], probes["libraries"])
+            self.assertEqual(probes["failed"], 0)
+            self.assertIn("launch", process["hists"])
             print("# cost:", cost)
         finally:
             job.kill()

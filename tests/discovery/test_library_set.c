@@ -163,6 +163,7 @@ static void test_unreadable_keeps_its_use(void **state)
 	assert_int_equal(library_set_scan_process(set, 7), 0);
 	assert_int_equal(recorder.nr_detached, 0);
 	assert_int_equal(library_set_count(set).nr_processes, 1);
+	assert_int_equal(library_set_count(set).nr_probes, recorder.last.probes.nr);
 	remove_process(7);
 }
 

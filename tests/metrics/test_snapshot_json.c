@@ -30,6 +30,7 @@ static bool same(const struct snapshot *a, const struct snapshot *b)
 	       memcmp(&a->gone, &b->gone, sizeof(a->gone)) == 0 &&
 	       memcmp(&a->sched, &b->sched, sizeof(a->sched)) == 0 &&
 	       memcmp(&a->learning, &b->learning, sizeof(a->learning)) == 0 &&
+	       memcmp(&a->probes, &b->probes, sizeof(a->probes)) == 0 &&
 	       memcmp(&a->cost, &b->cost, sizeof(a->cost)) == 0 &&
 	       memcmp(a->nr_dropped, b->nr_dropped, sizeof(a->nr_dropped)) == 0;
 }
