@@ -123,6 +123,13 @@ def curl(*arguments):
     return int(status), kind, body
 
 
+def get_times(port, path, count):
+    """How many ms each of so many GETs took, sorted."""
+    script = pathlib.Path(__file__).parent / "latency.py"
+    done = subprocess.run([sys.executable, script, str(port), path, str(count)], check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout)
+
+
 class ServeCase(unittest.TestCase):
     """One gateway for all tests of a class, with the class's own options."""
 

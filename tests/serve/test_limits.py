@@ -3,16 +3,13 @@
 import base64
 import json
 import os
-import pathlib
 import resource
 import socket
-import subprocess
-import sys
 import time
 import unittest
 
 import tap
-from harness import ServeCase, curl, note, raw, wait_for
+from harness import ServeCase, curl, get_times, note, raw, wait_for
 
 CONNECTIONS_MAX, WEBSOCKETS_MAX = 2048, 1536
 HEADERS_TIMEOUT, STALLED_TIMEOUT, RESPONSE_TIMEOUT = 10, 10, 30
@@ -120,10 +117,7 @@ class Requests(LimitsCase):
 class Crowds(LimitsCase):
     def latencies(self):
         """Of /healthz, in ms, each on a connection of its own."""
-        script = pathlib.Path(__file__).parent / "latency.py"
-        done = subprocess.run([sys.executable, script, str(self.serve.port), "/healthz", "500"], check=True,
-                              stdout=subprocess.PIPE)
-        return json.loads(done.stdout)
+        return get_times(self.serve.port, "/healthz", 500)
 
     def test_1000_idle_and_200_slow_websockets(self):
         before, rss = self.latencies(), self.serve.rss_kib()
