@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "core/crc32c.h"
+#include "core/bytes.h"
 
 #define POLYNOMIAL 0x82f63b78U /* its bits reversed, as the register shifts to the right */
-
-static u32 get_u32(const u8 *at)
-{
-	return (u32)at[0] | (u32)at[1] << 8 | (u32)at[2] << 16 | (u32)at[3] << 24;
-}
 
 /*
  * The CRC of two bytes' XOR is the XOR of their CRCs, so those of the single bits,

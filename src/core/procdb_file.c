@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "core/bytes.h"
 #include "core/crc32c.h"
 
 #define VERSION_NEWEST	    3
@@ -35,28 +36,6 @@
 #define IMPORTED_VOTES_MAX 8
 
 static const u8 magic[4] = { 'P', 'D', 'D', 'B' };
-
-static u32 get_u32(const u8 *at)
-{
-	return (u32)at[0] | (u32)at[1] << 8 | (u32)at[2] << 16 | (u32)at[3] << 24;
-}
-
-static u64 get_u64(const u8 *at)
-{
-	return get_u32(at) | (u64)get_u32(at + 4) << 32;
-}
-
-static void put_u32(u8 *at, u32 value)
-{
-	for (int i = 0; i < 4; i++)
-		at[i] = (u8)(value >> 8 * i);
-}
-
-static void put_u64(u8 *at, u64 value)
-{
-	put_u32(at, (u32)value);
-	put_u32(at + 4, (u32)(value >> 32));
-}
 
 u32 procdb_file_checksum(const void *file, size_t size)
 {
