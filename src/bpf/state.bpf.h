@@ -374,14 +374,15 @@ static inline void data_wait_begins(struct task_struct *p, struct process_state 
 
 static inline void data_wait_ends(struct task_struct *p, struct process_state *process, u64 now)
 {
+	u64 since = process->data_wait_since_ns, waited;
 	u32 before = process->task.phase;
-	u64 waited;
 
 	process_write_begin(process);
 	waited = process_data_ready(&phase_config, process, now);
 	process_write_end(process);
+	/* What was no wait for data never began. */
 	if (process->task.phase != before)
-		event_send(EVENT_PHASE, p, process->task.phase, now);
+		event_send(EVENT_PHASE, p, process->task.phase, waited ? now : since);
 	if (waited)
 		process_sample(process, HIST_LOADER_WAIT, waited);
 }

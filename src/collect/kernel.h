@@ -72,6 +72,7 @@ void kernel_detach_library(struct kernel *kernel, const struct library *library)
  */
 typedef void (*kernel_event_fn)(void *ctx, const struct event *event);
 int kernel_open_events(struct kernel *kernel, bool timeline, kernel_event_fn on_event, void *ctx);
+void kernel_set_timeline(struct kernel *kernel, bool timeline);
 int kernel_events_fd(const struct kernel *kernel); /* readable when there are some */
 int kernel_read_events(struct kernel *kernel);
 

@@ -214,10 +214,15 @@ int kernel_open_events(struct kernel *kernel, bool timeline, kernel_event_fn on_
 {
 	kernel->on_event = on_event;
 	kernel->event_ctx = ctx;
-	kernel->skel->bss->timeline_wanted = timeline;
+	kernel_set_timeline(kernel, timeline);
 	kernel->events =
 		ring_buffer__new(bpf_map__fd(kernel->skel->maps.events), on_record, kernel, NULL);
 	return kernel->events ? 0 : -errno;
+}
+
+void kernel_set_timeline(struct kernel *kernel, bool timeline)
+{
+	kernel->skel->bss->timeline_wanted = timeline;
 }
 
 int kernel_events_fd(const struct kernel *kernel)

@@ -7,6 +7,9 @@
 #include "base/cleanup.h"
 #include "daemon/outbox.h"
 
+/* What is pushed at once, at most. */
+#define PUSH_LINES 2
+
 struct connection {
 	const struct connection_host *host;
 	struct connection *next;
@@ -22,6 +25,8 @@ struct connection {
 	struct outbox output;
 	u64 due_ms;
 	u32 interval_ms; /* 0: not subscribed */
+	bool recording;	 /* is sent events as well */
+	u64 position;	 /* up to which it has them */
 };
 
 void reply_refuse(struct reply *reply, enum protocol_error error, const char *format, ...)
@@ -110,6 +115,25 @@ static void say_hello(struct connection *c, yyjson_val *params, struct reply *re
 	c->greeted = reply->result;
 }
 
+/* The snapshot first: making it takes in all that happened up to then. */
+static void enqueue_push(struct connection *c)
+{
+	struct message *message = c->host->ops->snapshot(c->host->ops_ctx);
+
+	if (message)
+		enqueue(c, message, "{\"event\":\"snapshot\",\"data\":");
+	message = c->recording ? c->host->ops->events(c->host->ops_ctx, &c->position) : NULL;
+	if (message)
+		enqueue(c, message, "{\"event\":\"events\",\"data\":");
+}
+
+static void end_recording(struct connection *c)
+{
+	if (c->recording)
+		c->host->ops->record_end(c->host->ops_ctx);
+	c->recording = false;
+}
+
 static void subscribe(struct connection *c, yyjson_val *params, struct reply *reply)
 {
 	yyjson_val *interval = yyjson_obj_get(params, "interval_ms");
@@ -125,8 +149,27 @@ static void subscribe(struct connection *c, yyjson_val *params, struct reply *re
 	reply_accept(reply, strdup("{}"), 2);
 }
 
+static void record_start(struct connection *c, yyjson_val *params, struct reply *reply)
+{
+	if (!c->host->ops->record_begin) {
+		reply_refuse(reply, PROTOCOL_UNSUPPORTED, "nothing can be recorded here");
+		return;
+	}
+	subscribe(c, params, reply);
+	if (!reply->result || c->recording)
+		return;
+	if (c->host->ops->record_begin(c->host->ops_ctx, &c->position) == 0)
+		c->recording = true;
+	else
+		c->over = true;
+}
+
+/* What a recording has not heard of yet comes before the answer, if there is room for both. */
 static void unsubscribe(struct connection *c, yyjson_val *params, struct reply *reply)
 {
+	if (c->recording && c->output.nr + PUSH_LINES < OUTBOX_MAX)
+		enqueue_push(c);
+	end_recording(c);
 	c->interval_ms = 0;
 	reply_accept(reply, strdup("{}"), 2);
 }
@@ -145,9 +188,11 @@ static const struct {
 	void (*run)(struct connection *c, yyjson_val *params, struct reply *reply);
 } own_methods[] = {
 	{ "hello",	   ACCESS_NONE, say_hello	  },
-	{ "snapshot",    ACCESS_READ, snapshot    },
-	{ "subscribe",   ACCESS_READ, subscribe   },
-	{ "unsubscribe", ACCESS_READ, unsubscribe },
+	       { "snapshot",     ACCESS_READ, snapshot	   },
+	{ "subscribe",    ACCESS_READ, subscribe    },
+	       { "unsubscribe",	ACCESS_READ, unsubscribe	 },
+	{ "record.start", ACCESS_READ, record_start },
+	       { "record.stop",	ACCESS_READ, unsubscribe	 },
 };
 #define NR_OWN_METHODS (sizeof(own_methods) / sizeof(own_methods[0]))
 
@@ -262,8 +307,6 @@ static bool push_is_due(const struct connection *c, u64 now)
 
 static void push(struct connection *c, u64 now)
 {
-	struct message *message;
-
 	/* In step with the clock it began by, whatever the tick. */
 	c->due_ms = c->due_ms && now < c->due_ms + c->interval_ms ? c->due_ms + c->interval_ms
 								  : now + c->interval_ms;
@@ -271,9 +314,7 @@ static void push(struct connection *c, u64 now)
 		c->host->counts->nr_skipped++;
 		return;
 	}
-	message = c->host->ops->snapshot(c->host->ops_ctx);
-	if (message)
-		enqueue(c, message, "{\"event\":\"snapshot\",\"data\":");
+	enqueue_push(c);
 	flush(c);
 }
 
@@ -323,6 +364,7 @@ struct connection *connection_free(struct connection *c)
 {
 	if (!c)
 		return NULL;
+	end_recording(c);
 	loop_remove(c->host->loop, &c->source);
 	outbox_clear(&c->output);
 	line_buffer_clear(&c->input);
@@ -340,8 +382,10 @@ uid_t connection_user(const struct connection *c)
 void connection_set_access(struct connection *c, const struct access_groups *groups)
 {
 	c->access = access_of(groups, &c->peer);
-	if (c->access < ACCESS_READ)
-		c->interval_ms = 0;
+	if (c->access >= ACCESS_READ)
+		return;
+	end_recording(c);
+	c->interval_ms = 0;
 }
 
 struct connection **connection_next(struct connection *c)

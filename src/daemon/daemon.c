@@ -10,6 +10,7 @@
 #include "daemon/notify.h"
 #include "daemon/requests.h"
 #include "daemon/snapshot.h"
+#include "daemon/timeline.h"
 
 /* Kernel buffers are looked at so often, and a scheduler's end is noticed within it. */
 #define TICK_MS		100
@@ -25,6 +26,7 @@ struct daemon {
 	struct supervisor *supervisor;
 	struct server *server;
 	struct requests requests;
+	struct timeline timeline;
 	struct loop_source signals;
 	struct loop_source timer;
 	int signal_fd;
@@ -144,18 +146,55 @@ static void on_tick(void *ctx, u32 events)
 	}
 }
 
+static struct daemon *daemon_of(struct requests *requests)
+{
+	return (struct daemon *)((char *)requests - offsetof(struct daemon, requests));
+}
+
 static struct message *on_snapshot(void *ctx)
 {
-	struct requests *requests = ctx;
-	struct daemon *d = (struct daemon *)((char *)requests - offsetof(struct daemon, requests));
+	return folder_message(daemon_of(ctx)->folder);
+}
 
-	return folder_message(d->folder);
+static int on_record_begin(void *ctx, u64 *ret_position)
+{
+	struct daemon *d = daemon_of(ctx);
+	int err = timeline_open(&d->timeline, ret_position);
+
+	if (err == 0 && d->timeline.nr_readers == 1)
+		supervisor_set_timeline(d->supervisor, true);
+	return err;
+}
+
+static void on_record_end(void *ctx)
+{
+	struct daemon *d = daemon_of(ctx);
+
+	timeline_close(&d->timeline);
+	if (d->timeline.nr_readers == 0)
+		supervisor_set_timeline(d->supervisor, false);
+}
+
+static struct message *on_events(void *ctx, u64 *position)
+{
+	return timeline_read(&daemon_of(ctx)->timeline, position);
+}
+
+static void on_kernel_event(void *ctx, struct kernel *kernel, const struct event *event)
+{
+	struct daemon *d = ctx;
+
+	folder_on_event(d->folder, kernel, event);
+	timeline_add(&d->timeline, event);
 }
 
 static int open_server(struct daemon *d)
 {
 	static const struct server_ops ops = { .request = requests_answer,
-					       .snapshot = on_snapshot };
+					       .snapshot = on_snapshot,
+					       .record_begin = on_record_begin,
+					       .record_end = on_record_end,
+					       .events = on_events };
 	struct server_config config = {
 		.path = d->config.socket,
 		.version = ZERNEL_VERSION,
@@ -203,8 +242,7 @@ static int open_kernel(struct daemon *d)
 
 	if (d->config.measure_run_time && kernel_measure_run_time(&d->measure_fd) < 0)
 		log_warning("the kernel does not measure the CPU time of BPF programs");
-	return supervisor_new(&config, d->loop, d->learning, folder_on_event, d->folder,
-			      &d->supervisor);
+	return supervisor_new(&config, d->loop, d->learning, on_kernel_event, d, &d->supervisor);
 }
 
 static void connect_parts(struct daemon *d)

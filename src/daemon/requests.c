@@ -54,11 +54,6 @@ static void scheduler_detach(struct requests *r, yyjson_val *params, struct repl
 	reply_state(r, reply);
 }
 
-static void not_yet(struct requests *r, yyjson_val *params, struct reply *reply)
-{
-	reply_refuse(reply, PROTOCOL_UNSUPPORTED, "this zerneld cannot record yet");
-}
-
 static const struct {
 	const char *name;
 	enum access needed;
@@ -73,8 +68,6 @@ static const struct {
 	{ "procdb.export",	   ACCESS_READ,	procdb_export	      },
 	{ "procdb.import",	   ACCESS_CHANGE, procdb_import	},
 	{ "procdb.forget",	   ACCESS_CHANGE, procdb_forget_named },
-	{ "record.start",	  ACCESS_CHANGE, not_yet		 },
-	{ "record.stop",	 ACCESS_CHANGE, not_yet		},
 };
 #define NR_METHODS (sizeof(methods) / sizeof(methods[0]))
 

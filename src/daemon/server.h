@@ -36,6 +36,13 @@ struct server_ops {
 			const struct protocol_request *request, struct reply *reply);
 	/* A reference to the snapshot, made anew if need be; NULL when there is none. */
 	struct message *(*snapshot)(void *ctx);
+	/*
+	 * For recordings; NULL where there are none. Somebody begins one, at *ret_position,
+	 * or ends it; and what happened since *position, which moves on, NULL for nothing.
+	 */
+	int (*record_begin)(void *ctx, u64 *ret_position);
+	void (*record_end)(void *ctx);
+	struct message *(*events)(void *ctx, u64 *position);
 };
 
 struct server_config {

@@ -25,6 +25,7 @@ struct supervisor {
 	struct manager *manager;
 	struct loop_source maps;
 	bool wanted; /* the scheduler, by whoever had the last say */
+	bool timeline;
 	u64 attached_ns;
 	u64 retry_ns; /* when to try again; 0: there is nothing to try */
 	u32 nr_restarts;
@@ -121,7 +122,7 @@ static int load(struct supervisor *s)
 	s->kernel = kernel;
 	s->status.nr_changes++;
 	kernel_set_policy(kernel, &s->config.policy);
-	err = manager_new(kernel, -1, false, &handler, s, &s->manager);
+	err = manager_new(kernel, -1, s->timeline, &handler, s, &s->manager);
 	if (err == 0)
 		err = loop_add(s->loop, &s->maps, manager_fd(s->manager), EPOLLIN);
 	if (err == 0)
@@ -307,6 +308,14 @@ void supervisor_detach(struct supervisor *s)
 	s->status.state = SCHED_OFF;
 	s->status.reason[0] = '\0';
 	s->status.nr_changes++;
+}
+
+void supervisor_set_timeline(struct supervisor *s, bool wanted)
+{
+	s->timeline = wanted;
+	s->status.nr_changes++;
+	if (s->kernel)
+		kernel_set_timeline(s->kernel, wanted);
 }
 
 void supervisor_set_policy(struct supervisor *s, const struct sched_policy *policy)

@@ -48,6 +48,12 @@ const struct supervisor_status *supervisor_status(const struct supervisor *super
 int supervisor_attach(struct supervisor *supervisor);
 void supervisor_detach(struct supervisor *supervisor);
 
+/*
+ * Every change of phase, role and step is an event from now on, or is none any more. A
+ * snapshot made after this call knows what was before the first of them.
+ */
+void supervisor_set_timeline(struct supervisor *supervisor, bool wanted);
+
 /* Holds at once. */
 void supervisor_set_policy(struct supervisor *supervisor, const struct sched_policy *policy);
 const struct sched_policy *supervisor_policy(const struct supervisor *supervisor);

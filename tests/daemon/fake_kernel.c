@@ -3,7 +3,8 @@
 /*
  * A kernel side that loads nothing, for a zerneld that a test can run anywhere. What it
  * is to do is told by files of the directory FAKE_KERNEL: `refuse` (BPF), `no-sched`,
- * `busy` (another scheduler), `eject`, `restart`; what it did is appended to `log`.
+ * `busy` (another scheduler), `eject`, `restart`, `train` (its processes change their
+ * phases), `flood` (of events); what it did is appended to `log`.
  * Linked before the real ones, its functions take their place.
  */
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -19,10 +21,17 @@
 #include "collect/mmap_events.h"
 
 #define NR_PROCESSES 3
+#define PHASE_LENGTH (5 * NSEC_PER_MSEC)
+#define FLOOD_EVENTS 50000
 
 struct kernel {
 	struct sched_exit sched_exit;
 	bool attached;
+	bool timeline;
+	kernel_event_fn on_event;
+	void *ctx;
+	struct task_state tasks[NR_PROCESSES];
+	u32 nr_steps[NR_PROCESSES];
 };
 
 struct mmap_events {
@@ -129,6 +138,41 @@ bool sched_exit_is_clean(const struct sched_exit *sched_exit)
 	return sched_exit->kind < 1024;
 }
 
+static u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
+}
+
+static void tell(struct kernel *kernel, u32 kind, u32 process, u32 value, u64 time_ns)
+{
+	u32 pid = (u32)getpid() + process;
+	struct event event = { time_ns, kind, pid, pid, value };
+
+	if (kernel->timeline)
+		kernel->on_event(kernel->ctx, &event);
+}
+
+/* Each process goes through all phases, one after the other, and a step is once through. */
+static void train(struct kernel *kernel, u32 process, u64 now)
+{
+	struct task_state *task = &kernel->tasks[process];
+
+	if (!task->phase_since_ns)
+		task_transition(task, PHASE_GPU_COMPUTE, now - PHASE_LENGTH);
+	while (task->phase_since_ns + PHASE_LENGTH + process <= now) {
+		u64 time_ns = task->phase_since_ns + PHASE_LENGTH + process;
+
+		task_transition(task, (task->phase + 1) % PHASE_NR, time_ns);
+		task->nr_transitions++;
+		tell(kernel, EVENT_PHASE, process, task->phase, time_ns);
+		if (task->phase == PHASE_UNKNOWN)
+			tell(kernel, EVENT_STEP, process, ++kernel->nr_steps[process], time_ns);
+	}
+}
+
 /* As large as a busy machine makes it. */
 int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
 {
@@ -139,12 +183,16 @@ int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
 	for (u32 i = 0; i < NR_PROCESSES; i++) {
 		struct process_state *process = &all.processes[i];
 
+		process->task.phase = PHASE_GPU_COMPUTE;
+		process->task.phase_since_ns = 1;
+		if (is_told("train")) {
+			train(kernel, i, now_ns());
+			process->task = kernel->tasks[i];
+		}
 		process->task.pid = (u32)getpid() + i;
 		process->start_ns = 1000 + i;
 		process->rank = (s32)i;
 		process->nr_ranks = NR_PROCESSES;
-		process->task.phase = PHASE_GPU_COMPUTE;
-		process->task.phase_since_ns = 1;
 		process->books[LEVEL_RUNTIME][0] = (struct memory_book){ 1 << 20, 1 << 21, 2, 1 };
 		process->step.nr_steps = 40 + i;
 		process->idle = (struct idle_account){
@@ -257,7 +305,16 @@ void kernel_detach_library(struct kernel *kernel, const struct library *library)
 
 int kernel_open_events(struct kernel *kernel, bool timeline, kernel_event_fn on_event, void *ctx)
 {
+	kernel->on_event = on_event;
+	kernel->ctx = ctx;
+	kernel->timeline = timeline;
 	return 0;
+}
+
+void kernel_set_timeline(struct kernel *kernel, bool timeline)
+{
+	note("timeline %s\n", timeline ? "on" : "off");
+	kernel->timeline = timeline;
 }
 
 int kernel_events_fd(const struct kernel *kernel)
@@ -267,6 +324,12 @@ int kernel_events_fd(const struct kernel *kernel)
 
 int kernel_read_events(struct kernel *kernel)
 {
+	bool training = is_told("train"), flooding = is_told("flood");
+
+	for (u32 i = 0; training && i < NR_PROCESSES; i++)
+		train(kernel, i, now_ns());
+	for (u32 i = 0; flooding && i < FLOOD_EVENTS; i++)
+		tell(kernel, EVENT_ROLE, 0, i % ROLE_NR, now_ns());
 	return 0;
 }
 

@@ -3,7 +3,7 @@
 import time
 
 import tap
-from harness import Case
+from harness import Case, wait_until
 
 
 class Protocol(Case):
@@ -52,6 +52,60 @@ class Protocol(Case):
         for interval in 99, 3600001, 0, -1, "100", None:
             self.assertError(self.client.ask("subscribe", interval_ms=interval), "invalid", "100")
 
+    def lines_until_reply(self):
+        """What is pushed before the answer, by its kind."""
+        pushed = []
+        while "id" not in (line := self.client.line()):
+            pushed.append((line["event"], line["data"]))
+        return pushed
+
+    def test_a_recorder_is_told_all_that_happens(self):
+        self.server.tell("train")
+        self.assertEqual(self.client.ask("record.start", interval_ms=100)["result"], {})
+        self.assertEqual(self.server.did()[-1], "timeline on")
+        pushed = [self.client.line() for _ in range(9)]
+        self.client.send(b'{"id":2,"method":"record.stop"}\n')
+        pushed = [(line["event"], line["data"]) for line in pushed] + self.lines_until_reply()
+        self.assertEqual(self.server.did()[-1], "timeline off")
+        self.assertEqual([kind for kind, _ in pushed[:2]], ["snapshot", "events"])
+        self.assertTrue(all(data["lost"] == 0 for kind, data in pushed if kind == "events"))
+        events = [event for kind, data in pushed if kind == "events" for event in data["events"]]
+        first = pushed[0][1]["processes"][0]["pid"]
+        phases = [(time, value) for time, kind, pid, tid, value in events if kind == "phase" and pid == first]
+        self.assertEqual({later[0] - former[0] for former, later in zip(phases, phases[1:])}, {5_000_000}, "none is missing")
+        self.assertGreater(len(phases), 50)
+        # Up to the last snapshot, which came with the answer.
+        last = [data for kind, data in pushed if kind == "snapshot"][-1]
+        self.assertLess(last["monotonic_ns"] - phases[-1][0], 10_000_000)
+        for interval in 99, 3600001, "100":
+            self.assertError(self.client.ask("record.start", interval_ms=interval), "invalid", "100")
+        self.assertEqual(self.server.did().count("timeline on"), 1)
+
+    def test_the_timeline_is_on_while_anybody_records(self):
+        with self.server.client() as other:
+            self.client.ask("record.start", interval_ms=1000)
+            self.client.ask("record.start", interval_ms=500)
+            other.ask("record.start", interval_ms=1000)
+            other.ask("unsubscribe")
+            self.assertEqual(self.server.did().count("timeline off"), 0)
+            other.ask("record.start", interval_ms=1000)
+        self.client.ask("record.stop")
+        wait_until(lambda: "timeline off" in self.server.did(), "who hung up records no more")
+        self.assertEqual(self.server.did().count("timeline on"), 1)
+
+    def test_a_slow_recorder_is_told_what_it_missed_and_holds_up_nobody(self):
+        self.server.tell("flood")
+        self.client.ask("record.start", interval_ms=100)
+        with self.server.client() as other:
+            for _ in range(20):  # nobody reads meanwhile
+                self.assertIn("result", other.ask("snapshot"))
+                time.sleep(0.1)
+        self.server.untell("flood")
+        self.client.send(b'{"id":2,"method":"record.stop"}\n')
+        lost = [data["lost"] for kind, data in self.lines_until_reply() if kind == "events"]
+        self.assertGreater(sum(lost), 50000)
+        self.assertIn("result", self.client.ask("snapshot"))
+
     def test_policy_is_checked_and_set(self):
         self.assertEqual(self.client.ask("policy.get")["result"],
                          {"rules_off": [], "others_permille": 300})
@@ -77,7 +131,6 @@ class Protocol(Case):
 
     def test_what_is_not_there(self):
         self.assertError(self.client.ask("reboot"), "unknown-method")
-        self.assertError(self.client.ask("record.start"), "unsupported")
         self.assertError(self.client.ask("procdb.show", name="nobody"), "not-found")
         self.assertError(self.client.ask("procdb.forget", name="nobody"), "not-found")
         self.assertError(self.client.ask("procdb.forget"), "invalid")
