@@ -55,7 +55,9 @@ int ask_snapshot(const char *socket, char **ret_text, struct snapshot **ret)
 	return err;
 }
 
-int ask_subscribe(const char *socket, u32 interval_ms, struct client **ret)
+/* A connection on which something comes that often. */
+static int ask_for_pushes(const char *socket, const char *method, u32 interval_ms,
+			  struct client **ret)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	char params[48];
@@ -63,8 +65,22 @@ int ask_subscribe(const char *socket, u32 interval_ms, struct client **ret)
 
 	snprintf(params, sizeof(params), "{\"interval_ms\":%u}", interval_ms);
 	if (err == 0)
-		err = ask(client, "subscribe", params, NULL, NULL);
+		err = ask(client, method, params, NULL, NULL);
 	if (err == 0)
 		*ret = TAKE_PTR(client);
+	return err;
+}
+
+int ask_subscribe(const char *socket, u32 interval_ms, struct client **ret)
+{
+	return ask_for_pushes(socket, "subscribe", interval_ms, ret);
+}
+
+int ask_record(const char *socket, u32 interval_ms, struct client **ret)
+{
+	int err = ask_for_pushes(socket, "record.start", interval_ms, ret);
+
+	if (err == 0)
+		client_keep_all(*ret);
 	return err;
 }

@@ -17,3 +17,6 @@ int ask_snapshot(const char *socket, char **ret_text, struct snapshot **ret);
 
 /* A connection on which a snapshot comes that often. */
 int ask_subscribe(const char *socket, u32 interval_ms, struct client **ret);
+
+/* A connection on which all that happens is told, and a snapshot that often. */
+int ask_record(const char *socket, u32 interval_ms, struct client **ret);

@@ -329,7 +329,7 @@ static const struct command command_show = {
 	.options = show_options,
 	.run = show,
 };
-static const struct command command_export = {
+static const struct command command_procdb_export = {
 	.name = "export",
 	.operands = "FILE",
 	.completion = COMPLETE_FILE,
@@ -354,7 +354,7 @@ static const struct command command_forget = {
 };
 
 static const struct command *const commands[] = {
-	&command_list, &command_show, &command_export, &command_import, &command_forget, NULL,
+	&command_list, &command_show, &command_procdb_export, &command_import, &command_forget, NULL,
 };
 
 const struct command command_procdb = {

@@ -10,13 +10,22 @@
 #include "base/cleanup.h"
 #include "base/socket.h"
 
+/* Something that was not asked for one by one. */
+struct push {
+	struct push *next;
+	enum client_push kind;
+	char *text;
+	size_t length;
+};
+
 struct client {
 	int fd;
 	u64 last_id;
 	struct line_buffer input;
 	char *hello;
-	char *snapshot; /* the latest that nobody took yet */
-	size_t snapshot_length;
+	bool keeps_all;
+	struct push *pushes;  /* nobody took them yet; only the latest unless all are kept */
+	struct push **newest; /* where the next one goes */
 };
 
 DEFINE_CLEANUP(struct client, client_free);
@@ -91,21 +100,57 @@ static int next_line(struct client *client, u64 deadline_ms, yyjson_doc **ret)
 	return 0;
 }
 
-/* True when the line was a snapshot that was subscribed to. */
-static bool keep_snapshot(struct client *client, yyjson_val *root)
+static struct push *push_free(struct push *push)
 {
-	size_t length;
-	char *text;
+	if (push)
+		free(push->text);
+	free(push);
+	return NULL;
+}
 
-	if (!yyjson_equals_str(yyjson_obj_get(root, "event"), "snapshot"))
-		return false;
-	text = yyjson_val_write(yyjson_obj_get(root, "data"), 0, &length);
-	if (text) {
-		free(client->snapshot);
-		client->snapshot = text;
-		client->snapshot_length = length;
+/* The oldest that is kept, or NULL. */
+static struct push *take_push(struct client *client)
+{
+	struct push *push = client->pushes;
+
+	if (push)
+		client->pushes = push->next;
+	if (!client->pushes)
+		client->newest = &client->pushes;
+	return push;
+}
+
+static void add_push(struct client *client, enum client_push kind, yyjson_val *data)
+{
+	struct push *push = calloc(1, sizeof(*push));
+
+	if (!push)
+		return;
+	push->kind = kind;
+	push->text = yyjson_val_write(data, 0, &push->length);
+	if (!push->text) {
+		push_free(push);
+		return;
 	}
-	return true;
+	if (!client->keeps_all)
+		push_free(take_push(client));
+	*client->newest = push;
+	client->newest = &push->next;
+}
+
+/* True when the line was one that nobody asked for just now. */
+static bool keep_push(struct client *client, yyjson_val *root)
+{
+	static const char *const names[CLIENT_PUSH_NR] = {
+		[CLIENT_PUSH_SNAPSHOT] = "snapshot",
+		[CLIENT_PUSH_EVENTS] = "events",
+	};
+	yyjson_val *name = yyjson_obj_get(root, "event");
+
+	for (u32 kind = 0; kind < CLIENT_PUSH_NR; kind++)
+		if (yyjson_equals_str(name, names[kind]))
+			add_push(client, kind, yyjson_obj_get(root, "data"));
+	return name;
 }
 
 static void note_error(yyjson_val *error, struct client_error *ret)
@@ -165,7 +210,7 @@ int client_request(struct client *client, const char *method, const char *params
 		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
 
 		err = next_line(client, deadline_ms, &doc);
-		if (err == 0 && !keep_snapshot(client, yyjson_doc_get_root(doc)))
+		if (err == 0 && !keep_push(client, yyjson_doc_get_root(doc)))
 			err = take_reply(yyjson_doc_get_root(doc), id, ret_result,
 					 ret_length ? ret_length : &ignored, ret_error);
 	}
@@ -184,6 +229,7 @@ int client_connect(const char *path, struct client **ret)
 		return -ENOMEM;
 	client->input.max = PROTOCOL_REPLY_MAX;
 	client->fd = -EBADF;
+	client->newest = &client->pushes;
 	err = socket_connect(path, &client->fd);
 	if (err < 0)
 		return err;
@@ -202,7 +248,8 @@ struct client *client_free(struct client *client)
 	cleanup_fd(&client->fd);
 	line_buffer_clear(&client->input);
 	free(client->hello);
-	free(client->snapshot);
+	for (struct push *push; (push = take_push(client));)
+		push_free(push);
 	free(client);
 	return NULL;
 }
@@ -241,22 +288,39 @@ int client_subscribe(struct client *client, u32 interval_ms, struct client_error
 			      interval_ms ? params : NULL, NULL, NULL, ret_error);
 }
 
-int client_next(struct client *client, int timeout_ms, char **ret_snapshot, size_t *ret_length)
+void client_keep_all(struct client *client)
+{
+	client->keeps_all = true;
+}
+
+int client_next_push(struct client *client, int timeout_ms, enum client_push *ret_kind,
+		     char **ret_text, size_t *ret_length)
 {
 	u64 deadline_ms = now_ms() + (u64)timeout_ms;
+	struct push *push;
 	int err = 0;
 
-	/* Whatever is there already is taken first: only the latest counts. */
-	while (err == 0) {
+	/* Whatever is there already is taken first: only the latest counts, unless all do. */
+	while (err == 0 && !(client->keeps_all && client->pushes)) {
 		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
 
-		err = next_line(client, client->snapshot ? 0 : deadline_ms, &doc);
+		err = next_line(client, client->pushes ? 0 : deadline_ms, &doc);
 		if (err == 0)
-			keep_snapshot(client, yyjson_doc_get_root(doc));
+			keep_push(client, yyjson_doc_get_root(doc));
 	}
-	if (!client->snapshot)
+	push = take_push(client);
+	if (!push)
 		return err;
-	*ret_length = client->snapshot_length;
-	*ret_snapshot = TAKE_PTR(client->snapshot);
+	*ret_kind = push->kind;
+	*ret_text = TAKE_PTR(push->text);
+	*ret_length = push->length;
+	push_free(push);
 	return 0;
+}
+
+int client_next(struct client *client, int timeout_ms, char **ret_snapshot, size_t *ret_length)
+{
+	enum client_push kind;
+
+	return client_next_push(client, timeout_ms, &kind, ret_snapshot, ret_length);
 }

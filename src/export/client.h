@@ -42,6 +42,19 @@ int client_request(struct client *client, const char *method, const char *params
 /* From now on a snapshot comes that often; 0 to end it. */
 int client_subscribe(struct client *client, u32 interval_ms, struct client_error *ret_error);
 
+/* From now on all that is pushed is kept, in its order, and not only the latest snapshot. */
+void client_keep_all(struct client *client);
+
+enum client_push {
+	CLIENT_PUSH_SNAPSHOT,
+	CLIENT_PUSH_EVENTS,
+	CLIENT_PUSH_NR,
+};
+
+/* What came next where all is kept; else as client_next(). */
+int client_next_push(struct client *client, int timeout_ms, enum client_push *ret_kind,
+		     char **ret_text, size_t *ret_length);
+
 /*
  * The latest snapshot that came, text to be freed; waits for one so long at most (0: not at
  * all). -EAGAIN: none came. -ECONNRESET: zerneld is gone.

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* zernel export: recordings for other programs. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/recording.h"
+#include "export/record_export.h"
+
+static const struct format {
+	int key;
+	int (*write)(struct record_reader *reader, FILE *out);
+} formats[] = {
+	{ 'p', record_to_perfetto },
+	{ 'c', record_to_csv	     },
+};
+#define NR_FORMATS (sizeof(formats) / sizeof(formats[0]))
+
+static int write_to(const struct recording *recording, const struct format *format,
+		    const char *path)
+{
+	FILE *out = fopen(path, "we");
+	int err;
+
+	if (!out) {
+		err = -errno;
+		log_error("cannot make %s: %s", path, strerror(-err));
+		return err;
+	}
+	err = format->write(recording->reader, out);
+	if (fclose(out) != 0 && err == 0)
+		err = -errno;
+	if (err == -EBADMSG)
+		log_error("%s: frame %llu makes no sense", recording->path,
+			  record_reader_nr_frames(recording->reader));
+	else if (err < 0)
+		log_error("cannot export to %s: %s", path, strerror(-err));
+	else
+		recording_tell_ending(recording);
+	return err;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	const struct format *format = NULL;
+	struct recording recording;
+	const char *path = NULL;
+	int option, err;
+
+	while ((option = command_next(command, argc, argv)) != -1) {
+		if (format || option == '?')
+			return COMMAND_MISUSED;
+		for (size_t i = 0; i < NR_FORMATS; i++)
+			if (formats[i].key == option)
+				format = &formats[i];
+		path = optarg;
+	}
+	if (!format || optind + 1 != argc)
+		return COMMAND_MISUSED;
+	if (recording_open(argv[optind], &recording) < 0)
+		return EXIT_FAILURE;
+	err = write_to(&recording, format, path);
+	recording_close(&recording);
+	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static const struct command_option command_options[] = {
+	{ "perfetto", 'p', "OUT", "a trace that ui.perfetto.dev opens", COMPLETE_FILE },
+	{ "csv", 'c', "OUT", "a row for each process of each snapshot", COMPLETE_FILE },
+	{},
+};
+
+const struct command command_export = {
+	.name = "export",
+	.operands = "FILE",
+	.completion = COMPLETE_FILE,
+	.help = "a recording for other programs: Perfetto, CSV",
+	.description =
+		"One of --perfetto and --csv says what is made of the recording, and where.\n"
+		"docs/RECORD.md tells what is in it.",
+	.options = command_options,
+	.run = run,
+};

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* zernel record: all that zerneld says, in a file, until it is told to end. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/ask.h"
+#include "cli/command.h"
+#include "cli/term.h"
+#include "export/events_json.h"
+#include "export/record.h"
+#include "export/snapshot_json.h"
+
+#define INTERVAL_MS 200
+#define PROGRESS_MS 1000
+
+DEFINE_CLEANUP(struct client, client_free);
+DEFINE_CLEANUP(struct snapshot, snapshot_free);
+
+struct session {
+	FILE *out;
+	struct record_writer *writer; /* NULL until the first snapshot came */
+	u64 begun_ns;
+	u64 nr_snapshots;
+	u64 nr_events;
+	u64 nr_lost;
+};
+
+static u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
+}
+
+static int begin(struct session *session, const char *text, size_t length)
+{
+	struct record_info info = { .interval_ms = INTERVAL_MS };
+	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
+	int err = snapshot_from_json(text, length, &snapshot);
+
+	if (err < 0)
+		return err;
+	info.time_ms = snapshot->time_ms;
+	info.monotonic_ns = snapshot->monotonic_ns;
+	strcpy(info.host, snapshot->host);
+	strcpy(info.version, snapshot->version);
+	strcpy(info.kernel, snapshot->kernel);
+	return record_writer_new(session->out, &info, &session->writer);
+}
+
+static int count_events(struct session *session, const char *text, size_t length)
+{
+	struct events events = {};
+	int err = events_from_json(text, length, &events);
+
+	session->nr_events += events.nr;
+	session->nr_lost += events.nr_lost;
+	events_done(&events);
+	return err;
+}
+
+static int take(struct session *session, enum client_push kind, const char *text, size_t length)
+{
+	static const enum record_frame_kind frames[CLIENT_PUSH_NR] = {
+		[CLIENT_PUSH_SNAPSHOT] = RECORD_FRAME_SNAPSHOT,
+		[CLIENT_PUSH_EVENTS] = RECORD_FRAME_EVENTS,
+	};
+	int err = 0;
+
+	if (kind == CLIENT_PUSH_EVENTS)
+		err = count_events(session, text, length);
+	else
+		session->nr_snapshots++;
+	if (err == 0 && !session->writer)
+		err = begin(session, text, length);
+	return err < 0 ? err : record_write(session->writer, frames[kind], now_ns(), text, length);
+}
+
+/* All that came. -ECONNRESET: zerneld is gone. */
+static int take_all(struct session *session, struct client *client)
+{
+	int err = 0;
+
+	while (err == 0) {
+		CLEANUP_FREE char *text = NULL;
+		enum client_push kind;
+		size_t length;
+
+		err = client_next_push(client, 0, &kind, &text, &length);
+		if (err == 0)
+			err = take(session, kind, text, length);
+	}
+	return err == -EAGAIN ? 0 : err;
+}
+
+static void print_size(const struct session *session, FILE *out)
+{
+	u64 bytes = session->writer ? record_writer_nr_bytes(session->writer) : 0;
+	double seconds = (double)(now_ns() - session->begun_ns) / NSEC_PER_SEC;
+
+	fprintf(out, "%.0f s, %llu snapshots, %llu events", seconds, session->nr_snapshots,
+		session->nr_events);
+	if (session->nr_lost)
+		fprintf(out, " (%llu lost)", session->nr_lost);
+	fprintf(out, ", %s, %s an hour", unit_bytes(bytes).text,
+		unit_bytes((u64)((double)bytes / seconds * 3600)).text);
+}
+
+/* How long the next wait may be; 0 when the time is up. */
+static int patience_ms(u64 end_ns, bool progress)
+{
+	u64 now = now_ns(), left_ms = now < end_ns ? (end_ns - now) / NSEC_PER_MSEC + 1 : 0;
+	u64 most_ms = progress ? PROGRESS_MS : 60 * PROGRESS_MS;
+
+	return (int)(left_ms < most_ms ? left_ms : most_ms);
+}
+
+/* Until a signal, the end of the time or of zerneld. */
+static int follow(struct session *session, struct client *client, int signal_fd, u64 end_ns)
+{
+	bool progress = isatty(STDERR_FILENO);
+	struct pollfd fds[] = {
+		{ .fd = client_fd(client), .events = POLLIN },
+		{ .fd = signal_fd,	   .events = POLLIN },
+	};
+	int err = 0;
+
+	while (err == 0 && !fds[1].revents && now_ns() < end_ns) {
+		if (poll(fds, 2, patience_ms(end_ns, progress)) < 0)
+			return -errno;
+		err = take_all(session, client);
+		if (progress) {
+			fputc('\r', stderr);
+			print_size(session, stderr);
+			fputs("  ", stderr);
+		}
+	}
+	if (progress)
+		fputc('\n', stderr);
+	return err;
+}
+
+/* What happened last, and the frame that says that this is all. */
+static int finish(struct session *session, struct client *client, bool gone)
+{
+	int err = gone ? 0 : ask(client, "record.stop", NULL, NULL, NULL);
+
+	if (err == 0 && !gone)
+		err = take_all(session, client);
+	if (!session->writer)
+		return err < 0 ? err : -ENODATA;
+	if (err == -ECONNRESET)
+		err = 0;
+	return err < 0 ? err : record_write(session->writer, RECORD_FRAME_END, now_ns(), "", 0);
+}
+
+static int record_to(FILE *out, struct client *client, int signal_fd, u64 seconds)
+{
+	struct session session = { .out = out, .begun_ns = now_ns() };
+	u64 end_ns = seconds ? session.begun_ns + seconds * NSEC_PER_SEC : ~0ULL;
+	int err = follow(&session, client, signal_fd, end_ns);
+	bool gone = err == -ECONNRESET;
+
+	if (err == 0 || gone)
+		err = finish(&session, client, gone);
+	if (err == 0) {
+		fputs("recorded ", stdout);
+		print_size(&session, stdout);
+		fputc('\n', stdout);
+	}
+	record_writer_free(session.writer);
+	if (gone && err == 0)
+		log_error("zerneld is gone: the recording ends there");
+	return gone ? -ECONNRESET : err;
+}
+
+/* Signals end the recording and not the program. */
+static int open_signals(int *ret_fd)
+{
+	sigset_t signals;
+	int fd;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+/* Never over something that is there. */
+static FILE *create(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!out)
+		log_error("cannot make %s: %s", path, strerror(errno));
+	return out;
+}
+
+static int record(const char *path, const char *socket, u64 seconds)
+{
+	CLEANUP(client_free_cleanup) struct client *client = NULL;
+	CLEANUP_FD int signal_fd = -EBADF;
+	FILE *out;
+	int err = open_signals(&signal_fd);
+
+	if (err == 0)
+		err = ask_record(socket, INTERVAL_MS, &client);
+	if (err < 0)
+		return err;
+	out = create(path);
+	if (!out)
+		return -EIO;
+	err = record_to(out, client, signal_fd, seconds);
+	if (fclose(out) != 0 && err == 0)
+		err = -errno;
+	if (err < 0 && err != -ECONNRESET)
+		log_error("%s: %s", path, strerror(-err));
+	return err;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	const char *socket = PROTOCOL_SOCKET;
+	unsigned long seconds = 0;
+	int option;
+
+	while ((option = command_next(command, argc, argv)) != -1) {
+		char *end = NULL;
+
+		switch (option) {
+		case 'n':
+			seconds = strtoul(optarg, &end, 10);
+			if (*end || !seconds || seconds > UINT_MAX)
+				return COMMAND_MISUSED;
+			break;
+		case 's': socket = optarg; break;
+		default: return COMMAND_MISUSED;
+		}
+	}
+	if (optind + 1 != argc)
+		return COMMAND_MISUSED;
+	return record(argv[optind], socket, seconds) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static const struct command_option command_options[] = {
+	{ "seconds", 'n', "N", "end by itself after so long (else at Ctrl-C)" },
+	OPTION_SOCKET,
+	{},
+};
+
+const struct command command_record = {
+	.name = "record",
+	.operands = "FILE",
+	.completion = COMPLETE_FILE,
+	.help = "all that happens, in a file for replay and export",
+	.description = "Five snapshots a second and every change of a phase, a role and a step in\n"
+		       "between, until Ctrl-C. A recording that was cut off is good up to there.",
+	.options = command_options,
+	.run = run,
+};

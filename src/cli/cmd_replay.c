@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* zernel replay: the answers of other commands, from a recording. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "cli/recording.h"
+#include "cli/status.h"
+#include "export/snapshot_json.h"
+
+DEFINE_CLEANUP(struct snapshot, snapshot_free);
+
+struct request {
+	const char *path;
+	const char *question;
+	bool json;
+	double from_s;
+	double to_s;
+};
+
+/* The first and the last snapshot of the span that was asked for, as text. */
+struct span {
+	char *first;
+	char *last; /* the same as the first when there is only one */
+	u32 nr;
+};
+
+static int answer_status(const struct request *request, const struct span *span)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
+	struct term term;
+	int err;
+
+	if (request->json)
+		return puts(span->last) < 0 ? -EIO : 0;
+	err = snapshot_from_json(span->last, strlen(span->last), &snapshot);
+	if (err < 0)
+		return err;
+	term = term_open(stdout);
+	return status_print(snapshot, &term);
+}
+
+static const struct {
+	const char *name;
+	int (*answer)(const struct request *request, const struct span *span);
+	u32 nr_needed; /* snapshots */
+} questions[] = {
+	{ "status", answer_status, 1 },
+};
+#define NR_QUESTIONS (sizeof(questions) / sizeof(questions[0]))
+
+static int keep(struct span *span, const struct record_frame *frame)
+{
+	char *text = strndup(frame->text, frame->length);
+
+	if (!text)
+		return -ENOMEM;
+	if (span->nr++ == 0) {
+		span->first = span->last = text;
+		return 0;
+	}
+	if (span->last != span->first)
+		free(span->last);
+	span->last = text;
+	return 0;
+}
+
+static void span_done(struct span *span)
+{
+	if (span->last != span->first)
+		free(span->last);
+	free(span->first);
+}
+
+/* Reads to the end, also beyond the span: how it ends is worth knowing. */
+static int read_span(const struct recording *recording, const struct request *request,
+		     struct span *span)
+{
+	struct record_frame frame;
+	u64 begin_ns = 0; /* the first frame is at second 0 */
+	int n, err = 0;
+
+	while ((n = record_read(recording->reader, &frame)) > 0) {
+		double at_s;
+
+		begin_ns = begin_ns ? begin_ns : frame.time_ns;
+		at_s = (double)(s64)(frame.time_ns - begin_ns) / NSEC_PER_SEC;
+		if (err == 0 && frame.kind == RECORD_FRAME_SNAPSHOT && at_s >= request->from_s &&
+		    at_s <= request->to_s)
+			err = keep(span, &frame);
+	}
+	return n < 0 ? n : err;
+}
+
+static int replay(const struct request *request, size_t question)
+{
+	struct recording recording;
+	struct span span = {};
+	int err = recording_open(request->path, &recording);
+
+	if (err < 0)
+		return err;
+	err = read_span(&recording, request, &span);
+	if (err == 0)
+		recording_tell_ending(&recording);
+	if (err == 0 && span.nr < questions[question].nr_needed) {
+		log_error("%s has %u snapshots of that time, and %s needs %u", request->path,
+			  span.nr, request->question, questions[question].nr_needed);
+		err = -ENODATA;
+	} else if (err == 0) {
+		err = questions[question].answer(request, &span);
+		if (err == -EBADMSG)
+			log_error("%s holds a snapshot that is none", request->path);
+	} else {
+		log_error("cannot read %s: %s", request->path, strerror(-err));
+	}
+	span_done(&span);
+	recording_close(&recording);
+	return err;
+}
+
+static int parse_seconds(const char *text, double *ret)
+{
+	char *end = NULL;
+	double seconds = strtod(text, &end);
+
+	if (end == text || *end || !(seconds >= 0))
+		return -EINVAL;
+	*ret = seconds;
+	return 0;
+}
+
+static int parse(const struct command *command, int argc, char **argv, struct request *ret)
+{
+	struct request request = { .to_s = 1e18 };
+	int option, err = 0;
+
+	while (err == 0 && (option = command_next(command, argc, argv)) != -1) {
+		switch (option) {
+		case 'j': request.json = true; break;
+		case 'f': err = parse_seconds(optarg, &request.from_s); break;
+		case 't': err = parse_seconds(optarg, &request.to_s); break;
+		default: err = -EINVAL;
+		}
+	}
+	if (err < 0 || optind + 2 != argc)
+		return -EINVAL;
+	request.path = argv[optind];
+	request.question = argv[optind + 1];
+	*ret = request;
+	return 0;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	struct request request;
+	size_t question = 0;
+
+	if (parse(command, argc, argv, &request) < 0)
+		return COMMAND_MISUSED;
+	while (question < NR_QUESTIONS && strcmp(questions[question].name, request.question) != 0)
+		question++;
+	if (question == NR_QUESTIONS)
+		return COMMAND_MISUSED;
+	return replay(&request, question) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static const struct command_option command_options[] = {
+	{ "from", 'f', "S", "leave out what was before second S of the recording" },
+	{ "to", 't', "S", "leave out what was after it" },
+	OPTION_JSON,
+	{},
+};
+
+const struct command command_replay = {
+	.name = "replay",
+	.operands = "FILE status",
+	.completion = COMPLETE_FILE,
+	.help = "the answers of other commands, from a recording",
+	.description =
+		"What `zernel status` would have said at the end of the recording, or of the\n"
+		"span of it that is asked for: the same bytes. A recording that is cut off or\n"
+		"damaged is used up to there, and that is said.",
+	.options = command_options,
+	.run = run,
+};

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/recording.h"
+#include <errno.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+
+DEFINE_CLEANUP(struct record_reader, record_reader_free);
+
+static int open_reader(struct recording *recording)
+{
+	CLEANUP(record_reader_free_cleanup) struct record_reader *reader = NULL;
+	enum record_ending ending;
+	int err = record_reader_new(recording->in, &reader);
+
+	if (err < 0) {
+		log_error("cannot read %s: %s", recording->path, strerror(-err));
+		return err;
+	}
+	ending = record_reader_ending(reader);
+	if (ending != RECORD_OPEN) {
+		log_error("%s is %s at its very beginning", recording->path,
+			  record_ending_text(ending));
+		return -EBADMSG;
+	}
+	recording->reader = TAKE_PTR(reader);
+	return 0;
+}
+
+int recording_open(const char *path, struct recording *ret)
+{
+	struct recording recording = { .path = path, .in = fopen(path, "re") };
+	int err;
+
+	if (!recording.in) {
+		err = -errno;
+		log_error("cannot read %s: %s", path, strerror(-err));
+		return err;
+	}
+	err = open_reader(&recording);
+	if (err < 0)
+		fclose(recording.in);
+	else
+		*ret = recording;
+	return err;
+}
+
+void recording_close(struct recording *recording)
+{
+	record_reader_free(recording->reader);
+	fclose(recording->in);
+}
+
+void recording_tell_ending(const struct recording *recording)
+{
+	enum record_ending ending = record_reader_ending(recording->reader);
+
+	if (ending != RECORD_ENDED)
+		log_warning("%s is %s at byte %llu: %llu frames before that are used",
+			    recording->path, record_ending_text(ending),
+			    record_reader_nr_bytes(recording->reader),
+			    record_reader_nr_frames(recording->reader));
+}
