@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Makes a recording of what is on standard input, a line a frame: `snapshot TEXT`, `events
+ * TEXT` or `end`. Its beginning and the times of its frames are those of the snapshots.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "export/record.h"
+#include "export/snapshot_json.h"
+
+DEFINE_CLEANUP(struct snapshot, snapshot_free);
+
+#define WORD(line, word) (strncmp(line, word " ", strlen(word) + 1) == 0)
+
+struct maker {
+	FILE *out;
+	struct record_writer *writer;
+	u64 time_ns;
+};
+
+static int put_snapshot(struct maker *maker, const char *text, size_t length)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
+	struct record_info info = { .interval_ms = 200 };
+	int err = snapshot_from_json(text, length, &s);
+
+	if (err < 0)
+		return err;
+	maker->time_ns = info.monotonic_ns = s->monotonic_ns;
+	info.time_ms = s->time_ms;
+	strcpy(info.host, s->host);
+	if (!maker->writer)
+		err = record_writer_new(maker->out, &info, &maker->writer);
+	return err < 0 ? err
+		       : record_write(maker->writer, RECORD_FRAME_SNAPSHOT, maker->time_ns, text,
+				      length);
+}
+
+static int put_line(struct maker *maker, char *line)
+{
+	char *text = strchr(line, ' ');
+
+	line[strcspn(line, "\n")] = '\0';
+	if (WORD(line, "snapshot"))
+		return put_snapshot(maker, text + 1, strlen(text + 1));
+	if (WORD(line, "events"))
+		return record_write(maker->writer, RECORD_FRAME_EVENTS, maker->time_ns, text + 1,
+				    strlen(text + 1));
+	return record_write(maker->writer, RECORD_FRAME_END, maker->time_ns, "", 0);
+}
+
+int main(void)
+{
+	CLEANUP_FREE char *line = NULL;
+	struct maker maker = { .out = stdout };
+	size_t capacity = 0;
+	int err = 0;
+
+	while (err == 0 && getline(&line, &capacity, stdin) > 0)
+		err = put_line(&maker, line);
+	record_writer_free(maker.writer);
+	return err < 0;
+}

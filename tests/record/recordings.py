@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""What the tests of recordings share: the commands, and recordings that are made up."""
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
+ZERNEL = BUILD / "src/cli/zernel"
+SECOND = 1_000_000_000
+
+
+def zernel(*words, status=0):
+    """What a command says, and what it says to standard error."""
+    done = subprocess.run([ZERNEL, *words], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == status, (words, done)
+    return done.stdout, done.stderr
+
+
+def snapshot(time_ns, processes=(), threads=(), gpus=(), **more):
+    return {"version": 1, "time_ms": 1_700_000_000_000 + time_ns // 1_000_000, "monotonic_ns": time_ns,
+            "host": "node-1", "processes": list(processes), "threads": list(threads), "gpus": list(gpus), **more}
+
+
+def process(pid, phase="unknown", start_ns=1, **more):
+    return {"pid": pid, "start_ns": start_ns, "phase": phase, "comm": f"train{pid}", **more}
+
+
+def events(*rows, lost=0):
+    return {"lost": lost, "events": list(rows)}
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+
+    def recording(self, *frames, end=True):
+        """A file of them: a snapshot is a dict with a version, events are one without."""
+        lines = [f"{'snapshot' if 'version' in frame else 'events'} {json.dumps(frame)}" for frame in frames]
+        made = subprocess.run([BUILD / "tests/record/make"], input="\n".join(lines + ["end"] * end).encode(),
+                              stdout=subprocess.PIPE, check=True).stdout
+        path = self.directory / "made.zr"
+        path.write_bytes(made)
+        return path

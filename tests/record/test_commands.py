@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""record, replay and export as people run them, beside a zerneld with a kernel side that is none."""
+import json
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import tempfile
+import time
+
+import harness
+import tap
+from fake_zerneld import FakeZerneld
+from harness import wait_until
+from perfetto import Trace
+from recordings import SECOND, ZERNEL, Case, events, process, snapshot, zernel
+
+NR_CUTS = 1000
+
+
+class Recorder(harness.Case):
+    """zernel record and what becomes of its file."""
+
+    def setUp(self):
+        self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.file = self.directory / "file.zr"
+        self.server = self.zerneld()
+        self.server.tell("train")
+
+    def start(self, *words):
+        child = subprocess.Popen([ZERNEL, "record", "--socket", self.server.path, self.file, *words],
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(child.communicate)
+        self.addCleanup(child.kill)
+        wait_until(lambda: self.file.exists() and self.file.stat().st_size > 4000, "something is recorded")
+        return child
+
+    def last(self):
+        return json.loads(zernel("replay", self.file, "status", "--json")[0])
+
+    def test_until_a_signal(self):
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            child = self.start()
+            self.assertIn("timeline on", self.server.did())
+            child.send_signal(number)
+            text, errors = child.communicate(timeout=harness.SECONDS)
+            self.assertEqual((child.returncode, errors), (0, ""))
+            self.assertRegex(text, r"^recorded \d+ s, \d+ snapshots, \d+ events, .*B, .*B an hour\n$")
+            self.assertEqual(zernel("replay", self.file, "status")[1], "")
+            self.assertEqual(self.server.did()[-1], "timeline off")
+            self.file.unlink()
+
+    def test_for_some_seconds(self):
+        text, errors = zernel("record", "--seconds", "2", "--socket", self.server.path, self.file)
+        self.assertEqual(errors, "")
+        self.assertRegex(text, "^recorded 2 s")
+        self.assertEqual(len(self.last()["processes"]), 3)
+        early = json.loads(zernel("replay", self.file, "status", "--json", "--to", "1")[0])
+        late = self.last()
+        self.assertGreater(late["monotonic_ns"] - early["monotonic_ns"], SECOND // 2)
+        self.assertIn("0 snapshots", zernel("replay", self.file, "status", "--from", "3600", status=1)[1])
+
+    def test_slices_add_up_to_the_phases_of_the_snapshots(self):
+        zernel("record", "--seconds", "2", "--socket", self.server.path, self.file)
+        zernel("export", self.file, "--perfetto", self.directory / "trace")
+        trace = Trace((self.directory / "trace").read_bytes())
+        first = json.loads(zernel("replay", self.file, "status", "--json", "--to", "0")[0])
+        last = self.last()
+        self.assertLess(first["monotonic_ns"], last["monotonic_ns"])
+        for before, after in zip(first["processes"], last["processes"]):
+            lane = trace.slices[trace.below(trace.processes()[after["pid"]], "phases")]
+            for phase, total in after["phase_ns"].items():
+                seen = sum(min(end, last["monotonic_ns"]) - max(begin, first["monotonic_ns"])
+                           for begin, end, name in lane
+                           if name == phase and end > first["monotonic_ns"] and begin < last["monotonic_ns"])
+                # Each snapshot is read a little before it is dated.
+                self.assertAlmostEqual(seen, total - before["phase_ns"][phase], delta=SECOND / 1000)
+            self.assertTrue(all(begin[1] == end[0] for begin, end in zip(lane, lane[1:])), "no gaps")
+            steps = trace.slices[trace.below(trace.processes()[after["pid"]], "steps")]
+            self.assertGreater(len(steps), 40)
+
+    def test_killed_it_leaves_what_it_had(self):
+        child = self.start()
+        child.kill()
+        child.wait()
+        text, errors = zernel("replay", self.file, "status", "--json")
+        self.assertEqual(len(json.loads(text)["processes"]), 3)
+        self.assertRegex(errors, r"cut off at byte \d+: \d+ frames before that are used")
+
+    def test_when_zerneld_goes_the_recording_ends_there(self):
+        child = self.start()
+        self.server.stop(signal.SIGKILL)
+        text, errors = child.communicate(timeout=harness.SECONDS)
+        self.assertEqual(child.returncode, 1)
+        self.assertIn("zerneld is gone", errors)
+        self.assertIn("recorded", text)
+        self.assertEqual(zernel("replay", self.file, "status")[1], "")
+
+    def test_never_over_something(self):
+        self.file.write_text("mine")
+        self.assertIn("File exists", zernel("record", "--socket", self.server.path, self.file, status=1)[1])
+        self.assertEqual(self.file.read_text(), "mine")
+
+    def test_refusals(self):
+        self.assertIn("systemctl start", zernel("record", "--socket", "/nonexistent/s", self.file, status=1)[1])
+        self.assertFalse(self.file.exists())
+        for words in ([], ["a", "b"], ["--seconds", "0", "a"], ["--seconds", "x", "a"]):
+            self.assertIn("Usage", zernel("record", *words, status=2)[1])
+        self.assertIn("No space", zernel("record", "--seconds", "1", "--socket", self.server.path, self.full(), status=1)[1])
+
+    def full(self):
+        """A name on a disk without room; the file must not be there before."""
+        disk = self.directory / "disk"
+        disk.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", disk], check=True)
+        self.addCleanup(subprocess.run, ["umount", disk], check=True)
+        return disk / "file"
+
+
+class Replay(Case):
+    """Of recordings that are made up."""
+
+    def sound(self):
+        frames = []
+        for i in range(40):
+            frames.append(snapshot((i + 1) * SECOND, [process(7, steps=i)]))
+            frames.append(events([(i + 1) * SECOND - 5, "step", 7, 7, i]))
+        return self.recording(*frames)
+
+    def test_status_is_the_last_snapshot_byte_by_byte(self):
+        text = json.dumps(snapshot(5, [process(7)]))
+        path = self.recording(snapshot(4), json.loads(text))
+        self.assertEqual(zernel("replay", path, "status", "--json"), (text + "\n", ""))
+
+    def test_cut_anywhere_it_is_used_up_to_there(self):
+        """In one process, a thousand places; some of them through the command."""
+        whole = self.sound().read_bytes()
+        cut = self.directory / "cut.zr"
+        source = random.Random(1)
+        places = [source.randrange(1, len(whole)) for _ in range(NR_CUTS)]
+        for place in places[:60]:
+            cut.write_bytes(whole[:place])
+            done = subprocess.run([ZERNEL, "replay", cut, "status", "--json"], capture_output=True, text=True, check=False)
+            self.assertIn("cut off", done.stderr)
+            if done.returncode == 0:
+                self.assertLess(json.loads(done.stdout)["processes"][0]["steps"], 40)
+            else:
+                self.assertTrue("at its very beginning" in done.stderr or "0 snapshots" in done.stderr, done)
+
+    def test_damage_is_told(self):
+        data = bytearray(self.sound().read_bytes())
+        data[len(data) // 2] ^= 64
+        path = self.directory / "damaged.zr"
+        path.write_bytes(data)
+        text, errors = zernel("replay", path, "status", "--json")
+        self.assertIn("damaged at byte", errors)
+        self.assertTrue(10 < json.loads(text)["processes"][0]["steps"] < 30)
+
+    def test_what_is_no_recording(self):
+        path = self.directory / "other"
+        for content, what in (b"PDDB....", "no recording"), (b"zernrec\n\x02\0\0\0", "newer zernel"), (b"", "cut off"):
+            path.write_bytes(content)
+            self.assertIn(what, zernel("replay", path, "status", status=1)[1])
+        self.assertIn("No such file", zernel("replay", self.directory / "none", "status", status=1)[1])
+        for words in ([], ["a"], ["a", "fry"], ["a", "status", "b"], ["a", "status", "--from", "-1"], ["a", "status", "--to", "x"]):
+            self.assertIn("Usage", zernel("replay", *words, status=2)[1])
+
+
+if __name__ == "__main__":
+    tap.main()

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""Traces and tables of made-up recordings have what the recordings have, and nothing else."""
+import csv
+
+import tap
+from perfetto import Trace
+from recordings import SECOND, Case, events, process, snapshot, zernel
+
+class Perfetto(Case):
+    def trace(self, *frames):
+        out = self.directory / "trace"
+        zernel("export", self.recording(*frames), "--perfetto", out)
+        return Trace(out.read_bytes())
+
+    def phases(self, trace, pid):
+        return trace.slices[trace.below(trace.processes()[pid], "phases")]
+
+    def test_phases_are_the_events(self):
+        trace = self.trace(snapshot(100, [process(7, "data_loading")]),
+                           events([150, "phase", 7, 7, "gpu_compute"], [170, "phase", 7, 7, "optimizer_step"]),
+                           snapshot(200, [process(7, "optimizer_step")]))
+        self.assertEqual(self.phases(trace, 7), [(100, 150, "data_loading"), (150, 170, "gpu_compute"),
+                                                 (170, 200, "optimizer_step")])
+        self.assertEqual(trace.tracks[trace.processes()[7]].process.process_name, "train7")
+        self.assertEqual(trace.clocks, {1: 1_700_000_000_000_000_000, 3: 100})
+
+    def test_what_was_before_the_first_snapshot_is_known_by_events(self):
+        trace = self.trace(snapshot(100, [process(7, "gpu_compute")]),
+                           events([50, "phase", 7, 7, "gpu_compute"], [120, "phase", 7, 7, "unknown"]),
+                           snapshot(200, [process(7)]))
+        self.assertEqual(self.phases(trace, 7), [(50, 120, "gpu_compute"), (120, 200, "unknown")])
+
+    def test_events_that_come_late_find_their_place(self):
+        trace = self.trace(snapshot(100, [process(7, "optimizer_step")]),
+                           events([190, "phase", 7, 7, "gpu_compute"]),
+                           events([150, "phase", 7, 7, "unknown"]),
+                           snapshot(200, [process(7)]))
+        self.assertEqual(self.phases(trace, 7), [(100, 150, "optimizer_step"), (150, 190, "unknown"),
+                                                 (190, 200, "gpu_compute")])
+
+    def test_a_wait_that_is_taken_back_was_none(self):
+        trace = self.trace(snapshot(100, [process(7, "optimizer_step")]),
+                           events([150, "phase", 7, 7, "data_loading"], [150, "phase", 7, 7, "optimizer_step"],
+                                  [160, "phase", 7, 7, "gpu_compute"]),
+                           snapshot(200, [process(7)]))
+        self.assertEqual(self.phases(trace, 7), [(100, 150, "optimizer_step"), (150, 160, "optimizer_step"),
+                                                 (160, 200, "gpu_compute")])
+
+    def test_steps_lie_between_their_ends(self):
+        trace = self.trace(snapshot(100, [process(7)]),
+                           events([110, "step", 7, 7, 1], [130, "step", 7, 7, 2], [160, "step", 7, 7, 3]),
+                           snapshot(200, [process(7)]))
+        steps = trace.slices[trace.below(trace.processes()[7], "steps")]
+        self.assertEqual(steps, [(110, 130, "step"), (130, 160, "step")])
+
+    def test_roles_of_threads(self):
+        threads = [{"tid": 7, "pid": 7, "role": "launcher", "comm": "main"},
+                   {"tid": 8, "pid": 7, "role": "other", "comm": "worker"}]
+        trace = self.trace(snapshot(100, [process(7)], threads),
+                           events([150, "role", 7, 8, "loader"], [160, "role", 7, 9, "sync_waiter"],
+                                  [170, "thread_exit", 7, 8, 0]),
+                           snapshot(200, [process(7)], threads[:1]))
+        uuids = trace.threads()
+        self.assertEqual(trace.slices[uuids[7]], [(100, 200, "launcher")])
+        self.assertEqual(trace.slices[uuids[8]], [(150, 170, "loader")])
+        self.assertEqual(trace.slices[uuids[9]], [(160, 200, "sync_waiter")])
+        self.assertEqual(trace.tracks[uuids[8]].thread.thread_name, "worker")
+        self.assertEqual(trace.tracks[uuids[9]].thread.pid, 7)
+
+    def test_a_pid_that_is_used_again_is_somebody_else(self):
+        trace = self.trace(snapshot(100, [process(7, "gpu_compute", start_ns=1)]),
+                           events([150, "exit", 7, 7, 0]),
+                           events([170, "phase", 7, 7, "data_loading"]),
+                           snapshot(200, [process(7, "data_loading", start_ns=2)]),
+                           events([220, "exit", 7, 7, 0], [230, "phase", 7, 7, "unknown"]),
+                           snapshot(300))
+        lanes = [trace.slices[trace.below(uuid, "phases")] for uuid, track in trace.tracks.items()
+                 if track.HasField("process")]
+        self.assertEqual(lanes, [[(100, 150, "gpu_compute")], [(170, 220, "data_loading")], [(230, 300, "unknown")]])
+
+    def test_counters_are_shares_of_the_time_in_between(self):
+        def at(busy_ns, waited_ns):
+            return process(7, busy_ns=busy_ns, hists={"runqueue_wait": {"count": 1, "sum": waited_ns}})
+        gpus = [{"gpu": 0, "busy_percent": 40}, {"gpu": 1}]
+        trace = self.trace(snapshot(SECOND, [at(0, 5)], gpus=gpus),
+                           snapshot(2 * SECOND, [at(SECOND // 2, 5 + SECOND // 4)], gpus=gpus),
+                           snapshot(4 * SECOND, [at(SECOND // 2, 0)]))
+        uuid = trace.processes()[7]
+        self.assertEqual(trace.counters[trace.below(uuid, "GPU busy")], [(2 * SECOND, 50), (4 * SECOND, 0)])
+        self.assertEqual(trace.counters[trace.below(uuid, "runqueue wait")], [(2 * SECOND, 25)])
+        self.assertEqual(trace.counters[trace.below(0, "GPU 0 busy")], [(SECOND, 40), (2 * SECOND, 40)])
+        self.assertNotIn("GPU 1 busy", [track.name for track in trace.tracks.values()])
+
+
+class Csv(Case):
+    def rows(self, path):
+        out = self.directory / "out.csv"
+        zernel("export", path, "--csv", out)
+        with open(out, newline="", encoding="utf-8") as file:
+            return list(csv.DictReader(file))
+
+    def test_a_row_for_each_process_of_each_snapshot(self):
+        odd = process(8, "gpu_compute", nr_ranks=2, rank=1, steps=9, busy_ns=5, phase_ns={"gpu_compute": 77},
+                      idle_ns={"loader_disk": 3}, hists={"runqueue_wait": {"count": 2, "sum": 11}})
+        odd["comm"] = 'say "hi",\n'
+        rows = self.rows(self.recording(snapshot(100, [process(7)]), events(), snapshot(200, [process(7), odd])))
+        self.assertEqual([(row["monotonic_ns"], row["pid"]) for row in rows], [("100", "7"), ("200", "7"), ("200", "8")])
+        self.assertEqual((rows[0]["rank"], rows[2]["rank"], rows[2]["comm"]), ("", "1", 'say "hi",\n'))
+        self.assertEqual({key: rows[2][key] for key in ("phase", "gpu_compute_ns", "steps", "busy_ns", "idle_loader_disk_ns",
+                                                        "runqueue_wait_count", "runqueue_wait_ns")},
+                         {"phase": "gpu_compute", "gpu_compute_ns": "77", "steps": "9", "busy_ns": "5",
+                          "idle_loader_disk_ns": "3", "runqueue_wait_count": "2", "runqueue_wait_ns": "11"})
+        self.assertTrue(all(None not in row.values() and None not in row for row in rows))
+
+
+class Refusals(Case):
+    def test_what_makes_no_sense(self):
+        path = self.recording(snapshot(100), {"neither": 1})
+        self.assertIn("frame 2", zernel("export", path, "--perfetto", self.directory / "out", status=1)[1])
+        for words in (["--perfetto", "a", "--csv", "b"], [], ["--csv"], ["--csv", "a", "more"]):
+            self.assertIn("Usage", zernel("export", path, *words, status=2)[1])
+        self.assertIn("cannot make", zernel("export", path, "--csv", "/nonexistent/out", status=1)[1])
+
+    def test_a_full_disk(self):
+        path = self.recording(snapshot(100, [process(7)]))
+        for form in "--csv", "--perfetto":
+            self.assertIn("No space", zernel("export", path, form, "/dev/full", status=1)[1])
+
+
+if __name__ == "__main__":
+    tap.main()

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A job of the lab on a real kernel, recorded, replayed and exported; and what recording costs."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+import harness
+import tap
+from harness import BUILD, ZERNEL, wait_until
+from perfetto import Trace
+from recordings import SECOND, zernel
+
+SECONDS = 5
+# What the guest's time passes by, and 1 % of a core that does three in a nanosecond.
+NS_AN_INSTRUCTION = 4
+INSTRUCTIONS_A_SECOND = 30_000_000
+LAB = BUILD / "lab"
+harness.SECONDS = 90
+harness.ZERNELD = BUILD / "src/daemon/zerneld"
+
+
+class Guest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        os.environ["LD_LIBRARY_PATH"] = str(LAB / "vgpu")
+        cls.directory = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        cls.file = cls.directory / "job.zr"
+        cls.server = harness.Zerneld(config="sample=yes\n[kernel]\nmeasure_run_time=yes\n")
+        cls.addClassCleanup(cls.server.remove)
+        cls.job = subprocess.Popen([LAB / "train/train", "--seconds", "600", "--loaders", "1"], stdout=subprocess.DEVNULL)
+        cls.addClassCleanup(cls.job.wait)
+        cls.addClassCleanup(cls.job.kill)
+        wait_until(lambda: any("sync_wait" in each["hists"] for each in cls.snapshot()["processes"]), "the job is followed")
+
+    @classmethod
+    def snapshot(cls):
+        with cls.server.client() as client:
+            return client.ask("snapshot")["result"]
+
+    def cost_of_zerneld(self):
+        """Instructions a second of the next seconds, in user space and in BPF programs."""
+        before = self.snapshot()
+        time.sleep(SECONDS)
+        after = self.snapshot()
+        span = (after["monotonic_ns"] - before["monotonic_ns"]) * NS_AN_INSTRUCTION / SECOND
+        return [(after["cost"][key] - before["cost"][key]) / span for key in ("cpu_ns", "bpf_run_ns")]
+
+    def cpu_ns_of(self, pid):
+        """What all threads of a process have run."""
+        return sum(int(stat.read_text(encoding="ascii").split()[0])
+                   for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
+
+    def test_01_recording_costs_little(self):
+        quiet = self.cost_of_zerneld()
+        with subprocess.Popen([ZERNEL, "record", "--socket", self.server.path, self.file], stdout=subprocess.PIPE,
+                              text=True) as child:
+            wait_until(lambda: self.file.exists() and self.file.stat().st_size > 2000, "it records")
+            begun, began = self.cpu_ns_of(child.pid), time.monotonic()
+            busy = self.cost_of_zerneld()
+            recorder = (self.cpu_ns_of(child.pid) - begun) / NS_AN_INSTRUCTION / (time.monotonic() - began)
+            child.send_signal(signal.SIGINT)
+            print("#", child.communicate()[0].strip())
+        print("# lost:", {key: value for key, value in self.snapshot()["dropped"].items() if value})
+        print(f"# million instructions a second: zerneld {quiet[0] / 1e6:.2f}, recording {busy[0] / 1e6:.2f}; BPF "
+              f"{quiet[1] / 1e6:.2f}, recording {busy[1] / 1e6:.2f}; zernel record {recorder / 1e6:.2f}")
+        self.assertLess(sum(busy) - sum(quiet) + recorder, INSTRUCTIONS_A_SECOND)
+
+    def replayed(self, *words):
+        text, errors = zernel("replay", self.file, "status", "--json", *words)
+        self.assertEqual(errors, "")
+        return json.loads(text)
+
+    def test_02_slices_add_up_to_the_phases(self):
+        zernel("export", self.file, "--perfetto", self.directory / "trace")
+        trace = Trace((self.directory / "trace").read_bytes())
+        first, last = self.replayed("--to", "0"), self.replayed()
+        start, end = first["monotonic_ns"], last["monotonic_ns"]
+        self.assertGreater(end - start, (SECONDS - 2) * SECOND)
+        before = {each["pid"]: each["phase_ns"] for each in first["processes"]}
+        for process in last["processes"]:
+            lane = trace.slices[trace.below(trace.processes()[process["pid"]], "phases")]
+            for phase, total in process["phase_ns"].items():
+                seen = sum(min(to, end) - max(begin, start) for begin, to, name in lane
+                           if name == phase and to > start and begin < end)
+                counted = total - before[process["pid"]][phase]
+                print(f"# {process['comm']} {process['pid']} {phase}: {counted / 1e6:.3f} ms in snapshots, "
+                      f"{seen / 1e6:.3f} in slices")
+                # A wait that goes on while a snapshot is made may turn out to be none.
+                self.assertAlmostEqual(seen, counted, delta=0.01 * (end - start))
+        roles = {name for tid in trace.threads().values() for _, _, name in trace.slices[tid]}
+        self.assertLessEqual({"launcher", "loader"}, roles)
+
+    def test_03_table(self):
+        zernel("export", self.file, "--csv", self.directory / "table")
+        lines = (self.directory / "table").read_text(encoding="utf-8").splitlines()
+        self.assertGreater(len(lines), SECONDS * 2)
+
+
+if __name__ == "__main__":
+    tap.main()
