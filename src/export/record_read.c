@@ -113,9 +113,6 @@ int record_reader_new(FILE *in, struct record_reader **ret)
 		return -ENOMEM;
 	reader->in = in;
 	crc32c_table_fill(&reader->table);
-	reader->decompressor = ZSTD_createDCtx();
-	if (!reader->decompressor)
-		return -ENOMEM;
 	err = read_header(reader);
 	if (err < 0)
 		return err;
@@ -149,8 +146,10 @@ static int take_payload(struct record_reader *reader, const u8 *header, const u8
 	if (get_u32(header + FRAME_AT_CRC) !=
 	    record_frame_crc(&reader->table, header, payload, size))
 		return 0;
+	if (!reader->decompressor)
+		reader->decompressor = ZSTD_createDCtx();
 	text = malloc(length + 1);
-	if (!text)
+	if (!text || !reader->decompressor)
 		return -ENOMEM;
 	ZSTD_DCtx_refPrefix(reader->decompressor, last->text, last->length);
 	if (ZSTD_decompressDCtx(reader->decompressor, text, length, payload, size) != length)

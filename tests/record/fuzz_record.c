@@ -3,7 +3,7 @@
 /*
  * Any bytes as a recording. The input is read as it is, and again with all checksums made
  * right, since no fuzzer guesses those. Whatever its frames hold is read as what they
- * claim to be, and the recording is exported in every form.
+ * claim to be, or exported.
  */
 #include <stdio.h>
 #include <string.h>
@@ -39,23 +39,19 @@ static void check_frame(const struct record_frame *frame)
 	snapshot_free(s);
 }
 
-/* Gives how many frames there are. */
-static u64 check_frames(const uint8_t *data, size_t size)
+static void check_frames(const uint8_t *data, size_t size)
 {
 	FILE *in = open_bytes(data, size);
 	struct record_reader *reader = NULL;
 	struct record_frame frame;
-	u64 nr;
 
 	REQUIRE(record_reader_new(in, &reader) == 0);
 	while (record_read(reader, &frame) > 0)
 		check_frame(&frame);
-	nr = record_reader_nr_frames(reader);
 	REQUIRE(record_reader_ending(reader) != RECORD_OPEN);
 	REQUIRE(record_reader_nr_bytes(reader) <= size);
 	record_reader_free(reader);
 	fclose(in);
-	return nr;
 }
 
 static void check_export(const uint8_t *data, size_t size,
@@ -96,22 +92,30 @@ static void make_checksums_right(uint8_t *data, size_t size)
 	}
 }
 
+/* One of them an input, as its length has it: to read it takes most of the time. */
+static void check(const uint8_t *data, size_t size)
+{
+	switch (size % 3) {
+	case 0: check_frames(data, size); break;
+	case 1: check_export(data, size, record_to_csv); break;
+	case 2: check_export(data, size, record_to_perfetto); break;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	uint8_t *fixed;
 
 	if (size > INPUT_MAX)
 		return 0;
-	check_frames(data, size);
 	/* Exactly as large as the input, so that reading past it is found. */
 	fixed = malloc(size + !size);
 	REQUIRE(fixed);
 	memcpy(fixed, data, size);
 	make_checksums_right(fixed, size);
-	if (check_frames(fixed, size) > 0) {
-		check_export(fixed, size, record_to_csv);
-		check_export(fixed, size, record_to_perfetto);
-	}
+	if (memcmp(fixed, data, size) != 0)
+		check_frames(data, size);
+	check(fixed, size);
 	free(fixed);
 	return 0;
 }

@@ -263,9 +263,8 @@ static void test_the_largest_frame_and_one_more(void **state)
 		text[i] = (char)('a' + random_below(&r, 16));
 	assert_int_equal(record_writer_new(stream, &info, &writer), 0);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(record_write(writer, RECORD_FRAME_SNAPSHOT, 1, text,
-					      RECORD_FRAME_MAX),
-				 0);
+		assert_int_equal(
+			record_write(writer, RECORD_FRAME_SNAPSHOT, 1, text, RECORD_FRAME_MAX), 0);
 	assert_int_equal(record_write(writer, RECORD_FRAME_SNAPSHOT, 1, text, RECORD_FRAME_MAX + 1),
 			 -E2BIG);
 	record_writer_free(writer);
