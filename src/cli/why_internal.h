@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #pragma once
 
-/* What why.c, why_text.c, why_json.c and why_advice.c share. */
+/* What the files of `zernel why` share: words, advice, and how they are shown. */
 #include "cli/why.h"
 #include "core/blame.h"
 
