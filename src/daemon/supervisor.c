@@ -42,7 +42,8 @@ static const char *explanation(int err)
 	switch (-err) {
 	case EPERM:
 	case EACCES:
-		return "the kernel refuses BPF: run as root (CAP_BPF, CAP_PERFMON, CAP_SYS_ADMIN)";
+		return "the kernel refuses BPF or perf events: run as root (CAP_BPF, CAP_PERFMON, "
+		       "CAP_SYS_ADMIN)";
 	case EOPNOTSUPP:
 		return "this kernel has no sched_ext: use 6.12 or newer with "
 		       "CONFIG_SCHED_CLASS_EXT";

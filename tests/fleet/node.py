@@ -109,12 +109,12 @@ def ready():
 def start_job():
     """
     A training job of somebody else than root, who logs the truth. Steps are short, so that there are many; a launch
-    is long, since an emulated CPU spends some 30 us on the probes around it, which are not in the truth.
+    is long, since an emulated CPU is slow at the probes around it, which are not in the truth.
     """
     TRUTH.mkdir()
     TRUTH.chmod(0o777)
     output("systemd-run", "-q", f"--unit={JOB}", "--uid=nobody", "-E", f"LD_LIBRARY_PATH={BUILD}/lab/vgpu",
-           "-E", "VGPU_LAUNCH_NS=500000", f"{BUILD}/lab/train/train", "--launches", "4", "--kernel-us", "1250",
+           "-E", "VGPU_LAUNCH_NS=1000000", f"{BUILD}/lab/train/train", "--launches", "4", "--kernel-us", "2000",
            "--optimizer-us", "500", "--sync", "block", "--loaders", "1", "--load-cpu-us", "2000", "--seconds", "3000",
            "--truth", str(TRUTH))
 
