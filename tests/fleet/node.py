@@ -108,13 +108,13 @@ def ready():
 
 def start_job():
     """
-    A training job of somebody else than root, who logs the truth. Steps are short, so that there are many; a launch
-    is long, since an emulated CPU is slow at the probes around it, which are not in the truth.
+    A training job of somebody else than root, who logs the truth. A launch is long: probes are around it, which are
+    not in the truth, and cost an emulated CPU a tenth of a millisecond and more.
     """
     TRUTH.mkdir()
     TRUTH.chmod(0o777)
     output("systemd-run", "-q", f"--unit={JOB}", "--uid=nobody", "-E", f"LD_LIBRARY_PATH={BUILD}/lab/vgpu",
-           "-E", "VGPU_LAUNCH_NS=1000000", f"{BUILD}/lab/train/train", "--launches", "4", "--kernel-us", "2000",
+           "-E", "VGPU_LAUNCH_NS=4000000", f"{BUILD}/lab/train/train", "--launches", "3", "--kernel-us", "5000",
            "--optimizer-us", "500", "--sync", "block", "--loaders", "1", "--load-cpu-us", "2000", "--seconds", "3000",
            "--truth", str(TRUTH))
 
