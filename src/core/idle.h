@@ -71,13 +71,13 @@ static inline u32 idle_cause_now(const struct idle_account *account)
 /* Books what has passed to what was going on. */
 static inline void idle_book(struct idle_account *account, u64 now)
 {
-	u32 cause = idle_cause_now(account);
+	u64 cause = idle_cause_now(account);
 	u64 passed = now - account->since_ns;
 
 	if (!account->since_ns || now < account->since_ns)
 		return;
 	account->since_ns = now;
-	/* Without the barrier the compiler proves the check away, and the verifier misses it. */
+	/* The check must stay one of this very number, or the verifier cannot use it. */
 	asm volatile("" : "+r"(cause));
 	if (!account->is_idle)
 		account->busy_ns += passed;
@@ -140,7 +140,7 @@ static inline void idle_set_collective(struct idle_account *account, bool inside
  * A loader was in one state from `since` to `now`, which the wait of its consumer overlaps.
  * Gives for how long.
  */
-static inline u64 share_book(struct wait_share *share, u64 wait_ns, u32 what, u64 since, u64 now)
+static inline u64 share_book(struct wait_share *share, u64 wait_ns, u64 what, u64 since, u64 now)
 {
 	u64 from;
 

@@ -21,14 +21,6 @@ class Rank:
     def first_launch_ns(self):
         return min(start for start, _, phase in self.phases if phase in BUSY_PHASES)
 
-    @property
-    def end_ns(self):
-        return max(end for _, end, _ in self.phases)
-
-    @property
-    def busy_ns(self):
-        return sum(end - start for start, end, phase in self.phases if phase in BUSY_PHASES)
-
     def step_at(self, time_ns):
         place = bisect.bisect_right(self.steps, time_ns, key=lambda step: step[0]) - 1
         return place if place >= 0 and time_ns <= self.steps[place][1] else None
@@ -83,17 +75,19 @@ class Truth:
         parts["loader_other"] = max(0, slept - known)
         return parts
 
-    def idle_ns(self, rank):
-        """Time by cause, from the first launch on."""
+    def idle_ns(self, rank, begin, finish):
+        """Time by cause between two moments. Of what lies across one of them, the share inside counts."""
         causes = collections.Counter()
         for start, end, phase, cpu, delay in rank.idle:
-            if start < rank.first_launch_ns:
+            inside = min(end, finish) - max(start, begin)
+            if inside <= 0:
                 continue
-            causes["cpu"] += cpu
-            causes["runqueue"] += delay
-            slept = end - start - cpu - delay
+            share = inside / (end - start)
+            causes["cpu"] += cpu * share
+            causes["runqueue"] += delay * share
+            slept = inside - (cpu + delay) * share
             if phase == PHASE_DATA_LOADING:
-                causes.update(self.loader_parts(rank, start, end, slept))
+                causes.update(self.loader_parts(rank, max(start, begin), min(end, finish), slept))
             else:
                 causes["other"] += slept
         return causes

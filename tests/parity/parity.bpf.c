@@ -31,6 +31,8 @@ PART(tier)
 PART(calls)
 PART(comm)
 PART(learner)
+PART(idle)
+PART(step)
 
 SEC("syscall")
 int parity_run(void *ctx)
@@ -49,6 +51,8 @@ int parity_run(void *ctx)
 		run_calls(i);
 		run_comm(i);
 		run_learner(i);
+		run_idle(i);
+		run_step(i);
 		hist_record(&batch.hist, batch.cases[i].value);
 	}
 	parity_finish(&batch);

@@ -10,10 +10,12 @@
 #include "core/boundary.h"
 #include "core/comm.h"
 #include "core/hist.h"
+#include "core/idle.h"
 #include "core/learner.h"
 #include "core/mpi.h"
 #include "core/phase.h"
 #include "core/scope.h"
+#include "core/step.h"
 #include "core/task.h"
 #include "core/tier.h"
 
@@ -41,6 +43,9 @@ struct parity_case {
 	struct comm_group group;
 	struct learner learner;
 	struct learner waker;
+	struct idle_account idle;
+	struct wait_share share;
+	struct step_state step;
 };
 
 struct parity_result {
@@ -76,6 +81,12 @@ struct parity_result {
 	struct learner waker;
 	struct procdb_record told;
 	u64 news;
+	struct idle_account booked;
+	struct idle_account decided;
+	struct wait_share part;
+	struct step_state step;
+	struct step_end ended;
+	u64 has_ended;
 };
 
 struct parity_batch {
@@ -168,6 +179,32 @@ static inline void parity_learner(const struct parity_case *in, struct parity_re
 	out->news = learn_ran(&out->learner, in->value, in->observed & 1, in->now);
 	out->news |= (u64)learn_ended(&out->waker, in->now) << 1;
 	out->told = learn_tell(&out->learner, in->now);
+}
+
+static inline void parity_idle(const struct parity_case *in, struct parity_result *out)
+{
+	u64 wait = in->share.wait_ns + (in->observed & 1);
+
+	out->part = in->share;
+	share_book(&out->part, wait, in->observed, in->value, in->now);
+	out->decided = in->idle;
+	idle_decide_data(&out->decided, &out->part, wait, in->now);
+	idle_settle(&out->decided, in->value);
+	out->booked = in->idle;
+	idle_doing(&out->booked, in->observed & 7, in->now);
+	idle_sleeps(&out->booked, in->rank & 1, in->value);
+	if (in->rank & 2)
+		idle_begins(&out->booked, in->average);
+	else
+		idle_ends(&out->booked, in->average);
+}
+
+static inline void parity_step(const struct parity_case *in, struct parity_result *out)
+{
+	out->step = in->step;
+	out->ended = (struct step_end){};
+	step_sync(&out->step, in->value, in->average, in->now);
+	out->has_ended = step_judge(&out->step, &out->ended);
 }
 
 /* Once all cases of a batch are recorded. */

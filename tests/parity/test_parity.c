@@ -225,6 +225,52 @@ static struct learner random_learner(struct random *r)
 	};
 }
 
+static struct idle_account random_account(struct random *r)
+{
+	struct idle_account account = {
+		.since_ns = random_below(r, 8) ? random_any(r) : 0,
+		.busy_ns = random_any(r),
+		.pending_ns = random_any(r),
+		.doing = random_below(r, 8) ? random_below(r, IDLE_UNDECIDED + 1) : random_any32(r),
+		.is_idle = (u8)random_below(r, 2),
+		.in_collective = random_below(r, 8) == 0,
+		.sleeps_on_lock = (u8)random_below(r, 2),
+		.had_data = (u8)random_below(r, 2),
+	};
+
+	for (u32 i = 0; i < IDLE_CAUSE_NR; i++)
+		account.idle_ns[i] = random_any(r);
+	return account;
+}
+
+/* In the midst of cycles that repeat, or nearly. */
+static struct step_state random_steps(struct random *r)
+{
+	u32 period = random_below(r, STEP_PERIOD_MAX + 1);
+	struct step_state step = {
+		.nr_cycles = random_any(r),
+		.nr_launches = random_any(r),
+		.nr_copies = random_below(r, 2),
+		.ended_ns = random_any(r),
+		.nr_between = (u16)random_below(r, 2 * STEP_DOUBT_MAX),
+		.nr_fits = (u8)random_below(r, STEP_DOUBT_MAX + 1),
+		.period = (u8)period,
+		.place = (u8)(period ? random_below(r, period) : 0),
+		.had_collective = (u8)random_below(r, 2),
+	};
+
+	step.nr_judged = step.nr_cycles - random_below(r, STEP_RING);
+	for (u32 i = 0; i < STEP_RING; i++) {
+		step.ends_ns[i] = random_any(r);
+		step.looks[i] = (u8)random_any32(r);
+	}
+	for (u32 i = 0; i < STEP_PATTERN; i++) {
+		step.runs[i] = (u8)random_below(r, 2 * STEP_SURE);
+		step.pattern[i] = step.looks[random_below(r, STEP_RING)];
+	}
+	return step;
+}
+
 static struct parity_case random_case(struct random *r)
 {
 	struct phase_config config = random_config(r);
@@ -248,6 +294,11 @@ static struct parity_case random_case(struct random *r)
 	c.group = random_group(r, c.rank);
 	c.learner = random_learner(r);
 	c.waker = random_learner(r);
+	c.idle = random_account(r);
+	c.share = (struct wait_share){
+		random_any(r), random_any(r), { random_any(r), random_any(r), random_any(r) }
+	};
+	c.step = random_steps(r);
 	/* One clear winner and a deviation below the average: where the decision is close. */
 	if (random_below(r, 2))
 		c.votes.nr[random_below(r, TIER_NR)] = 0;
@@ -270,6 +321,8 @@ static void run_in_user_space(struct parity_batch *b)
 		parity_calls(&b->cases[i], &b->results[i]);
 		parity_comm(&b->cases[i], &b->results[i]);
 		parity_learner(&b->cases[i], &b->results[i]);
+		parity_idle(&b->cases[i], &b->results[i]);
+		parity_step(&b->cases[i], &b->results[i]);
 		hist_record(&b->hist, b->cases[i].value);
 	}
 	parity_finish(b);
@@ -281,6 +334,7 @@ static void kernel_and_user_space_agree(void **state)
 	struct parity_batch *kernel = batch_of(state);
 	u64 nr_vectors = random_runs("PARITY_VECTORS", STANDARD_VECTORS), done = 0;
 	u64 nr_confident = 0, nr_phases[PHASE_NR] = {}, nr_news = 0, nr_tiers[TIER_NR] = {};
+	u64 nr_steps = 0;
 	struct random r = random_start();
 	clock_t start = clock();
 
@@ -300,6 +354,7 @@ static void kernel_and_user_space_agree(void **state)
 			nr_confident += here.results[i].confident;
 			nr_phases[here.results[i].raw]++;
 			nr_news += here.results[i].news & 1;
+			nr_steps += here.results[i].has_ended;
 			nr_tiers[here.results[i].learner.tier]++;
 		}
 		done += here.nr_cases;
@@ -314,6 +369,7 @@ static void kernel_and_user_space_agree(void **state)
 		assert_true(nr_tiers[i] > done / 100);
 	assert_true(nr_vectors < 1000 || nr_confident > done / 100);
 	assert_true(nr_vectors < 1000 || nr_news > done / 100);
+	assert_true(nr_vectors < 1000 || nr_steps > done / 100);
 }
 
 int main(void)

@@ -13,7 +13,7 @@
  *     "driver": { "launches": N, "syncs": N, "copies": N },  of them or below them
  *     "phases_ns": { LABEL: N, ... },
  *     "data_wait_ns": N, "runqueue_wait_ns": N, "io_wait_ns": N,
- *     "steps": N, "busy_ns": N, "idle_ns": { CAUSE: N, ... }, "step": WAIT,
+ *     "steps": N, "busy_ns": N, "idle_ns": { CAUSE: N, ... }, "pending_ns": N, "step": WAIT,
  *     "culprits": [ { "cause": CAUSE, "name": TEXT, "ns": N }, ... ],
  *     "sync_wait": WAIT, "loader_wait": WAIT, "runqueue_wait": WAIT,
  *     "memory": [ { "level": "runtime" or "driver",
@@ -108,6 +108,7 @@ static void add_account(yyjson_mut_doc *doc, yyjson_mut_val *to,
 	for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++)
 		yyjson_mut_obj_add_uint(doc, idle, idle_cause_label(cause),
 					state->idle.idle_ns[cause]);
+	yyjson_mut_obj_add_uint(doc, to, "pending_ns", state->idle.pending_ns);
 	list = yyjson_mut_obj_add_arr(doc, to, "culprits");
 	for (u32 i = 0; i < process->nr_culprits; i++) {
 		yyjson_mut_val *one = yyjson_mut_arr_add_obj(doc, list);

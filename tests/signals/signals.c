@@ -26,7 +26,6 @@
 #include "daemon/manager.h"
 #include "signals/report.h"
 
-#define LIVE_NS	     NSEC_PER_SEC
 #define POLL_MS	     100
 #define SCREEN_CLEAR "\033[H\033[2J"
 
@@ -34,6 +33,7 @@ struct options {
 	bool json;
 	bool is_terminal;
 	bool only_calls;
+	u64 every_ns; /* a live report */
 	const char *timeline;
 	char **command;
 };
@@ -150,14 +150,14 @@ static int session_report(struct session *session, bool is_final)
 static int session_follow(struct session *session, pid_t pid)
 {
 	bool is_live = session->options->json || session->options->is_terminal;
-	u64 next = now_ns() + LIVE_NS;
+	u64 every = session->options->every_ns, next = now_ns() + every;
 	int status = 0, err;
 
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		manager_poll(session->manager, POLL_MS);
 		if (!is_live || now_ns() < next)
 			continue;
-		next += LIVE_NS;
+		next += every;
 		err = session_report(session, false);
 		if (err < 0 && err != -EAGAIN)
 			log_warning("no report this second: %s", strerror(-err));
@@ -188,12 +188,15 @@ static int options_parse(int argc, char **argv, struct options *ret)
 	static const struct option rows[] = {
 		{ "json", no_argument, NULL, 'j' },
 		{ "calls", no_argument, NULL, 'c' },
+		{ "every", required_argument, NULL, 'e' },
 		{ "timeline", required_argument, NULL, 't' },
 		{}
 	};
 	/* The output of a guest is a file: whoever shows it on a terminal says so. */
-	struct options options = { .is_terminal =
-					   isatty(STDOUT_FILENO) || getenv("SIGNALS_TERMINAL") };
+	struct options options = {
+		.is_terminal = isatty(STDOUT_FILENO) || getenv("SIGNALS_TERMINAL"),
+		.every_ns = NSEC_PER_SEC,
+	};
 	int option;
 
 	while ((option = getopt_long(argc, argv, "+", rows, NULL)) != -1) {
@@ -201,12 +204,14 @@ static int options_parse(int argc, char **argv, struct options *ret)
 			options.json = true;
 		else if (option == 'c')
 			options.only_calls = true;
+		else if (option == 'e')
+			options.every_ns = strtoull(optarg, NULL, 10) * NSEC_PER_MSEC;
 		else if (option == 't')
 			options.timeline = optarg;
 		else
 			return -EINVAL;
 	}
-	if (optind == argc)
+	if (optind == argc || !options.every_ns)
 		return -EINVAL;
 	options.command = argv + optind;
 	*ret = options;
@@ -221,7 +226,8 @@ int main(int argc, char **argv)
 	int err, status = 1;
 
 	if (options_parse(argc, argv, &options) < 0) {
-		fputs("Usage: signals [--json] [--calls] [--timeline FILE] -- COMMAND...\n",
+		fputs("Usage: signals [--json] [--calls] [--every MS] [--timeline FILE] -- "
+		      "COMMAND...\n",
 		      stderr);
 		return 2;
 	}
