@@ -7,8 +7,6 @@ _zernel() {
 		case "$path $word" in
 		'zernel status') path="$path $word" ;;
 		'zernel top') path="$path $word" ;;
-		'zernel why') path="$path $word" ;;
-		'zernel ab') path="$path $word" ;;
 		'zernel doctor') path="$path $word" ;;
 		'zernel config') path="$path $word" ;;
 		'zernel config show') path="$path $word" ;;
@@ -20,15 +18,14 @@ _zernel() {
 		'zernel procdb import') path="$path $word" ;;
 		'zernel procdb forget') path="$path $word" ;;
 		'zernel serve') path="$path $word" ;;
+		'zernel demo') path="$path $word" ;;
 		'zernel version') path="$path $word" ;;
 		esac
 	done
 	case "$path" in
-	'zernel') words='status top why ab doctor config procdb serve version --help' ;;
+	'zernel') words='status top doctor config procdb serve demo version --help' ;;
 	'zernel status') words='--json --socket --help' ;;
 	'zernel top') words='--interval --socket --help' ;;
-	'zernel why') words='--seconds --watch --json --socket --help' ;;
-	'zernel ab') words='--minutes --bound --seed --json --socket --help' ;;
 	'zernel doctor') words='--json --socket --help' ;;
 	'zernel config') words='show check --help' ;;
 	'zernel config show') words='--config --json --help' ;;
@@ -40,18 +37,13 @@ _zernel() {
 	'zernel procdb import') words='--socket --file --help' files=yes ;;
 	'zernel procdb forget') words='--all --socket --file --help' ;;
 	'zernel serve') words='--listen --port --socket --tls-cert --tls-key --tls-client-ca --token-file --allow-origin --user --help' ;;
+	'zernel demo') words='--seconds --socket --help' ;;
 	'zernel version') words='--help' ;;
 	esac
 	case "$path ${COMP_WORDS[COMP_CWORD - 1]}" in
 	'zernel status --socket') words='' files=yes ;;
 	'zernel top --interval') words='' files='' ;;
 	'zernel top --socket') words='' files=yes ;;
-	'zernel why --seconds') words='' files='' ;;
-	'zernel why --socket') words='' files=yes ;;
-	'zernel ab --minutes') words='' files='' ;;
-	'zernel ab --bound') words='' files='' ;;
-	'zernel ab --seed') words='' files='' ;;
-	'zernel ab --socket') words='' files=yes ;;
 	'zernel doctor --socket') words='' files=yes ;;
 	'zernel config show --config') words='' files=yes ;;
 	'zernel procdb list --socket') words='' files=yes ;;
@@ -73,6 +65,8 @@ _zernel() {
 	'zernel serve --token-file') words='' files=yes ;;
 	'zernel serve --allow-origin') words='' files='' ;;
 	'zernel serve --user') words='' files='' ;;
+	'zernel demo --seconds') words='' files='' ;;
+	'zernel demo --socket') words='' files=yes ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current"
 		[ -z "$files" ] || compgen -f -- "$current")

@@ -73,6 +73,7 @@ const struct command_status *command_statuses(const struct command *command);
 extern const struct command command_zernel;
 extern const struct command command_ab;
 extern const struct command command_config;
+extern const struct command command_demo;
 extern const struct command command_doctor;
 extern const struct command command_export;
 extern const struct command command_procdb;

@@ -30,6 +30,7 @@ static const struct command *const commands[] = {
 	&command_config,
 	&command_procdb,
 	&command_serve,
+	&command_demo,
 	&command_version,
 	NULL,
 };

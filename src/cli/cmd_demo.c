@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * zernel demo: a training job on a virtual GPU and, beside it, other people's work, so that
+ * somebody without a GPU sees what zerneld sees. It is the lab's scenario "noisy", on two
+ * CPUs whatever the machine has. Everything it starts ends with it.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/command.h"
+#include "export/client.h"
+
+DEFINE_CLEANUP(struct client, client_free);
+
+#define SECONDS_DEFAULT 60
+#define SECONDS_MAX	86400
+#define NR_CPUS		2
+#define NR_HOGS		"8"
+
+/* Where the lab's programs are, from where this one is: in a build tree, and installed. */
+static const struct place {
+	const char *train, *noise, *libraries;
+} places[] = {
+	{ "../../lab/train/train", "../../lab/noise/noise", "../../lab/vgpu" },
+	{ "../" DEMO_DIR "/train", "../" DEMO_DIR "/noise", "../" DEMO_DIR   },
+};
+
+struct demo {
+	char train[PATH_MAX], noise[PATH_MAX], libraries[PATH_MAX];
+	char seconds[16];
+	char device[64]; /* the virtual GPU's file; empty: it is the caller's, and stays */
+	sigset_t former_signals;
+};
+
+static int find_programs(struct demo *demo)
+{
+	char here[PATH_MAX / 2];
+	ssize_t length = readlink("/proc/self/exe", here, sizeof(here) - 1);
+	char *end;
+
+	if (length < 0)
+		return -errno;
+	here[length] = '\0';
+	end = strrchr(here, '/');
+	if (!end)
+		return -ENOENT;
+	end[1] = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		snprintf(demo->train, sizeof(demo->train), "%s%s", here, places[i].train);
+		snprintf(demo->noise, sizeof(demo->noise), "%s%s", here, places[i].noise);
+		snprintf(demo->libraries, sizeof(demo->libraries), "%s%s", here,
+			 places[i].libraries);
+		if (access(demo->train, X_OK) == 0 && access(demo->noise, X_OK) == 0)
+			return 0;
+	}
+	return -ENOENT;
+}
+
+/* On more CPUs the noise would be no noise, or a lot. Children inherit it. */
+static int stay_on_two_cpus(void)
+{
+	cpu_set_t all, some;
+
+	CPU_ZERO(&some);
+	if (sched_getaffinity(0, sizeof(all), &all) < 0)
+		return -errno;
+	for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&some) < NR_CPUS; cpu++)
+		if (CPU_ISSET(cpu, &all))
+			CPU_SET(cpu, &some);
+	return sched_setaffinity(0, sizeof(some), &some) < 0 ? -errno : 0;
+}
+
+static void prepare_environment(struct demo *demo)
+{
+	setenv("LD_LIBRARY_PATH", demo->libraries, 1);
+	if (getenv("VGPU_SHM"))
+		return;
+	snprintf(demo->device, sizeof(demo->device), "/dev/shm/zernel-demo-%d", getpid());
+	setenv("VGPU_SHM", demo->device, 1);
+}
+
+/* What it prints on its standard output is of no use to anybody here. */
+static int start(const struct demo *demo, const char *const *words, pid_t *ret)
+{
+	pid_t parent = getpid(), pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		if (getppid() != parent)
+			_exit(EXIT_FAILURE);
+		sigprocmask(SIG_SETMASK, &demo->former_signals, NULL);
+		if (!freopen("/dev/null", "w", stdout))
+			_exit(EXIT_FAILURE);
+		execv(words[0], (char *const *)words);
+		_exit(EXIT_FAILURE);
+	}
+	if (pid < 0)
+		return -errno;
+	*ret = pid;
+	return 0;
+}
+
+/* By its own number, and waited for. How it ended, as waitpid() has it. */
+static int stop(pid_t pid)
+{
+	int status = 0;
+
+	if (pid <= 0)
+		return 0;
+	kill(pid, SIGTERM);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status;
+}
+
+/* Until the job is over or somebody wants it to be: 0, or -EINTR. */
+static int wait_for(pid_t job, const sigset_t *signals)
+{
+	siginfo_t info;
+
+	for (;;) {
+		int number = sigwaitinfo(signals, NULL);
+
+		if (number < 0 && errno != EINTR)
+			return -errno;
+		if (number > 0 && number != SIGCHLD)
+			return -EINTR;
+		info.si_pid = 0;
+		if (waitid(P_PID, (id_t)job, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+		    info.si_pid == job)
+			return 0;
+	}
+}
+
+static void explain(const char *socket, const struct demo *demo)
+{
+	CLEANUP(client_free_cleanup) struct client *client = NULL;
+
+	if (client_connect(socket, &client) < 0)
+		log_warning("zerneld does not answer on %s, and nobody else would see the job: "
+			    "systemctl start zerneld",
+			    socket);
+	printf("A training job runs on a virtual GPU for %s s, beside " NR_HOGS
+	       " processes that only compute.\n"
+	       "From another terminal:\n"
+	       "  zernel top       what it does, all the time\n"
+	       "  zernel why       why its GPU is idle\n"
+	       "Ctrl-C ends it.\n",
+	       demo->seconds);
+	fflush(stdout);
+}
+
+static int play(struct demo *demo, const char *socket)
+{
+	const char *const noise_words[] = { demo->noise, "hogs", NR_HOGS, NULL };
+	const char *const train_words[] = {
+		demo->train, "--launches", "20",	  "--kernel-us", "1000", "--optimizer-us",
+		"1000",	     "--sync",	   "block",	  "--loaders",	 "2",	 "--load-cpu-us",
+		"14000",     "--seconds",  demo->seconds, NULL,
+	};
+	pid_t noise = 0, train = 0;
+	sigset_t signals;
+	int err, status;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &signals, &demo->former_signals);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	err = start(demo, noise_words, &noise);
+	if (err == 0)
+		err = start(demo, train_words, &train);
+	if (err == 0) {
+		explain(socket, demo);
+		err = wait_for(train, &signals);
+	}
+	status = stop(train);
+	stop(noise);
+	/* Ranks and loaders die with their parents; then they are ours. */
+	while (waitpid(-1, NULL, 0) > 0)
+		;
+	if (demo->device[0])
+		unlink(demo->device);
+	if (err == 0 && status != 0) {
+		log_error("the training job failed");
+		err = -ECHILD;
+	}
+	return err;
+}
+
+static int parse(const struct command *command, int argc, char **argv, struct demo *demo,
+		 const char **ret_socket)
+{
+	unsigned long seconds = SECONDS_DEFAULT;
+	char *end = "";
+	int option;
+
+	while ((option = command_next(command, argc, argv)) != -1) {
+		switch (option) {
+		case 's': *ret_socket = optarg; break;
+		case 'n': seconds = strtoul(optarg, &end, 10); break;
+		default: return -EINVAL;
+		}
+	}
+	if (*end || seconds < 1 || seconds > SECONDS_MAX || optind != argc)
+		return -EINVAL;
+	snprintf(demo->seconds, sizeof(demo->seconds), "%lu", seconds);
+	return 0;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	const char *socket = PROTOCOL_SOCKET;
+	struct demo demo = {};
+	int err;
+
+	if (parse(command, argc, argv, &demo, &socket) < 0)
+		return COMMAND_MISUSED;
+	if (find_programs(&demo) < 0) {
+		log_error("the programs of the demo are not there: they come with a build of "
+			  "Zernel, or are installed in libexec");
+		return EXIT_FAILURE;
+	}
+	err = stay_on_two_cpus();
+	if (err < 0)
+		log_warning("cannot stay on two CPUs: %s", strerror(-err));
+	prepare_environment(&demo);
+	err = play(&demo, socket);
+	/* To be ended is what it waits for. */
+	return err < 0 && err != -EINTR ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static const struct command_option command_options[] = {
+	{ "seconds", 'n', "N", "how long (60)" },
+	OPTION_SOCKET,
+	{},
+};
+
+const struct command command_demo = {
+	.name = "demo",
+	.help = "a training job on a virtual GPU, to try Zernel with",
+	.description = "Needs no GPU. The job runs as the caller, beside processes that take its "
+		       "CPUs from it, on\n"
+		       "two CPUs at most. A running zerneld sees it as any other; all of it ends "
+		       "with the command.",
+	.options = command_options,
+	.run = run,
+};
