@@ -24,6 +24,7 @@ DEFINE_CLEANUP(struct client, client_free);
 
 #define SECONDS_DEFAULT 60
 #define SECONDS_MAX	86400
+#define QUIET_SECONDS	5
 #define NR_CPUS		2
 #define NR_HOGS		"8"
 
@@ -38,8 +39,9 @@ static const struct place {
 struct demo {
 	char train[PATH_MAX], noise[PATH_MAX], libraries[PATH_MAX];
 	char seconds[16];
-	char device[64]; /* the virtual GPU's file; empty: it is the caller's, and stays */
-	sigset_t former_signals;
+	char device[64];	 /* the virtual GPU's file; empty: it is the caller's, and stays */
+	sigset_t signals;	 /* what ends a wait */
+	sigset_t former_signals; /* what was blocked before */
 };
 
 static int find_programs(struct demo *demo)
@@ -123,13 +125,14 @@ static int stop(pid_t pid)
 	return status;
 }
 
-/* Until the job is over or somebody wants it to be: 0, or -EINTR. */
-static int wait_for(pid_t job, const sigset_t *signals)
+/* Until the job is over or somebody wants it to be: 0, or -EINTR; -EAGAIN: so long it was not. */
+static int wait_for(pid_t job, const sigset_t *signals, time_t seconds)
 {
+	const struct timespec patience = { .tv_sec = seconds };
 	siginfo_t info;
 
 	for (;;) {
-		int number = sigwaitinfo(signals, NULL);
+		int number = sigtimedwait(signals, NULL, &patience);
 
 		if (number < 0 && errno != EINTR)
 			return -errno;
@@ -150,42 +153,47 @@ static void explain(const char *socket, const struct demo *demo)
 		log_warning("zerneld does not answer on %s, and nobody else would see the job: "
 			    "systemctl start zerneld",
 			    socket);
-	printf("A training job runs on a virtual GPU for %s s, beside " NR_HOGS
-	       " processes that only compute.\n"
+	printf("A training job runs on a virtual GPU for %s s. After %d s, " NR_HOGS
+	       " processes that only compute join it.\n"
 	       "From another terminal:\n"
 	       "  zernel top       what it does, all the time\n"
 	       "  zernel why       why its GPU is idle\n"
 	       "Ctrl-C ends it.\n",
-	       demo->seconds);
+	       demo->seconds, QUIET_SECONDS);
 	fflush(stdout);
+}
+
+/* Alone at first, so that one sees what the noise does to it. */
+static int run_both(const struct demo *demo, const char *socket, pid_t *ret_train, pid_t *ret_noise)
+{
+	const char *const noise_words[] = { demo->noise, "hogs", NR_HOGS, NULL };
+	/* clang-format off */
+	const char *const train_words[] = {
+		demo->train, "--launches", "20", "--kernel-us", "1000", "--optimizer-us", "1000",
+		"--sync", "block", "--loaders", "2", "--load-cpu-us", "14000",
+		"--seconds", demo->seconds, NULL,
+	};
+	/* clang-format on */
+	int err = start(demo, train_words, ret_train);
+
+	if (err < 0)
+		return err;
+	explain(socket, demo);
+	err = wait_for(*ret_train, &demo->signals, QUIET_SECONDS);
+	if (err != -EAGAIN)
+		return err;
+	err = start(demo, noise_words, ret_noise);
+	return err < 0 ? err : wait_for(*ret_train, &demo->signals, 2 * SECONDS_MAX);
 }
 
 static int play(struct demo *demo, const char *socket)
 {
-	const char *const noise_words[] = { demo->noise, "hogs", NR_HOGS, NULL };
-	const char *const train_words[] = {
-		demo->train, "--launches", "20",	  "--kernel-us", "1000", "--optimizer-us",
-		"1000",	     "--sync",	   "block",	  "--loaders",	 "2",	 "--load-cpu-us",
-		"14000",     "--seconds",  demo->seconds, NULL,
-	};
 	pid_t noise = 0, train = 0;
-	sigset_t signals;
 	int err, status;
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	sigaddset(&signals, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &signals, &demo->former_signals);
+	sigprocmask(SIG_BLOCK, &demo->signals, &demo->former_signals);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
-	err = start(demo, noise_words, &noise);
-	if (err == 0)
-		err = start(demo, train_words, &train);
-	if (err == 0) {
-		explain(socket, demo);
-		err = wait_for(train, &signals);
-	}
+	err = run_both(demo, socket, &train, &noise);
 	status = stop(train);
 	stop(noise);
 	/* Ranks and loaders die with their parents; then they are ours. */
@@ -226,6 +234,11 @@ static int run(const struct command *command, int argc, char **argv)
 	struct demo demo = {};
 	int err;
 
+	sigemptyset(&demo.signals);
+	sigaddset(&demo.signals, SIGINT);
+	sigaddset(&demo.signals, SIGTERM);
+	sigaddset(&demo.signals, SIGHUP);
+	sigaddset(&demo.signals, SIGCHLD);
 	if (parse(command, argc, argv, &demo, &socket) < 0)
 		return COMMAND_MISUSED;
 	if (find_programs(&demo) < 0) {

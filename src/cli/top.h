@@ -5,6 +5,7 @@
  * What `zernel top` shows and what its keys do, without a terminal: rows of the tree, its
  * columns, the screen as a canvas. top_screen.h has the terminal, cmd_top.c the loop.
  */
+#include "cli/term.h"
 #include "cli/top_canvas.h"
 #include "cli/top_model.h"
 
@@ -163,7 +164,9 @@ void top_draw_sort(const struct top *top, struct canvas *canvas, u32 y, u32 heig
 void top_draw_help(struct canvas *canvas, u32 y, u32 height);
 void top_draw_footer(const struct top *top, struct canvas *canvas);
 
-/* What phases look like: a letter, a word, and the style of the strip. */
+struct unit_text top_compact(struct unit_text from);
+
+/* What they are called where there is little room; a phase's letter is where there is no colour. */
 char top_phase_letter(u32 phase);
 const char *top_phase_word(u32 phase);
 const char *top_role_word(u32 role);

@@ -75,14 +75,15 @@ static const struct top_counters *window_of(const struct top_model *model,
 }
 
 /* "1.5 GiB" -> "1.5G" */
-static void compact(char *to, size_t size, const char *from)
+struct unit_text top_compact(struct unit_text from)
 {
+	struct unit_text ret = {};
 	size_t used = 0;
 
-	for (; *from && strcmp(from, "iB") != 0 && used + 1 < size; from++)
-		if (*from != ' ')
-			to[used++] = *from;
-	to[used] = '\0';
+	for (const char *at = from.text; *at && strcmp(at, "iB") != 0; at++)
+		if (*at != ' ')
+			ret.text[used++] = *at;
+	return ret;
 }
 
 __attribute__((format(printf, 2, 3))) static void say(struct top_cell *ret, const char *format, ...)
@@ -211,7 +212,7 @@ static void duration_cell(const struct top_row *row, double ns, struct top_cell 
 	if (ns < 0)
 		nothing(row, ret);
 	else
-		compact(ret->text, sizeof(ret->text), unit_ns((u64)ns).text);
+		say(ret, "%s", top_compact(unit_ns((u64)ns)).text);
 }
 
 static double step_value(const struct top_model *model, const struct top_row *row)
@@ -280,7 +281,7 @@ static void memory_cell(const struct top_model *model, const struct top_row *row
 	double bytes = memory_value(model, row);
 
 	if (bytes > 0)
-		compact(ret->text, sizeof(ret->text), unit_bytes((u64)bytes).text);
+		say(ret, "%s", top_compact(unit_bytes((u64)bytes)).text);
 	else
 		nothing(row, ret);
 }

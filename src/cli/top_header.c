@@ -109,7 +109,8 @@ static void draw_gpu(const struct snapshot_gpu *gpu, struct canvas *canvas, u32 
 			 (u32)(100.0 * (double)gpu->memory_used_bytes /
 			       (double)gpu->memory_total_bytes));
 	if (gpu->valid & SNAPSHOT_GPU_MEMORY_USED)
-		PUT(&line, CANVAS_PLAIN, " %.1fG", (double)gpu->memory_used_bytes / 0x1p30);
+		PUT(&line, CANVAS_PLAIN, " %s",
+		    top_compact(unit_bytes(gpu->memory_used_bytes)).text);
 }
 
 /* In `height` lines at most; what found no room is told in the last one. */

@@ -36,7 +36,8 @@ class Screen:
     """A command in a terminal of its own."""
 
     def __init__(self, directory, *command, size=(80, 24), **variables):
-        self.tmux = ["tmux", "-u", "-S", f"{directory}/tmux", "-f", "/dev/null"]
+        # A server that is about to end would still be found where it was.
+        self.tmux = ["tmux", "-u", "-S", f"{directory}/tmux{id(self)}", "-f", "/dev/null"]
         environment = {"TERM": "screen", "LANG": "C.UTF-8", "TZ": "UTC", **variables}
         words = [f"{key}={value}" for key, value in environment.items()]
         self.run("new-session", "-d", "-x", str(size[0]), "-y", str(size[1]), "env", *words, *map(str, command))

@@ -72,9 +72,9 @@ class Demo(unittest.TestCase):
 
     def check_ended_by(self, number, status):
         demo = self.start("--seconds", "1000")
-        self.wait_until(self.launches, "launches")
         # The demo, the job with a rank and two loaders, the noise with its hogs.
-        self.assertGreaterEqual(len(members(demo.pid)), 1 + 4 + 9)
+        self.wait_until(lambda: len(members(demo.pid)) == 1 + 4 + 9, "all of it is there")
+        self.assertGreater(self.launches(), 0)
         demo.send_signal(number)
         self.assertEqual(demo.wait(SECONDS), status)
         return demo

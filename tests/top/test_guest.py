@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""`./dev demo` where nobody looks: the real zerneld sees the demo's job, and `zernel top` shows it."""
+import os
+import pathlib
+import subprocess
+import unittest
+
+import tap
+
+SOURCE = pathlib.Path(os.environ["ZERNEL_SOURCE"])
+
+
+class Guest(unittest.TestCase):
+    def test_demo_and_top(self):
+        if not pathlib.Path("/var/lib/zernel-kernels").exists():
+            self.skipTest("no guest kernels here: run it through ./dev test top")
+        done = subprocess.run([SOURCE / "tools/demo"], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=900, check=False)
+        for line in done.stdout.splitlines():
+            print("#", line.rstrip())
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"scheduler attached  \d+/s: .*feeder \d")
+        self.assertRegex(done.stdout, r"gpu0 \[\|+ *\] *\d+%")
+        self.assertRegex(done.stdout, r"(?m)^ \+ \d+ train .*\b(data|gpu|optim)\b.*(ms|us) .*[DGO.]{8}$")
+
+
+if __name__ == "__main__":
+    tap.main()
