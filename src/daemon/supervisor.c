@@ -45,7 +45,8 @@ static const char *explanation(int err)
 		return "the kernel refuses BPF or perf events: run as root (CAP_BPF, CAP_PERFMON, "
 		       "CAP_SYS_ADMIN)";
 	case EOPNOTSUPP:
-		return "this kernel has no sched_ext: use 6.12 or newer with "
+		return "this kernel has no sched_ext, or one that no scheduler can be loaded "
+		       "into (`zernel doctor` tells): use 6.12 or newer with "
 		       "CONFIG_SCHED_CLASS_EXT";
 	case EBUSY:
 		return "another sched_ext scheduler is attached (see "
