@@ -2,6 +2,7 @@
 """Who gets how much."""
 import contextlib
 import os
+import pathlib
 import statistics
 import time
 from dataclasses import replace
@@ -14,6 +15,8 @@ from .machine import check
 JOB_HOGS = 4
 NICE = (-5, 0, 5, 10)
 OVERSUBSCRIBED = 20
+CGROUPS = pathlib.Path("/sys/fs/cgroup")
+CGROUP_WEIGHTS = (300, 100)
 
 
 def equal_jobs(seconds):
@@ -40,6 +43,41 @@ def nice_weights(seconds):
     for nice in NICE:
         yield f"{nice:4} | {eevdf[nice]:26.3f} | {ours[nice]:6.3f} | {ours[nice] / eevdf[nice]:.3f}"
     check(all(abs(ours[nice] / eevdf[nice] - 1) <= 0.1 for nice in NICE), "more than 10 % off EEVDF's ratios")
+
+
+@contextlib.contextmanager
+def weighted_groups():
+    """A cgroup for each weight."""
+    (CGROUPS / "cgroup.subtree_control").write_text("+cpu")
+    groups = [CGROUPS / f"weight-{weight}" for weight in CGROUP_WEIGHTS]
+    for group, weight in zip(groups, CGROUP_WEIGHTS):
+        group.mkdir()
+        (group / "cpu.weight").write_text(str(weight))
+    try:
+        yield groups
+    finally:
+        for group in groups:
+            machine.wait_for(lambda group=group: "populated 0" in (group / "cgroup.events").read_text(),
+                             machine.BACK_SECONDS)
+            group.rmdir()
+
+
+def shares_of_groups(scheduler, groups, seconds):
+    """What a hog in each group got, on one CPU."""
+    made = [lambda group=group: machine.Hog(cpus={1}, prepare=lambda: (group / "cgroup.procs").write_text("0"))
+            for group in groups]
+    with machine.attached(scheduler), machine.hogs(made) as hogs:
+        return machine.cpu_time_of(hogs, seconds)
+
+
+def weights(seconds):
+    """A hog each in cgroups of weight 300 and 100, on one CPU."""
+    with weighted_groups() as groups:
+        for scheduler in (machine.EEVDF, machine.ZERNEL):
+            heavy, light = shares_of_groups(scheduler, groups, seconds)
+            yield f"{heavy:.2f} s and {light:.2f} s of CPU in {seconds} s: {heavy / light:.2f} : 1 under {scheduler.name}"
+    wanted = CGROUP_WEIGHTS[0] / CGROUP_WEIGHTS[1]
+    check(abs(heavy / light / wanted - 1) <= 0.1, f"more than 10 % off {wanted:.0f} : 1")
 
 
 def starved(job):

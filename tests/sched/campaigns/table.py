@@ -29,6 +29,7 @@ CAMPAIGNS = (
     Campaign("stress", faults.stress, full=600),
     Campaign("rt", faults.rt, full=30),
     Campaign("fairness", fairness.fairness, full=30, guest=VIRTUAL),
+    Campaign("weights", fairness.weights, full=10, guest=VIRTUAL),
     Campaign("topology", places.topology, full=30,
              guest=("--cpus", "16", "--numa", "2", "--caches", "2", "--bare-node")),
     Campaign("many", places.many, full=20, guest=("--cpus", "64", "--mem", "4096")),
