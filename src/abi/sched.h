@@ -47,6 +47,7 @@ enum sched_queue {
 	QUEUE_LOADERS,
 	QUEUE_SPINNERS,
 	QUEUE_NR,
+	QUEUE_NONE = 7,
 	QUEUE_SLOTS = 8,
 };
 

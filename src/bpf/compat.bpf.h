@@ -167,14 +167,14 @@ enum sleep_kind {
 };
 
 #if defined(__TARGET_ARCH_x86)
-#define SYSCALL_OF(regs)	BPF_CORE_READ((struct pt_regs___zernel_x86 *)(regs), orig_ax)
+#define SYSCALL_OF(regs)	((struct pt_regs___zernel_x86 *)(regs))->orig_ax
 #define SYSCALL_NANOSLEEP	35
 #define SYSCALL_FUTEX		202
 #define SYSCALL_CLOCK_NANOSLEEP 230
 #define SYSCALL_WAIT4		61
 #define SYSCALL_WAITID		247
 #elif defined(__TARGET_ARCH_arm64)
-#define SYSCALL_OF(regs)	BPF_CORE_READ((struct pt_regs___zernel_arm64 *)(regs), syscallno)
+#define SYSCALL_OF(regs)	((struct pt_regs___zernel_arm64 *)(regs))->syscallno
 #define SYSCALL_NANOSLEEP	101
 #define SYSCALL_FUTEX		98
 #define SYSCALL_CLOCK_NANOSLEEP 115
@@ -193,9 +193,7 @@ struct pt_regs___zernel_arm64 {
 /* The system call a task is in; negative when it was interrupted in its own code. */
 static inline s32 compat_syscall(struct task_struct *p)
 {
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(p);
-
-	return (s32)SYSCALL_OF(regs);
+	return (s32)SYSCALL_OF(bpf_task_pt_regs(p));
 }
 
 static inline enum sleep_kind compat_sleep_kind(struct task_struct *p)

@@ -13,10 +13,8 @@
  *
  * Kernel threads are not learned: they have no executable and the default tier.
  *
- * Races that are accepted: a thread's averages may be touched by whoever wakes it
- * while it wakes somebody itself; one of two updates may be lost then. Who wakes
- * whom is believed only of a task inside a system call, as an interrupt wakes in
- * the name of whoever runs.
+ * The averages are the scheduler's to keep (sched_task.bpf.h), and it tells what
+ * happens: sched.bpf.c.
  */
 #include "bpf/compat.bpf.h"
 #include "bpf/learn.bpf.h"
@@ -24,13 +22,6 @@
 #include "core/learner.h"
 
 #define EXE_NAME_WORDS 4
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct learner);
-} learners SEC(".maps");
 
 /* Filled by user space. */
 struct {
@@ -47,12 +38,7 @@ struct {
 	__uint(max_entries, 1 << 18);
 } observations SEC(".maps");
 
-u64 nr_dropped_observations, nr_dropped_learners;
-
-static struct learner *learner_of(struct task_struct *p)
-{
-	return bpf_task_storage_get(&learners, p, NULL, 0);
-}
+u64 nr_dropped_observations;
 
 /* A file system's own identity outlives a restart; its device number may not. */
 static u64 file_system_id(struct super_block *sb)
@@ -104,26 +90,19 @@ static u32 role_of(struct task_struct *p)
 	return thread ? thread->role : ROLE_OTHER;
 }
 
-static void begin(struct task_struct *p, struct learner *l, u32 role)
+__noinline u32 learn_task_begins(struct task_struct *p __arg_trusted,
+				 struct learner *l __arg_nonnull)
 {
-	u64 exe_id = exe_id_of(p);
+	u32 role = role_of(p);
+	u64 exe_id;
 
+	if (p->flags & PF_KTHREAD) {
+		learn_begin(l, 0, role, 0, NULL);
+		return l->tier;
+	}
+	exe_id = exe_id_of(p);
 	learn_begin(l, exe_id, role, BPF_CORE_READ(p, cred, uid.val),
 		    prediction_for(p, exe_id, role));
-}
-
-__noinline u32 learn_task_begins(struct task_struct *p __arg_trusted)
-{
-	struct learner *l;
-
-	if (p->flags & PF_KTHREAD)
-		return TIER_DEFAULT;
-	l = bpf_task_storage_get(&learners, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!l) {
-		__sync_fetch_and_add(&nr_dropped_learners, 1);
-		return TIER_DEFAULT;
-	}
-	begin(p, l, role_of(p));
 	return l->tier;
 }
 
@@ -145,51 +124,19 @@ static void tell(struct task_struct *p, struct learner *l, u64 now)
 	bpf_ringbuf_submit(seen, BPF_RB_NO_WAKEUP);
 }
 
-__noinline u32 learn_task_stops(struct task_struct *p __arg_trusted, u64 ran_ns, bool sleeps,
-				u64 now)
+__noinline u32 learn_task_stops(struct task_struct *p __arg_trusted,
+				struct learner *l __arg_nonnull, u64 ran_ns, bool sleeps, u64 now)
 {
-	struct learner *l = learner_of(p);
-	u32 role;
 	bool news;
 
-	if (!l)
+	if (p->flags & PF_KTHREAD)
 		return TIER_DEFAULT;
-	role = role_of(p);
-	if (l->role != role)
-		begin(p, l, role);
+	if (l->role != role_of(p))
+		learn_task_begins(p, l);
 	news = learn_ran(l, ran_ns, sleeps, now);
 	if (!news && p->flags & PF_EXITING)
 		news = learn_ended(l, now);
 	if (news)
 		tell(p, l, now);
 	return l->tier;
-}
-
-/* Whatever it was, it is another program now. */
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(learn_exec, struct task_struct *p)
-{
-	struct learner *l = learner_of(p);
-
-	if (!l)
-		return 0;
-	begin(p, l, ROLE_OTHER);
-	return sched_tier_changed(p, l->tier);
-}
-
-SEC("tp_btf/sched_waking")
-int BPF_PROG(learn_waking, struct task_struct *p)
-{
-	struct task_struct *waker = bpf_get_current_task_btf();
-	struct learner *l = learner_of(p), *waking;
-	u64 now;
-
-	if (!l || !l->sleeps_since_ns)
-		return 0;
-	now = bpf_ktime_get_ns();
-	learn_woken(l, now);
-	waking = learner_of(waker);
-	if (waking && waker != p && compat_syscall(waker) >= 0)
-		learn_wakes(waking, l, now);
-	return 0;
 }

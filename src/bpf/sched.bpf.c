@@ -46,6 +46,26 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct sched_exit sched_exit;
 
+/*
+ * Who wakes whom is believed only of a task inside a system call, as an interrupt
+ * wakes in the name of whoever runs. A thread's averages may be touched by whoever
+ * wakes it while it wakes somebody itself; one of two updates may be lost then.
+ */
+static void learn_waking(struct task_struct *p, struct sched_task *task, u64 now)
+{
+	struct task_struct *waker = bpf_get_current_task_btf();
+	struct sched_task *waking;
+
+	if (!task->learner.sleeps_since_ns)
+		return;
+	learn_woken(&task->learner, now);
+	if (waker == p || compat_syscall(waker) < 0)
+		return;
+	waking = sched_task_of(waker);
+	if (waking)
+		learn_wakes(&waking->learner, &task->learner, now);
+}
+
 SEC("struct_ops/zernel_select_cpu")
 s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
@@ -58,10 +78,25 @@ s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fl
 	if (!is_idle || !task)
 		return cpu;
 	task->queued_since_ns = bpf_ktime_get_ns();
+	learn_waking(p, task, task->queued_since_ns);
 	task->class = classify(p, true, task->queued_since_ns);
 	count(task->class, DECISION_IDLE_CPU);
 	compat_dsq_insert(p, local_dsq(), rule_of(task->class)->slice_ns, 0);
 	return cpu;
+}
+
+/*
+ * A CPU may have gone idle since select_cpu looked, or was never asked, as for whoever
+ * is bound to one. Who is ordinary and was looked for a moment ago takes that chance:
+ * a slice at most.
+ */
+static s32 idle_cpu_for(struct task_struct *p, bool was_looked_for)
+{
+	s32 cpu = scx_bpf_task_cpu(p);
+
+	if (p->nr_cpus_allowed == 1 && may_run_on(p, cpu))
+		return scx_bpf_test_and_clear_cpu_idle(cpu) ? cpu : -1;
+	return was_looked_for ? -1 : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
 
 SEC("struct_ops/zernel_enqueue")
@@ -80,6 +115,8 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	}
 	queue_left(task);
+	if (woken)
+		learn_waking(p, task, now);
 	llc = llc_of_task(p);
 	task->queued_since_ns = now;
 	task->class = classify(p, woken, now);
@@ -94,13 +131,7 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	compat_dsq_insert_vtime(p, dsq_of(rule->queue, llc), rule->slice_ns,
 				vtime - rule->credit_ns - task->tier_credit_ns, enq_flags);
 
-	/*
-	 * A CPU may have gone idle since select_cpu looked, or was never asked. Who is
-	 * ordinary and was looked for a moment ago takes that chance: a slice at most.
-	 */
-	cpu = woken && task->class == CLASS_ORDINARY && p->nr_cpus_allowed > 1
-		      ? -1
-		      : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	cpu = idle_cpu_for(p, woken && task->class == CLASS_ORDINARY);
 	if (cpu >= 0)
 		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE));
 	else if (rule->preempts && rule_on(policy.rules_off, RULE_PREEMPT))
@@ -189,13 +220,15 @@ void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 		note_launcher(p, true);
 }
 
-__noinline int sched_tier_changed(struct task_struct *p __arg_trusted, u32 tier)
+/* Whatever it was, it is another program now. */
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(learn_exec, struct task_struct *p)
 {
 	struct sched_task *task = sched_task_of(p);
 
 	if (!task)
 		return 0;
-	task->tier = tier;
+	task->tier = learn_task_begins(p, &task->learner);
 	cpu_at(bpf_get_smp_processor_id())->tier = tier_of_task(task);
 	return 0;
 }
@@ -208,9 +241,9 @@ s32 BPF_PROG(zernel_init_task, struct task_struct *p, struct scx_init_task_args 
 
 	if (!task)
 		return -12; /* ENOMEM */
-	task->waits_in = QUEUE_ORDINARY;
+	task->waits_in = QUEUE_NONE;
 	task->cgroup_weight = CGROUP_WEIGHT_DEFAULT;
-	task->tier = learn_task_begins(p);
+	task->tier = learn_task_begins(p, &task->learner);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
 /* What the scheduler keeps of caches, CPUs and tasks, and how to reach it. */
 #include "bpf/compat.bpf.h"
 #include "bpf/learn.bpf.h"
+#include "bpf/sched_task.bpf.h"
 #include "bpf/state.bpf.h"
 #include "core/policy.h"
 #include "core/sched_stats.h"
@@ -32,36 +33,12 @@ static struct cpu_state {
 	u16 is_slow; /* the kernel was told that half the speed will do */
 } cpu_states[MAX_CPUS];
 
-struct sched_task {
-	u64 running_since_ns;
-	u64 queued_since_ns;
-	u64 tier_credit_ns; /* what its virtual time is short of until it runs */
-	u32 llc;	    /* whose clock the task's virtual time is measured by */
-	u32 class;
-	u32 waits_in; /* a queue where it counts */
-	u32 tier;
-	u32 cgroup_weight; /* what the weights above it make of its own, in per cent */
-	u32 weights_seen;  /* nr_weight_changes when that was found */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct sched_task);
-} sched_tasks SEC(".maps");
-
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct sched_cpu);
 } sched_cpus SEC(".maps");
-
-static struct sched_task *sched_task_of(struct task_struct *p)
-{
-	return bpf_task_storage_get(&sched_tasks, p, NULL, 0);
-}
 
 static struct sched_cpu *this_cpu(void)
 {
@@ -148,10 +125,10 @@ static u32 queue_of_cpu(u32 cpu)
 }
 
 /*
- * To ask the kernel for a queue costs more than the rest of a turn, and all but the
- * ordinary one are empty most of the time: so the tasks in these are counted. The
- * kernel puts a task into its queue only after we have said so, hence a task counts
- * from before it is there until it runs, or is no longer ours.
+ * To ask the kernel for a queue costs more than the rest of a turn, and most are
+ * empty most of the time: so the tasks in them are counted. The kernel puts a task
+ * into its queue only after we have said so, hence a task counts from before it is
+ * there until it runs, or is no longer ours.
  */
 static u64 *nr_waiting(u32 queue, u32 llc)
 {
@@ -166,18 +143,16 @@ static bool may_wait(u32 queue, u32 llc)
 
 static void queue_entered(struct sched_task *task, u32 queue, u32 llc)
 {
-	if (queue == QUEUE_ORDINARY)
-		return;
 	task->waits_in = queue;
 	__sync_fetch_and_add(nr_waiting(queue, llc), 1);
 }
 
 static void queue_left(struct sched_task *task)
 {
-	if (task->waits_in == QUEUE_ORDINARY)
+	if (task->waits_in == QUEUE_NONE)
 		return;
 	__sync_fetch_and_add(nr_waiting(task->waits_in, task->llc), -1);
-	task->waits_in = QUEUE_ORDINARY;
+	task->waits_in = QUEUE_NONE;
 }
 
 static bool serve_queue(u32 queue, u32 llc)

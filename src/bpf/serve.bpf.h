@@ -32,7 +32,8 @@ __noinline int sweep(u32 llc_id, u64 now)
 	if (before(now, next) ||
 	    !__sync_bool_compare_and_swap(&llc->next_sweep_ns, next, now + sweep_interval_ns))
 		return 0;
-	sweep_queue(QUEUE_ORDINARY, llc_id, now);
+	if (may_wait(QUEUE_ORDINARY, llc_id))
+		sweep_queue(QUEUE_ORDINARY, llc_id, now);
 	if (may_wait(QUEUE_LOADERS, llc_id))
 		sweep_queue(QUEUE_LOADERS, llc_id, now);
 	if (may_wait(QUEUE_SPINNERS, llc_id))
@@ -63,12 +64,14 @@ __noinline int serve_loader(u32 llc, u32 cpu, u64 now)
 }
 
 /* When the first task of a queue is due; false when it is empty. */
-static bool head_of(u64 dsq, u64 *vtime)
+static bool head_of(u32 queue, u32 llc, u64 *vtime)
 {
 	struct task_struct *p;
 	bool found = false;
 
-	bpf_for_each(scx_dsq, p, dsq, 0) {
+	if (!may_wait(queue, llc))
+		return false;
+	bpf_for_each(scx_dsq, p, dsq_of(queue, llc), 0) {
 		if (!found)
 			*vtime = p->scx.dsq_vtime;
 		found = true;
@@ -88,14 +91,14 @@ __noinline int serve_promoted(u32 llc, u32 cpu, u64 now)
 /* Loaders that work ahead are ordinary: whoever of the two kinds is due first. */
 __noinline int serve_others(u32 llc)
 {
-	u64 ordinary = dsq_of(QUEUE_ORDINARY, llc), ordinary_due = 0, loader_due = 0;
+	u64 ordinary_due = 0, loader_due = 0;
 	bool loaders_first =
-		may_wait(QUEUE_LOADERS, llc) && head_of(dsq_of(QUEUE_LOADERS, llc), &loader_due) &&
-		(!head_of(ordinary, &ordinary_due) || before(loader_due, ordinary_due));
+		head_of(QUEUE_LOADERS, llc, &loader_due) &&
+		(!head_of(QUEUE_ORDINARY, llc, &ordinary_due) || before(loader_due, ordinary_due));
 
 	if (loaders_first && serve_queue(QUEUE_LOADERS, llc))
 		return true;
-	return compat_dsq_move_to_local(ordinary) ||
+	return serve_queue(QUEUE_ORDINARY, llc) ||
 	       (!loaders_first && serve_queue(QUEUE_LOADERS, llc));
 }
 
@@ -164,7 +167,7 @@ static bool is_due_again(struct task_struct *prev, struct sched_task *task, stru
 	    before(now, task->running_since_ns + slice_ns / 2))
 		return false;
 	if (may_wait(QUEUE_FIRST, llc) || may_wait(QUEUE_LOADERS, llc) ||
-	    spinner_is_due(llc, now) || !head_of(dsq_of(QUEUE_ORDINARY, llc), &due))
+	    spinner_is_due(llc, now) || !head_of(QUEUE_ORDINARY, llc, &due))
 		return false;
 	charge(prev, task, here, false, now);
 	if (!before(prev->scx.dsq_vtime, due))

@@ -145,7 +145,7 @@ static void charge(struct task_struct *p, struct sched_task *task, struct sched_
 	barrier_var(class);
 	here->stats.counters.ran_ns[class & (CLASS_SLOTS - 1)] += ran_ns;
 	compat_set_dsq_vtime(p, p->scx.dsq_vtime + vtime_charge(p, task, ran_ns));
-	task->tier = learn_task_stops(p, ran_ns, sleeps, now);
+	task->tier = learn_task_stops(p, &task->learner, ran_ns, sleeps, now);
 	/* Who goes on may have become something else. */
 	cpu->tier = tier_of_task(task);
 }

@@ -27,7 +27,6 @@ struct kernel {
 	struct library_links libraries[LIBRARY_MAX];
 	struct bpf_link *threads[THREAD_PROGRAMS_NR];
 	struct bpf_link *learn_exec;
-	struct bpf_link *learn_waking;
 	struct ring_buffer *observations;
 	kernel_observation_fn on_observation;
 	void *observation_ctx;

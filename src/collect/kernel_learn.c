@@ -23,16 +23,12 @@ int kernel_open_learning(struct kernel *kernel, kernel_observation_fn on_seen, v
 	if (!kernel->observations)
 		return -errno;
 	kernel->learn_exec = bpf_program__attach(kernel->skel->progs.learn_exec);
-	if (!kernel->learn_exec)
-		return -errno;
-	kernel->learn_waking = bpf_program__attach(kernel->skel->progs.learn_waking);
-	return kernel->learn_waking ? 0 : -errno;
+	return kernel->learn_exec ? 0 : -errno;
 }
 
 void kernel_close_learning(struct kernel *kernel)
 {
 	bpf_link__destroy(kernel->learn_exec);
-	bpf_link__destroy(kernel->learn_waking);
 	ring_buffer__free(kernel->observations);
 }
 

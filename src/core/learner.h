@@ -62,7 +62,7 @@ struct learner {
 	u8 tier;
 	u8 told_tier;
 	u8 predicted; /* it began with what was learned of others like it */
-	u32 pad;
+	u32 critical; /* tier_criticality() when it was last judged */
 };
 _Static_assert(sizeof(struct learner) == 152, "no hidden padding");
 
@@ -127,7 +127,7 @@ static inline void learn_take_in(struct learner *l)
 	l->slept_ns = 0;
 }
 
-static inline enum tier learn_observe(const struct learner *l, u64 now)
+static inline enum tier learn_observe(struct learner *l, u64 now)
 {
 	struct tier_view view = {
 		.runtime_avg_ns = l->runtime_avg_ns,
@@ -137,6 +137,7 @@ static inline enum tier learn_observe(const struct learner *l, u64 now)
 		.partners = l->partners / LEARN_PARTS,
 	};
 
+	l->critical = tier_criticality(view.woken_hz, view.waking_hz);
 	return tier_observe(&view);
 }
 
@@ -228,20 +229,12 @@ static inline void learn_woken(struct learner *l, u64 now)
 	rate_event(&l->woken, now);
 }
 
-static inline u32 learn_criticality(const struct learner *l, u64 now)
-{
-	return tier_criticality(rate_hz(&l->woken, now), rate_hz(&l->waking, now));
-}
-
 /* One thread wakes another: each is judged by the other as well. */
 static inline void learn_wakes(struct learner *waker, struct learner *wakee, u64 now)
 {
-	u32 critical = learn_criticality(waker, now);
-
 	rate_event(&waker->waking, now);
-	waker->partners =
-		(u32)tier_average(waker->partners, learn_criticality(wakee, now) * LEARN_PARTS);
-	wakee->partners = (u32)tier_average(wakee->partners, critical * LEARN_PARTS);
+	waker->partners = (u32)tier_average(waker->partners, wakee->critical * LEARN_PARTS);
+	wakee->partners = (u32)tier_average(wakee->partners, waker->critical * LEARN_PARTS);
 }
 
 /* What is told of it, and that it was told. */

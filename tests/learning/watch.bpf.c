@@ -4,17 +4,8 @@
  * a name that begins so, the tier it has from its exec on, and how long it ran in which. Its
  * programs run after those of the kernel side, as they were attached later.
  */
-#include "bpf/kernel.h"
-#include "core/learner.h"
+#include "bpf/sched_task.bpf.h"
 #include "learning/watch.h"
-
-/* The kernel side's own map: its descriptor is put in before this is loaded. */
-struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct learner);
-} learners SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -36,15 +27,15 @@ static bool is_watched(const struct task_struct *p)
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(watch_exec, struct task_struct *p)
 {
-	struct learner *l = bpf_task_storage_get(&learners, p, NULL, 0);
+	struct sched_task *task = sched_task_of(p);
 	u64 now = bpf_ktime_get_ns();
 	struct watched watched = { .exec_ns = now, .since_ns = now };
 	u32 pid = p->pid;
 
-	if (!l || !is_watched(p))
+	if (!task || !is_watched(p))
 		return 0;
-	watched.first_tier = watched.tier = l->tier;
-	watched.predicted = l->predicted;
+	watched.first_tier = watched.tier = task->learner.tier;
+	watched.predicted = task->learner.predicted;
 	bpf_map_update_elem(&processes_watched, &pid, &watched, BPF_ANY);
 	return 0;
 }
@@ -55,7 +46,7 @@ int BPF_PROG(watch_switch, bool preempt, struct task_struct *prev, struct task_s
 	u32 from = prev->pid, to = next->pid, tier;
 	struct watched *watched = bpf_map_lookup_elem(&processes_watched, &from);
 	u64 now = bpf_ktime_get_ns();
-	struct learner *l;
+	struct sched_task *task;
 
 	if (watched && watched->since_ns) {
 		tier = watched->tier;
@@ -65,10 +56,10 @@ int BPF_PROG(watch_switch, bool preempt, struct task_struct *prev, struct task_s
 		watched->nr_slices++;
 	}
 	watched = bpf_map_lookup_elem(&processes_watched, &to);
-	l = watched ? bpf_task_storage_get(&learners, next, NULL, 0) : NULL;
-	if (l) {
+	task = watched ? sched_task_of(next) : NULL;
+	if (task) {
 		watched->since_ns = now;
-		watched->tier = l->tier;
+		watched->tier = task->learner.tier;
 	}
 	return 0;
 }

@@ -84,7 +84,7 @@ int main(int argc, char **argv)
 {
 	static struct row rows[WATCH_PROCESSES];
 	struct watch *skel = argc == 2 ? watch__open() : NULL;
-	int fd = map_by_name("learners");
+	int fd = map_by_name("sched_tasks");
 	char byte;
 
 	if (!skel || fd < 0) {
@@ -92,7 +92,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	snprintf((char *)skel->rodata->watched_name, COMM_LEN, "%s", argv[1]);
-	if (bpf_map__reuse_fd(skel->maps.learners, fd) < 0 || watch__load(skel) < 0 ||
+	if (bpf_map__reuse_fd(skel->maps.sched_tasks, fd) < 0 || watch__load(skel) < 0 ||
 	    watch__attach(skel) < 0) {
 		perror("watch");
 		return 1;
