@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Callable
 
-from . import everyday, fairness, faults, places, verifier
+from . import ablation, everyday, fairness, faults, places, verifier
 
 # The guest's own time: what else the machine does shows in no figure.
 VIRTUAL = ("--virtual-time",)
@@ -34,6 +34,7 @@ CAMPAIGNS = (
              guest=("--cpus", "16", "--numa", "2", "--caches", "2", "--bare-node")),
     Campaign("many", places.many, full=20, guest=("--cpus", "64", "--mem", "4096")),
     Campaign("everyday", everyday.everyday, full=3, guest=VIRTUAL),
+    Campaign("ablation", ablation.ablation, full=2, guest=VIRTUAL),
     Campaign("verifier", verifier.verifier, full=1),
 )
 BY_NAME = {campaign.name: campaign for campaign in CAMPAIGNS}
