@@ -7,6 +7,11 @@ _zernel() {
 		case "$path $word" in
 		'zernel status') path="$path $word" ;;
 		'zernel top') path="$path $word" ;;
+		'zernel why') path="$path $word" ;;
+		'zernel ab') path="$path $word" ;;
+		'zernel record') path="$path $word" ;;
+		'zernel replay') path="$path $word" ;;
+		'zernel export') path="$path $word" ;;
 		'zernel doctor') path="$path $word" ;;
 		'zernel config') path="$path $word" ;;
 		'zernel config show') path="$path $word" ;;
@@ -23,9 +28,14 @@ _zernel() {
 		esac
 	done
 	case "$path" in
-	'zernel') words='status top doctor config procdb serve demo version --help' ;;
+	'zernel') words='status top why ab record replay export doctor config procdb serve demo version --help' ;;
 	'zernel status') words='--json --socket --help' ;;
 	'zernel top') words='--interval --socket --help' ;;
+	'zernel why') words='--seconds --watch --json --socket --help' ;;
+	'zernel ab') words='--minutes --bound --seed --json --socket --help' ;;
+	'zernel record') words='--seconds --socket --help' files=yes ;;
+	'zernel replay') words='--from --to --json --help' files=yes ;;
+	'zernel export') words='--perfetto --csv --help' files=yes ;;
 	'zernel doctor') words='--json --socket --help' ;;
 	'zernel config') words='show check --help' ;;
 	'zernel config show') words='--config --json --help' ;;
@@ -44,6 +54,18 @@ _zernel() {
 	'zernel status --socket') words='' files=yes ;;
 	'zernel top --interval') words='' files='' ;;
 	'zernel top --socket') words='' files=yes ;;
+	'zernel why --seconds') words='' files='' ;;
+	'zernel why --socket') words='' files=yes ;;
+	'zernel ab --minutes') words='' files='' ;;
+	'zernel ab --bound') words='' files='' ;;
+	'zernel ab --seed') words='' files='' ;;
+	'zernel ab --socket') words='' files=yes ;;
+	'zernel record --seconds') words='' files='' ;;
+	'zernel record --socket') words='' files=yes ;;
+	'zernel replay --from') words='' files='' ;;
+	'zernel replay --to') words='' files='' ;;
+	'zernel export --perfetto') words='' files=yes ;;
+	'zernel export --csv') words='' files=yes ;;
 	'zernel doctor --socket') words='' files=yes ;;
 	'zernel config show --config') words='' files=yes ;;
 	'zernel procdb list --socket') words='' files=yes ;;

@@ -354,7 +354,8 @@ static const struct command command_forget = {
 };
 
 static const struct command *const commands[] = {
-	&command_list, &command_show, &command_procdb_export, &command_import, &command_forget, NULL,
+	&command_list,	 &command_show,	  &command_procdb_export,
+	&command_import, &command_forget, NULL,
 };
 
 const struct command command_procdb = {
