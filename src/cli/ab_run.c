@@ -67,8 +67,11 @@ static bool nap(struct session *s, u64 ns)
 		}
 		now = now_ns();
 		left_ns = now < end_ns ? end_ns - now : 0;
-		progress_show(s->progress, now - s->began_ns, s->whole_ns, "pair %u of %u",
-			      s->report->nr_pairs + 1, s->report->plan.nr_pairs);
+		if (s->whole_ns)
+			progress_show(s->progress, now - s->began_ns, s->whole_ns, "pair %u of %u",
+				      s->report->nr_pairs + 1, s->report->plan.nr_pairs);
+		else
+			progress_show(s->progress, 0, 1, "watching how it does");
 	}
 	return true;
 }
@@ -279,6 +282,7 @@ int ab_run(const struct ab_options *options, const struct term *progress, struct
 	keys = session.keys;
 	if (err == 0) {
 		learn_usual(&session);
+		progress_end(progress);
 		err = make_plan(&session);
 	}
 	if (err == 0)

@@ -151,9 +151,13 @@ static u64 weight(const struct why_group *group, u32 cause)
 		return is_straggler && why_share(blame, blame->idle_ns) < WHY_IDLE_PERMILLE
 			       ? group->straggler.lead_ns
 			       : 0;
-	/* What waits on the device for others is no idle time, and the advice is the same. */
+	/*
+	 * What waits on the device for others is no idle time, and the advice is the same. A
+	 * bound is no evidence, unless somebody stands out.
+	 */
 	if (cause == IDLE_COLLECTIVE && !is_straggler) {
-		u64 ns = blame->cause_ns[cause] + blame->waited_ns;
+		bool is_known = blame->waited == WAITED_MEASURED || group->has_straggler;
+		u64 ns = blame->cause_ns[cause] + (is_known ? blame->waited_ns : 0);
 
 		return why_share(blame, ns) >= STRAGGLER_PERMILLE ? ns : 0;
 	}

@@ -5,6 +5,7 @@ A campaign, not a test of CI: each experiment takes minutes. `worse` is noisy un
 on purpose, so that ab must stop early; the scheduler must be off again after each of them, as it was.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -33,14 +34,21 @@ class Guest:
         harness.ZERNELD = pathlib.Path(build, "src/daemon/zerneld")
         run.WORK.mkdir(exist_ok=True)
 
-    def start_job(self, job):
+    @contextlib.contextmanager
+    def job(self, job):
+        """Runs for as long as the body of a with statement."""
         pathlib.Path(self.run.SHM).unlink(missing_ok=True)
         group = self.run.cgroup(job.name)
-        return subprocess.Popen(
+        process = subprocess.Popen(
             [f"{self.build}/lab/{job.program}/{job.program}", *job.args.split(), "--seconds", "100000"],
             stdout=subprocess.DEVNULL, start_new_session=True,
             preexec_fn=lambda: (group / "cgroup.procs").write_text("0"),
             env={**os.environ, **dict(job.env), "VGPU_SHM": self.run.SHM})
+        try:
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
     def launcher(self, server):
         """The process whose steps are seen."""
@@ -60,16 +68,13 @@ class Guest:
         scenario, policy, status, verdicts = CASES[name]
         scenario = self.scenarios.BY_NAME[scenario]
         server = self.harness.Zerneld(config=f"sample=yes\n[scheduler]\nattach=no\n{policy}")
-        job = self.start_job(scenario.jobs[0])
         try:
-            with self.run.noise({"build": self.build}, scenario, 0):
+            with self.run.noise({"build": self.build}, scenario, 0), self.job(scenario.jobs[0]):
                 pid = str(self.launcher(server))
                 why = self.zernel(server, "why", "--seconds", "2", pid)
                 done = self.zernel(server, "ab", "--minutes", self.minutes, "--seed", str(number), "--json", pid)
             state = server.scheduler()["state"]
         finally:
-            os.killpg(job.pid, signal.SIGKILL)
-            job.wait()
             server.remove()
         print(*(f"# {line}" for line in why.stdout.splitlines() + done.stderr.splitlines()), sep="\n", flush=True)
         report = json.loads(done.stdout) if done.stdout else {"verdict": None}

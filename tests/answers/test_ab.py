@@ -229,11 +229,18 @@ class Nothing(Directory):
         self.addCleanup(os.close, leader)
         # A terminal of a width, or there is nothing that could be taken away again.
         subprocess.run(["stty", "cols", "80", "rows", "24"], stdin=follower, check=True)
-        child = subprocess.Popen([ZERNEL, "ab", "--minutes", MINUTES, "--socket", server.path, str(PID)],
-                                 stdout=subprocess.DEVNULL, stderr=follower)
-        os.close(follower)
-        self.assertEqual(child.wait(60), 3)
-        text = os.read(leader, 1 << 16).decode()
+        with subprocess.Popen([ZERNEL, "ab", "--minutes", MINUTES, "--socket", server.path, str(PID)],
+                              stdout=subprocess.DEVNULL, stderr=follower) as child:
+            os.close(follower)
+            text = b""
+            try:
+                while part := os.read(leader, 4096):
+                    text += part
+            except OSError:  # that is how a terminal ends
+                pass
+        self.assertEqual(child.returncode, 3)
+        text = text.decode()
+        self.assertIn("\r[" + 30 * "." + "] watching how it does\033[K", text)
         self.assertRegex(text, r"\r\[[#.]{30}\] pair 1 of 6\033\[K")
         self.assertTrue(text.endswith("\r\033[K"))
 

@@ -276,6 +276,9 @@ static void a_bound_is_called_one(void **state)
 	assert_shows(span, NULL, "<20.0%", true);
 	assert_shows(span, "4711", "    20.0%  at most: the device does not tell", true);
 	assert_shows(span, "4712", "at most", false);
+	/* And is no evidence. */
+	assert_shows(span, "4711", "->", false);
+	assert_shows(span, "4712", "-> No rank of this node stands out", true);
 	span_free(span);
 }
 
