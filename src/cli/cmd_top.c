@@ -22,7 +22,6 @@
 #define SILENT_MIN_MS	    3000
 
 DEFINE_CLEANUP(struct client, client_free);
-DEFINE_CLEANUP(struct top_screen, top_screen_close);
 
 struct session {
 	const char *socket;
