@@ -9,11 +9,12 @@ WORK_KERNEL, WORK_COPY = 0, 1  # lab/truth/truth.h
 
 
 class Truth:
-    """The records of `truth dump`: phases and life of every thread, launches and copies of every process."""
+    """The records of `truth dump`: phases and life of every thread, launches and copies of every process, and when."""
 
     def __init__(self, path):
         self.phases, self.threads = collections.defaultdict(list), {}
         self.launches, self.copies = collections.Counter(), collections.Counter()
+        self.launch_spans = collections.defaultdict(list)
         counts = {WORK_KERNEL: self.launches, WORK_COPY: self.copies}
         with open(path, encoding="ascii") as stream:
             for record in map(json.loads, stream):
@@ -24,6 +25,13 @@ class Truth:
                     self.threads[thread] = (*span, ROLES[record["sub"]])
                 elif record["kind"] == "launch" and record["sub"] in counts:
                     counts[record["sub"]][record["pid"]] += 1
+                    if record["sub"] == WORK_KERNEL:
+                        self.launch_spans[record["pid"]].append(span)
+
+    def launch_quantile(self, pid, count, quantile):
+        """In ns, of the first so many launches."""
+        durations = sorted(end - start for start, end in sorted(self.launch_spans[pid])[:count])
+        return durations[min(int(quantile * len(durations)), len(durations) - 1)]
 
 
 class Timeline:

@@ -188,6 +188,7 @@ static void add_process(yyjson_mut_doc *doc, yyjson_mut_val *to,
 	yyjson_mut_obj_add_uint(doc, one, "io_wait_ns", state->io_wait_ns);
 	add_account(doc, one, process);
 	add_wait(doc, one, "step", &process->hists[HIST_STEP]);
+	add_wait(doc, one, "launch", &process->hists[HIST_LAUNCH]);
 	add_wait(doc, one, "sync_wait", &process->hists[HIST_SYNC_WAIT]);
 	add_wait(doc, one, "loader_wait", &process->hists[HIST_LOADER_WAIT]);
 	add_wait(doc, one, "runqueue_wait", &process->hists[HIST_RUNQUEUE_WAIT]);
