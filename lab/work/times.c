@@ -8,25 +8,40 @@
 #include "truth/truth.h"
 #include "work/burn.h"
 
-#define ASKING_NS (100 * NSEC_PER_USEC)
+#define ASKING_NS (100 * NSEC_PER_USEC) /* no longer than this, unless somebody else runs */
+#define TRIES	  5
 
 int times_open(void)
 {
 	return open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 }
 
-/* The first number is the time on a CPU, but as of the last tick; the clock knows better. */
-struct times times_read(int fd)
+/* The second number; the first is the time on a CPU, but as of the last tick. */
+static u64 read_delay(int fd)
 {
-	struct times times = { .cpu_ns = thread_cpu_ns() };
 	char text[128], *end;
 	ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
 
 	if (n <= 0)
-		return times;
+		return 0;
 	text[n] = '\0';
 	strtoull(text, &end, 10);
-	times.delay_ns = strtoull(end, NULL, 10);
+	return strtoull(end, NULL, 10);
+}
+
+struct times times_read(int fd)
+{
+	struct times times = {};
+
+	for (int i = 0; i < TRIES; i++) {
+		u64 start = truth_now_ns(), cpu = thread_cpu_ns();
+
+		times.delay_ns = read_delay(fd);
+		times.cpu_ns = thread_cpu_ns();
+		/* Both are of the same moment only when nobody else ran in between. */
+		if (truth_now_ns() - start <= times.cpu_ns - cpu + ASKING_NS)
+			break;
+	}
 	return times;
 }
 
@@ -34,10 +49,9 @@ struct times times_at(int fd, u64 now_ns)
 {
 	u64 cpu = thread_cpu_ns();
 	struct times times = times_read(fd);
-	u64 passed = truth_now_ns() - now_ns, ran = thread_cpu_ns() - cpu;
+	u64 passed = truth_now_ns() - now_ns, ran = times.cpu_ns - cpu;
 
 	times.cpu_ns = cpu;
-	/* Somebody else had the CPU meanwhile; less than this is the asking itself. */
 	if (passed > ran + ASKING_NS && passed - ran < times.delay_ns)
 		times.delay_ns -= passed - ran;
 	return times;

@@ -5,7 +5,7 @@ import collections
 import json
 
 CAUSES = ("cpu", "runqueue", "loader_cpu", "loader_runqueue", "loader_disk", "loader_other", "other")
-PHASE_DATA_LOADING, BUSY_PHASES = 1, (2, 3)  # src/core/phase.h
+PHASE_DATA_LOADING = 1  # src/core/phase.h
 LOAD_IO = 0  # lab/truth/truth.h
 BATCH_MASK = (1 << 32) - 1
 
@@ -18,8 +18,8 @@ class Rank:
         self.number = 0
 
     @property
-    def first_launch_ns(self):
-        return min(start for start, _, phase in self.phases if phase in BUSY_PHASES)
+    def end_ns(self):
+        return self.phases[-1][1]
 
     def step_at(self, time_ns):
         place = bisect.bisect_right(self.steps, time_ns, key=lambda step: step[0]) - 1

@@ -66,6 +66,12 @@ class Guest(Case):
             wait_until(lambda: self.snapshot()["scheduler"]["classes"]["feeder"]["ran_ns"], "it feeds a GPU")
             wait_until(lambda: self.snapshot()["roles"]["launcher"], "it has a launcher")
             wait_until(lambda: self.snapshot()["gpus"], "GPUs are sampled")
+            wait_until(lambda: "active_ns" in self.snapshot()["gpus"][0], "its activity is known")
+            wait_until(lambda: self.followed(job)["steps"] > process["steps"] + 10, "it makes steps")
+            later = self.followed(job)
+            self.assertGreater(later["busy_ns"], process["busy_ns"])
+            self.assertGreater(later["idle_ns"]["cpu"], 0)
+            self.assertFalse([cause for cause, ns in later["idle_ns"].items() if ns < process["idle_ns"][cause]])
             cost = self.snapshot()["cost"]
             self.assertGreater(cost["bpf_run_ns"], 0)
             probes = self.snapshot()["probes"]
