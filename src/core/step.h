@@ -71,6 +71,8 @@ static inline bool step_is_alike(u8 a, u8 b, u8 flags)
 	return !((a ^ b) & flags) && distance <= 2 * LOOK_NEAR;
 }
 
+_Static_assert(STEP_DOUBT_MIN >= STEP_RING && STEP_RING >= 3 * STEP_PERIOD_MAX, "see step_find");
+
 static inline u32 step_sure(u32 period)
 {
 	return 3 * period > STEP_SURE ? 3 * period : STEP_SURE;
@@ -90,8 +92,8 @@ static inline void step_find(struct step_state *s)
 	first = s->nr_cycles - step_sure(period);
 	/* The first cycle of all begins the first step, as far as can be known. */
 	first += (period - first % period) % period;
-	if (first > s->nr_judged)
-		s->nr_judged = first;
+	/* Of these none was part of a step: an older sequence is forgotten later than that. */
+	s->nr_judged = first;
 	for (u32 i = 0; i < STEP_PERIOD_MAX; i++)
 		s->pattern[i] = s->looks[(s->nr_judged + i) & (STEP_RING - 1)];
 	s->period = (u8)period;
