@@ -17,11 +17,16 @@ static int say_nothing(enum libbpf_print_level level, const char *format, va_lis
 	return 0;
 }
 
+/* The last one: newer kernels tell the parts of a sum as well, before it. */
 static unsigned number_after(const char *text, const char *word)
 {
-	const char *found = strstr(text, word);
+	unsigned number = 0;
 
-	return found ? (unsigned)strtoul(found + strlen(word), NULL, 10) : 0;
+	while ((text = strstr(text, word))) {
+		text += strlen(word);
+		number = (unsigned)strtoul(text, NULL, 10);
+	}
+	return number;
 }
 
 /* Whoever was not loaded has no figures: the first of them is the one that was refused. */
