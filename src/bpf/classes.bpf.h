@@ -33,7 +33,7 @@ __noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now
 		view.in_sync = thread_call_kind(thread) == CALL_KIND_SYNC;
 		view.expected_end_ns = busy_expected_end(&process->busy);
 	}
-	if (view.role == ROLE_LOADER || view.role == ROLE_OTHER) {
+	if (view.role == ROLE_LOADER) {
 		consumer = consumer_of(p, process);
 		view.consumer_waits = consumer && consumer->launcher_asleep;
 		view.consumer_waited = consumer && consumer->data_waited_ns &&

@@ -102,11 +102,7 @@ static inline enum sched_class class_of(const struct class_view *view, u32 rules
 		return view->in_collective && view->woken && rule_on(rules_off, RULE_HELPER)
 			       ? CLASS_FEEDER
 			       : CLASS_ORDINARY;
-	default:
-		/* Kin of a launcher that waits for data: on the way to it, as far as is known. */
-		return view->consumer_waits && view->woken && rule_on(rules_off, RULE_KIN)
-			       ? CLASS_WANTED_LOADER
-			       : CLASS_ORDINARY;
+	default: return CLASS_ORDINARY;
 	}
 }
 

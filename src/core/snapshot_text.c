@@ -154,10 +154,13 @@ const char *sched_decision_label(u32 decision)
 const char *sched_rule_label(u32 rule)
 {
 	static const char *const labels[RULE_NR] = {
-		[RULE_FEEDER] = "feeder",	    [RULE_LOADER] = "loader",
-		[RULE_LATE_LOADER] = "late-loader", [RULE_SPINNER] = "spinner",
-		[RULE_HELPER] = "helper",	    [RULE_KIN] = "kin",
-		[RULE_PREEMPT] = "preempt",	    [RULE_TIER] = "tier",
+		[RULE_FEEDER] = "feeder",
+		[RULE_LOADER] = "loader",
+		[RULE_LATE_LOADER] = "late-loader",
+		[RULE_SPINNER] = "spinner",
+		[RULE_HELPER] = "helper",
+		[RULE_PREEMPT] = "preempt",
+		[RULE_TIER] = "tier",
 	};
 
 	return LABEL(labels, rule);

@@ -38,7 +38,7 @@ static const struct {
 	const char *problem;
 } members[] = {
 	{ "rules_off",       change_rules,
-	  "rules_off must be a list of rules: feeder, loader, late-loader, spinner, helper, kin, "
+	  "rules_off must be a list of rules: feeder, loader, late-loader, spinner, helper, "
 	  "preempt, tier"						      },
 	{ "others_permille", change_others, "others_permille must be 0 to 900" },
 };

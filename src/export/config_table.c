@@ -72,7 +72,7 @@ static const struct config_type type_number = { "a number", sizeof(u32), parse_n
 static const struct config_type type_path = { "an absolute path of at most 107 bytes",
 					      CONFIG_PATH_LEN, parse_path };
 static const struct config_type type_rules = {
-	"rules with commas between them, of feeder, loader, late-loader, spinner, helper, kin, "
+	"rules with commas between them, of feeder, loader, late-loader, spinner, helper, "
 	"preempt, tier",
 	sizeof(u32), parse_rules
 };

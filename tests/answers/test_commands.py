@@ -88,7 +88,7 @@ class Doctor(Case):
 class Config(Case):
     def setUp(self):
         self.file = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "zernel.conf"
-        self.file.write_text("[scheduler]\nothers_permille=100\nwithout=tier,kin\n")
+        self.file.write_text("[scheduler]\nothers_permille=100\nwithout=tier,helper\n")
         drop_ins = pathlib.Path(f"{self.file}.d")
         drop_ins.mkdir()
         self.drop_in = drop_ins / "10.conf"
@@ -100,7 +100,7 @@ class Config(Case):
         self.assertEqual(keys["scheduler.others_permille"],
                          {"section": "scheduler", "key": "others_permille", "value": "200", "default": "300",
                           "file": str(self.drop_in), "line": 3})
-        self.assertEqual((keys["scheduler.without"]["value"], keys["scheduler.without"]["line"]), ("tier,kin", 3))
+        self.assertEqual((keys["scheduler.without"]["value"], keys["scheduler.without"]["line"]), ("tier,helper", 3))
         self.assertEqual(keys["kernel.retry_s"], {"section": "kernel", "key": "retry_s", "value": "60", "default": "60"})
         table = zernel("config", "show", "--config", self.file)
         self.assertRegex(table, rf"scheduler.others_permille +200 +{self.drop_in}:3\n")

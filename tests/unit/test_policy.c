@@ -18,10 +18,8 @@ struct vector {
 /* `now` and a sync just before are filled in where the row has none. */
 static const struct vector vectors[] = {
 	{ { .role = ROLE_OTHER, .device_busy = 1 }, 0, CLASS_ORDINARY },
-	/* kin of a launcher: only woken, and only while it waits */
-	{ { .role = ROLE_OTHER, .consumer_waits = 1, .woken = 1 }, 0, CLASS_WANTED_LOADER },
-	{ { .role = ROLE_OTHER, .consumer_waits = 1, .woken = 1 }, 1 << RULE_KIN, CLASS_ORDINARY },
-	{ { .role = ROLE_OTHER, .consumer_waits = 1 }, 0, CLASS_ORDINARY },
+	/* nobody in particular stays that, whoever waits */
+	{ { .role = ROLE_OTHER, .consumer_waits = 1, .woken = 1 }, 0, CLASS_ORDINARY },
 	{ { .role = ROLE_OTHER, .consumer_waited = 1, .woken = 1 }, 0, CLASS_ORDINARY },
 	/* launchers: between syncs, and woken out of one */
 	{ { .role = ROLE_LAUNCHER }, 0, CLASS_FEEDER },

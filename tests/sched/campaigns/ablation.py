@@ -15,7 +15,7 @@ RULES = {
     "noisy": ("feeder", "loader", "late-loader", "preempt"),
     "spin": ("spinner",),
     "straggler": ("helper",),
-    "serve-noisy": ("feeder", "kin", "preempt"),
+    "serve-noisy": ("feeder", "preempt"),
     "forkstorm": ("tier",),
 }
 
