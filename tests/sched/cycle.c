@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * cycle N: loads the kernel side once, then attaches and detaches the scheduler N
- * times. Says how long the slowest of each took, in ms.
+ * times. Says how long the median and the slowest of each took, in ms.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,6 +16,7 @@
 /* Time for the tasks of the machine to run under it. */
 #define ATTACHED_US 50000
 #define PROGRESS    50
+#define MAX_CYCLES  1000
 
 DEFINE_CLEANUP(struct kernel, kernel_free);
 
@@ -39,38 +40,45 @@ static bool is_attached(void)
 	return strcmp(state, "enabled\n") == 0;
 }
 
-static void keep_max(u64 begin_ms, u64 *max)
-{
-	u64 took = now_ms() - begin_ms;
-
-	if (took > *max)
-		*max = took;
-}
-
-static int cycle(struct kernel *kernel, u64 *attach_ms, u64 *detach_ms)
+static int cycle(struct kernel *kernel, u64 *ret_attach_ms, u64 *ret_detach_ms)
 {
 	u64 begin = now_ms();
 	int err = kernel_attach_scheduler(kernel);
 
 	if (err < 0)
 		return err;
-	keep_max(begin, attach_ms);
+	*ret_attach_ms = now_ms() - begin;
 	usleep(ATTACHED_US);
 	if (!is_attached())
 		return -EIDRM;
 	begin = now_ms();
 	kernel_detach_scheduler(kernel);
-	keep_max(begin, detach_ms);
+	*ret_detach_ms = now_ms() - begin;
 	return is_attached() ? -EBUSY : 0;
+}
+
+static int by_size(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+static void report(const char *what, u64 *took_ms, int nr)
+{
+	qsort(took_ms, (size_t)nr, sizeof(*took_ms), by_size);
+	printf("%s in ms: median %" PRIu64 ", 99 of 100 %" PRIu64 ", slowest %" PRIu64 "\n", what,
+	       (uint64_t)took_ms[nr / 2], (uint64_t)took_ms[nr - 1 - nr / 100],
+	       (uint64_t)took_ms[nr - 1]);
 }
 
 int main(int argc, char **argv)
 {
 	CLEANUP(kernel_free_cleanup) struct kernel *kernel = NULL;
-	u64 attach_ms = 0, detach_ms = 0;
+	u64 attach_ms[MAX_CYCLES], detach_ms[MAX_CYCLES];
 	int nr = argc == 2 ? atoi(argv[1]) : 0, i, err;
 
-	if (nr <= 0) {
+	if (nr <= 0 || nr > MAX_CYCLES) {
 		fputs("Usage: cycle N\n", stderr);
 		return 2;
 	}
@@ -79,14 +87,14 @@ int main(int argc, char **argv)
 		if (i && i % PROGRESS == 0)
 			printf("%d cycles so far\n", i);
 		fflush(stdout);
-		err = cycle(kernel, &attach_ms, &detach_ms);
+		err = cycle(kernel, &attach_ms[i], &detach_ms[i]);
 	}
 	if (err < 0) {
 		fprintf(stderr, "cycle: after %d: %s\n", i, strerror(-err));
 		return EXIT_FAILURE;
 	}
-	printf("%d cycles; the slowest attach took %" PRIu64 " ms, the slowest detach %" PRIu64
-	       " ms\n",
-	       nr, (uint64_t)attach_ms, (uint64_t)detach_ms);
+	printf("%d cycles\n", nr);
+	report("attach", attach_ms, nr);
+	report("detach", detach_ms, nr);
 	return EXIT_SUCCESS;
 }
