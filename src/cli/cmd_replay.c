@@ -9,13 +9,17 @@
 #include "cli/command.h"
 #include "cli/recording.h"
 #include "cli/status.h"
+#include "cli/why.h"
 #include "export/snapshot_json.h"
 
 DEFINE_CLEANUP(struct snapshot, snapshot_free);
 
+#define EXIT_NOBODY 3 /* as of zernel why */
+
 struct request {
 	const char *path;
 	const char *question;
+	const char *who; /* of why: a process or a job, or NULL */
 	bool json;
 	double from_s;
 	double to_s;
@@ -43,12 +47,26 @@ static int answer_status(const struct request *request, const struct span *span)
 	return status_print(snapshot, &term);
 }
 
+static int answer_why(const struct request *request, const struct span *span)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *before = NULL, *after = NULL;
+	const struct why_options options = { .who = request->who, .json = request->json };
+	const struct term term = term_open(stdout);
+	int err = snapshot_from_json(span->first, strlen(span->first), &before);
+
+	if (err == 0)
+		err = snapshot_from_json(span->last, strlen(span->last), &after);
+	return err < 0 ? err : why_print(before, after, &options, &term);
+}
+
 static const struct {
 	const char *name;
 	int (*answer)(const struct request *request, const struct span *span);
 	u32 nr_needed; /* snapshots */
+	u32 nr_operands;
 } questions[] = {
-	{ "status", answer_status, 1 },
+	{ "status", answer_status, 1, 0 },
+	{ "why",	 answer_why,    2, 1 },
 };
 #define NR_QUESTIONS (sizeof(questions) / sizeof(questions[0]))
 
@@ -102,7 +120,7 @@ static int replay(const struct request *request, size_t question)
 	int err = recording_open(request->path, &recording);
 
 	if (err < 0)
-		return err;
+		return -EIO; /* told already, and none of the answers' own */
 	err = read_span(&recording, request, &span);
 	if (err == 0)
 		recording_tell_ending(&recording);
@@ -146,10 +164,11 @@ static int parse(const struct command *command, int argc, char **argv, struct re
 		default: err = -EINVAL;
 		}
 	}
-	if (err < 0 || optind + 2 != argc)
+	if (err < 0 || optind + 2 > argc || optind + 3 < argc)
 		return -EINVAL;
 	request.path = argv[optind];
 	request.question = argv[optind + 1];
+	request.who = argv[optind + 2];
 	*ret = request;
 	return 0;
 }
@@ -163,9 +182,13 @@ static int run(const struct command *command, int argc, char **argv)
 		return COMMAND_MISUSED;
 	while (question < NR_QUESTIONS && strcmp(questions[question].name, request.question) != 0)
 		question++;
-	if (question == NR_QUESTIONS)
+	if (question == NR_QUESTIONS || (request.who && !questions[question].nr_operands))
 		return COMMAND_MISUSED;
-	return replay(&request, question) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	switch (replay(&request, question)) {
+	case 0: return EXIT_SUCCESS;
+	case -ENOENT: return EXIT_NOBODY;
+	default: return EXIT_FAILURE;
+	}
 }
 
 static const struct command_option command_options[] = {
@@ -175,15 +198,24 @@ static const struct command_option command_options[] = {
 	{},
 };
 
+static const struct command_status statuses[] = {
+	{ EXIT_SUCCESS, "the answer was told" },
+	{ EXIT_FAILURE, "it failed, and the reason was told" },
+	{ EXIT_USAGE, "the command line makes no sense" },
+	{ EXIT_NOBODY, "nobody, or nobody of that name, used a GPU" },
+	{ .help = NULL },
+};
+
 const struct command command_replay = {
 	.name = "replay",
-	.operands = "FILE status",
+	.operands = "FILE status|why [PID|JOB]",
 	.completion = COMPLETE_FILE,
 	.help = "the answers of other commands, from a recording",
 	.description =
-		"What `zernel status` would have said at the end of the recording, or of the\n"
-		"span of it that is asked for: the same bytes. A recording that is cut off or\n"
-		"damaged is used up to there, and that is said.",
+		"What `zernel status` would have said at the end of the recording, and `zernel\n"
+		"why` over all of it, or of the span that is asked for: the same bytes. A\n"
+		"recording that is cut off or damaged is used up to there, and that is said.",
 	.options = command_options,
+	.statuses = statuses,
 	.run = run,
 };

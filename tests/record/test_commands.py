@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-only
 """record, replay and export as people run them, beside a zerneld with a kernel side that is none."""
 import json
-import os
 import pathlib
 import random
 import signal
 import subprocess
 import tempfile
-import time
 
 import harness
 import tap
@@ -163,8 +161,51 @@ class Replay(Case):
             path.write_bytes(content)
             self.assertIn(what, zernel("replay", path, "status", status=1)[1])
         self.assertIn("No such file", zernel("replay", self.directory / "none", "status", status=1)[1])
-        for words in ([], ["a"], ["a", "fry"], ["a", "status", "b"], ["a", "status", "--from", "-1"], ["a", "status", "--to", "x"]):
+        for words in ([], ["a"], ["a", "fry"], ["a", "status", "b"], ["a", "why", "b", "c"], ["a", "status", "--from", "-1"], ["a", "status", "--to", "x"]):
             self.assertIn("Usage", zernel("replay", *words, status=2)[1])
+
+
+class Identical(Case):
+    """A live answer and the replayed one, of the very same snapshots."""
+
+    class Scripted(FakeZerneld):
+        """Has two snapshots. Whoever asks twice gets both, and a recorder too."""
+
+        def __init__(self, path, snapshots):
+            super().__init__(path, snapshots[0])
+            self.snapshots = snapshots
+            self.nr_asked = 0
+
+        def _answer(self, client, state, request):
+            reply = {"id": request["id"], "result": {}}
+            if request["method"] == "hello":
+                reply["result"] = {"version": 1, "server": "fake", "snapshot_version": 1, "may": ["read"]}
+            if request["method"] == "snapshot":
+                reply["result"] = self.snapshots[min(self.nr_asked, 1)]
+                self.nr_asked += 1
+            self._send(client, reply)
+            for each in self.snapshots if request["method"] == "record.start" else ():
+                self._send(client, {"event": "snapshot", "data": each})
+
+    def test_why_and_status(self):
+        job = {"name": "slurm-1", "cgroup": "/slurm/1"}
+        first = snapshot(SECOND, [process(7, job=1, busy_ns=SECOND // 2, idle_ns={"cpu": SECOND // 4}, steps=10)], jobs=[job])
+        second = snapshot(6 * SECOND, [process(7, job=1, busy_ns=3 * SECOND, idle_ns={"cpu": SECOND, "loader_disk": 2 * SECOND},
+                                               steps=60, culprits=[{"cause": "loader_disk", "ns": SECOND, "name": "sda"}])],
+                          jobs=[job])
+        socket, file = self.directory / "sock", self.directory / "file.zr"
+        server = self.Scripted(str(socket), [first, second]).start()
+        self.addCleanup(server.stop)
+        zernel("record", "--seconds", "1", "--socket", socket, file)
+        for form in [], ["--json"]:
+            server.nr_asked = 0
+            live = zernel("why", "--seconds", "1", "--socket", socket, *form)
+            self.assertEqual(zernel("replay", file, "why", *form), live)
+            self.assertIn("sda", live[0])
+            self.assertEqual(zernel("replay", file, "status", *form), zernel("status", "--socket", socket, *form))
+        self.assertEqual(zernel("replay", file, "why", "7"), zernel("replay", file, "why", "slurm-1"))
+        zernel("replay", file, "why", "nobody", status=3)
+        self.assertIn("needs 2", zernel("replay", file, "why", "--from", "3600", status=1)[1])
 
 
 if __name__ == "__main__":
