@@ -25,7 +25,7 @@ def snapshot(time_ns, processes=(), threads=(), gpus=(), **more):
 
 
 def process(pid, phase="unknown", start_ns=1, **more):
-    return {"pid": pid, "start_ns": start_ns, "phase": phase, "comm": f"train{pid}", **more}
+    return {"pid": pid, "start_ns": start_ns, "phase": phase, "comm": f"train{pid}", "launcher_tid": pid, **more}
 
 
 def events(*rows, lost=0):

@@ -14,7 +14,7 @@ from harness import wait_until
 from perfetto import Trace
 from recordings import SECOND, ZERNEL, Case, events, process, snapshot, zernel
 
-NR_CUTS = 1000
+NR_CUTS = 200  # test_record.c has a thousand
 
 
 class Recorder(harness.Case):
@@ -132,13 +132,11 @@ class Replay(Case):
         self.assertEqual(zernel("replay", path, "status", "--json"), (text + "\n", ""))
 
     def test_cut_anywhere_it_is_used_up_to_there(self):
-        """In one process, a thousand places; some of them through the command."""
         whole = self.sound().read_bytes()
         cut = self.directory / "cut.zr"
         source = random.Random(1)
-        places = [source.randrange(1, len(whole)) for _ in range(NR_CUTS)]
-        for place in places[:60]:
-            cut.write_bytes(whole[:place])
+        for _ in range(NR_CUTS):
+            cut.write_bytes(whole[:source.randrange(len(whole))])
             done = subprocess.run([ZERNEL, "replay", cut, "status", "--json"], capture_output=True, text=True, check=False)
             self.assertIn("cut off", done.stderr)
             if done.returncode == 0:
@@ -148,7 +146,8 @@ class Replay(Case):
 
     def test_damage_is_told(self):
         data = bytearray(self.sound().read_bytes())
-        data[len(data) // 2] ^= 64
+        payload = data.index(b"\x28\xb5\x2f\xfd", len(data) // 2)
+        data[payload] ^= 64
         path = self.directory / "damaged.zr"
         path.write_bytes(data)
         text, errors = zernel("replay", path, "status", "--json")
