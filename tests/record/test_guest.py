@@ -81,17 +81,22 @@ class Guest(unittest.TestCase):
         first, last = self.replayed("--to", "0"), self.replayed()
         start, end = first["monotonic_ns"], last["monotonic_ns"]
         self.assertGreater(end - start, (SECONDS - 2) * SECOND)
-        before = {each["pid"]: each["phase_ns"] for each in first["processes"]}
+        before = {each["pid"]: each for each in first["processes"]}
         for process in last["processes"]:
             lane = trace.slices[trace.below(trace.processes()[process["pid"]], "phases")]
             for phase, total in process["phase_ns"].items():
                 seen = sum(min(to, end) - max(begin, start) for begin, to, name in lane
                            if name == phase and to > start and begin < end)
-                counted = total - before[process["pid"]][phase]
+                counted = total - before[process["pid"]]["phase_ns"][phase]
                 print(f"# {process['comm']} {process['pid']} {phase}: {counted / 1e6:.3f} ms in snapshots, "
                       f"{seen / 1e6:.3f} in slices")
                 # A wait that goes on while a snapshot is made may turn out to be none.
                 self.assertAlmostEqual(seen, counted, delta=0.01 * (end - start))
+            steps = len(trace.slices[trace.below(trace.processes()[process["pid"]], "steps")])
+            counted = process["steps"] - before[process["pid"]]["steps"]
+            print(f"# {process['comm']} {process['pid']}: {counted} steps in snapshots, {steps} in slices")
+            # The first of them began before anybody listened.
+            self.assertTrue(counted - 2 <= steps <= counted + 1)
         roles = {name for tid in trace.threads().values() for _, _, name in trace.slices[tid]}
         self.assertLessEqual({"launcher", "loader"}, roles)
 
