@@ -46,6 +46,14 @@ class Perfetto(Case):
         self.assertEqual(self.phases(trace, 7), [(100, 150, "optimizer_step"), (150, 160, "optimizer_step"),
                                                  (160, 200, "gpu_compute")])
 
+    def test_events_know_better_than_the_first_snapshot(self):
+        trace = self.trace(snapshot(100, [process(7, "data_loading")]),
+                           events([50, "phase", 7, 7, "optimizer_step"], [90, "phase", 7, 7, "data_loading"]),
+                           events([90, "phase", 7, 7, "optimizer_step"], [160, "phase", 7, 7, "gpu_compute"]),
+                           snapshot(200, [process(7)]))
+        self.assertEqual(self.phases(trace, 7), [(50, 90, "optimizer_step"), (90, 160, "optimizer_step"),
+                                                 (160, 200, "gpu_compute")])
+
     def test_steps_lie_between_their_ends(self):
         trace = self.trace(snapshot(100, [process(7)]),
                            events([110, "step", 7, 7, 1], [130, "step", 7, 7, 2], [160, "step", 7, 7, 3]),
