@@ -21,7 +21,8 @@ class Guest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"scheduler attached  \d+/s: .*feeder \d")
         self.assertRegex(done.stdout, r"gpu0 \[\|+ *\] *\d+%")
-        self.assertRegex(done.stdout, r"(?m)^ \+ \d+ train .*\b(data|gpu|optim)\b.*(ms|us) .*[DGO.]{8}$")
+        self.assertRegex(done.stdout, r"(?m)^ \+ \d+ train .*\b(data|gpu|optim)\b +\d+% .*ms .*[DGO.]{8}$")
+        self.assertIn("train", done.stdout.partition("$ zernel why")[2])
 
 
 if __name__ == "__main__":
