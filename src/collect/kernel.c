@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,6 +200,25 @@ static u64 hotplug_seq(void)
 	return seq;
 }
 
+/*
+ * Whoever attaches becomes a task of the new scheduler before all others are, and
+ * kernels before 7.0 let those that still are EEVDF's go first: on a busy machine it
+ * would wait for them in the middle of it, for ever perhaps. A real-time task stays
+ * what it is. Where that is forbidden it is as the kernel has it.
+ */
+static struct bpf_link *attach_in_real_time(const struct bpf_map *ops)
+{
+	const struct sched_param fifo = { .sched_priority = 1 }, ordinary = { 0 };
+	bool raised = sched_setscheduler(0, SCHED_FIFO, &fifo) == 0;
+	struct bpf_link *link = bpf_map__attach_struct_ops(ops);
+	int err = errno;
+
+	if (raised)
+		sched_setscheduler(0, SCHED_OTHER, &ordinary);
+	errno = err;
+	return link;
+}
+
 int kernel_attach_scheduler(struct kernel *kernel)
 {
 	int nr_cpus = libbpf_num_possible_cpus(), err;
@@ -212,7 +232,7 @@ int kernel_attach_scheduler(struct kernel *kernel)
 	if (err < 0)
 		return err;
 	kernel->skel->bss->sched_exit.kind = 0;
-	kernel->scheduler = bpf_map__attach_struct_ops(kernel->skel->maps.zernel);
+	kernel->scheduler = attach_in_real_time(kernel->skel->maps.zernel);
 	if (!kernel->scheduler)
 		return -errno;
 	/* From here on a CPU that comes or goes takes the scheduler down. */

@@ -21,6 +21,8 @@ static const struct {
 	  "opens libraries that were replaced since they were mapped (/proc/PID/map_files)" },
 	{ CAP_SYS_PTRACE,	  "CAP_SYS_PTRACE",
 	  "reads /proc/PID of other users: maps, environment and GPU handles"		      },
+	{ CAP_SYS_NICE,		"CAP_SYS_NICE",
+	  "attaches the scheduler as a real-time task, which a busy machine cannot hold up" },
 	{ CAP_DAC_READ_SEARCH,    "CAP_DAC_READ_SEARCH",
 	  "opens libraries where only their owner may look"				    },
 };
