@@ -5,8 +5,9 @@ import collections
 import json
 
 CAUSES = ("cpu", "runqueue", "loader_cpu", "loader_runqueue", "loader_disk", "loader_other", "other")
-PHASE_DATA_LOADING = 1  # src/core/phase.h
+PHASE_DATA_LOADING, BUSY_PHASES, PHASE_OPTIMIZER = 1, (2, 3), 4  # src/core/phase.h
 LOAD_IO = 0  # lab/truth/truth.h
+LATE_NS = 200_000
 BATCH_MASK = (1 << 32) - 1
 
 
@@ -14,12 +15,19 @@ class Rank:
     """All that one launcher logged, in the order of time."""
 
     def __init__(self):
-        self.phases, self.idle, self.steps = [], [], []
+        self.phases, self.idle, self.steps, self.syncs = [], [], [], []
         self.number = 0
 
     @property
-    def end_ns(self):
-        return self.phases[-1][1]
+    def first_launch_ns(self):
+        return next(start for start, _, phase in self.phases if phase in BUSY_PHASES)
+
+    def since_sync(self, idle):
+        """A launcher may lose its CPU between the end of a sync and its own look at the clock."""
+        start, end, phase, cpu, delay = idle
+        place = bisect.bisect_right(self.syncs, start) - 1
+        late = start - self.syncs[place] if phase == PHASE_OPTIMIZER and place >= 0 else 0
+        return (start - late, end, phase, cpu, delay + late) if late > LATE_NS else idle
 
     def step_at(self, time_ns):
         place = bisect.bisect_right(self.steps, time_ns, key=lambda step: step[0]) - 1
@@ -41,6 +49,7 @@ class Truth:
             rank.phases.sort()
             rank.idle.sort()
             rank.steps.sort()
+            rank.syncs.sort()
 
     def add(self, record, launchers):
         kind, span = record["kind"], (record["start_ns"], record["end_ns"])
@@ -49,6 +58,8 @@ class Truth:
             rank.phases.append((*span, record["sub"]))
         elif kind == "idle":
             rank.idle.append((*span, record["sub"], record["a"], record["b"]))
+        elif kind == "sync":
+            rank.syncs.append(span[1])
         elif kind == "step":
             launchers.add(record["pid"])
             rank.number = record["b"]
@@ -78,7 +89,7 @@ class Truth:
     def idle_ns(self, rank, begin, finish):
         """Time by cause between two moments. Of what lies across one of them, the share inside counts."""
         causes = collections.Counter()
-        for start, end, phase, cpu, delay in rank.idle:
+        for start, end, phase, cpu, delay in map(rank.since_sync, rank.idle):
             inside = min(end, finish) - max(start, begin)
             if inside <= 0:
                 continue

@@ -3,7 +3,7 @@
 
 One guest in virtual time, so that nothing else on the machine shows; in there the lab's scenarios run one
 after the other under `signals`, which reports several times a second. What was booked between the first report
-with steps and the last one before the end of a rank is held against the truth of that span, outside of the guest.
+with steps and the last one before a rank has made its last is held against the truth of that span, outside of the guest.
 Speaks TAP, figures are its comments.
 """
 import argparse
@@ -42,7 +42,7 @@ def command_of(build, job, seconds, seed, truth):
 def pick_truth(build, folder, path):
     with open(path, "wb") as out, subprocess.Popen(
             [f"{build}/lab/truth/truth", "dump", *sorted(folder.glob("*.truth"))], stdout=subprocess.PIPE) as dump:
-        subprocess.run(["grep", "-E", '"kind":"(phase|idle|load|step)"'], stdin=dump.stdout, stdout=out, check=True)
+        subprocess.run(["grep", "-E", '"kind":"(phase|idle|load|step|sync)"'], stdin=dump.stdout, stdout=out, check=True)
 
 
 def follow(build, seconds, seed, out, work, name):
@@ -114,8 +114,13 @@ def reports_of(path):
     lives = collections.defaultdict(list)
     for report in map(json.loads, path.read_text().splitlines()):
         for process in report["processes"]:
-            lives[process["pid"]].append({**process, "time_ns": report["time_ns"]})
+            lives[process["pid"]].append(process)
     return lives
+
+
+def time_of(report, rank):
+    """When the account was read, by itself: it opened with the first launch. The reporter had to wait for its CPU, too."""
+    return rank.first_launch_ns + report["busy_ns"] + sum(report["idle_ns"].values()) + report["pending_ns"]
 
 
 def difference(first, last):
@@ -143,12 +148,12 @@ def judge_steps(tap, where, rank, ends, process):
 
 
 def judge_rank(tap, where, truth, rank, reports, ends):
-    # What it does to end, it does not log.
-    living = [report for report in reports if report["steps"] and report["time_ns"] <= rank.end_ns]
+    # What it does after its steps, to end, it does not log, or in one piece.
+    living = [report for report in reports if report["steps"] and time_of(report, rank) <= rank.steps[-1][1]]
     if len(living) < 2:
         tap.check(False, f"{where}: {len(living)} reports while it lived")
         return
-    begin, finish = living[0]["time_ns"], living[-1]["time_ns"]
+    begin, finish = time_of(living[0], rank), time_of(living[-1], rank)
     true, seen = truth.idle_ns(rank, begin, finish), difference(living[0], living[-1])
     idle = sum(true.values())
     show(where, true, seen, finish - begin)
