@@ -41,7 +41,7 @@ class Guest:
         group = self.run.cgroup(job.name)
         process = subprocess.Popen(
             [f"{self.build}/lab/{job.program}/{job.program}", *job.args.split(), "--seconds", "100000"],
-            stdout=subprocess.DEVNULL, start_new_session=True,
+            stdout=subprocess.DEVNULL, process_group=0,  # no session: those share CPUs as groups
             preexec_fn=lambda: (group / "cgroup.procs").write_text("0"),
             env={**os.environ, **dict(job.env), "VGPU_SHM": self.run.SHM})
         try:
