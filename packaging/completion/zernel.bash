@@ -23,11 +23,12 @@ _zernel() {
 		'zernel procdb import') path="$path $word" ;;
 		'zernel procdb forget') path="$path $word" ;;
 		'zernel serve') path="$path $word" ;;
+		'zernel demo') path="$path $word" ;;
 		'zernel version') path="$path $word" ;;
 		esac
 	done
 	case "$path" in
-	'zernel') words='status top why ab record replay export doctor config procdb serve version --help' ;;
+	'zernel') words='status top why ab record replay export doctor config procdb serve demo version --help' ;;
 	'zernel status') words='--json --socket --help' ;;
 	'zernel top') words='--interval --socket --help' ;;
 	'zernel why') words='--seconds --watch --json --socket --help' ;;
@@ -46,6 +47,7 @@ _zernel() {
 	'zernel procdb import') words='--socket --file --help' files=yes ;;
 	'zernel procdb forget') words='--all --socket --file --help' ;;
 	'zernel serve') words='--listen --port --socket --tls-cert --tls-key --tls-client-ca --token-file --allow-origin --user --help' ;;
+	'zernel demo') words='--seconds --socket --help' ;;
 	'zernel version') words='--help' ;;
 	esac
 	case "$path ${COMP_WORDS[COMP_CWORD - 1]}" in
@@ -85,6 +87,8 @@ _zernel() {
 	'zernel serve --token-file') words='' files=yes ;;
 	'zernel serve --allow-origin') words='' files='' ;;
 	'zernel serve --user') words='' files='' ;;
+	'zernel demo --seconds') words='' files='' ;;
+	'zernel demo --socket') words='' files=yes ;;
 	esac
 	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current"
 		[ -z "$files" ] || compgen -f -- "$current")
