@@ -57,6 +57,10 @@ int main(int argc, char **argv)
 	}
 	bpf_object__for_each_program(prog, object)
 		bpf_program__set_log_buf(prog, calloc(1, LOG_BYTES), LOG_BYTES);
+	/* What it is, a probe or a session, is for zerneld to say (choose_launch_program()). */
+	prog = bpf_object__find_program_by_name(object, "launch_session");
+	if (prog)
+		bpf_program__set_autoload(prog, false);
 	err = bpf_object__load(object);
 	puts("program                  | insns  | states | peak");
 	bpf_object__for_each_program(prog, object) print_program(prog);
