@@ -45,7 +45,8 @@ __noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now
 /* Whether a task of this class may take the CPU from whoever has it. */
 static bool can_take(u32 cpu, u32 class)
 {
-	return rule_of(cpu_at(cpu)->class)->rank < rule_of(class)->rank &&
+	return !cpu_at(cpu)->is_offline &&
+	       rule_of(cpu_at(cpu)->class)->rank < rule_of(class)->rank &&
 	       cpu_at(cpu)->debt_ns <= DEBT_LIMIT_NS;
 }
 
@@ -86,7 +87,8 @@ __noinline int preempt_by_tier(struct task_struct *p __arg_trusted, u32 tier)
 	bpf_for(i, 0, nr) {
 		u32 cpu = (start + i) % nr;
 
-		if (cpu == wakers || cpu_at(cpu)->class != CLASS_ORDINARY ||
+		if (cpu == wakers || cpu_at(cpu)->is_offline ||
+		    cpu_at(cpu)->class != CLASS_ORDINARY ||
 		    cpu_at(cpu)->tier >= tier_rule_of(tier)->takes_below || !may_run_on(p, cpu))
 			continue;
 		cpu_at(cpu)->tier = tier;

@@ -121,6 +121,12 @@ struct task_struct {
 /* Values differ between kernels: read them with bpf_core_enum_value() only. */
 enum scx_dsq_id_flags {
 	SCX_DSQ_LOCAL = 1ULL << 63 | 2,
+	SCX_DSQ_LOCAL_ON = 1ULL << 63 | 1ULL << 62,
+};
+
+enum scx_exit_code {
+	SCX_ECODE_RSN_HOTPLUG = 1ULL << 32,
+	SCX_ECODE_ACT_RESTART = 1ULL << 48,
 };
 
 enum scx_kick_flags {
@@ -177,6 +183,8 @@ struct sched_ext_ops {
 	void (*tick)(struct task_struct *p);
 	void (*running)(struct task_struct *p);
 	void (*stopping)(struct task_struct *p, bool runnable);
+	void (*cpu_online)(s32 cpu);
+	void (*cpu_offline)(s32 cpu);
 	s32 (*init_task)(struct task_struct *p, struct scx_init_task_args *args);
 	void (*enable)(struct task_struct *p);
 	void (*disable)(struct task_struct *p);
@@ -215,6 +223,8 @@ extern int bpf_iter_scx_dsq_new(struct bpf_iter_scx_dsq *it, u64 dsq_id, u64 fla
 extern struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it) __ksym __weak;
 extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym __weak;
 extern void scx_bpf_dump_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym __weak;
+extern void scx_bpf_exit_bstr(s64 exit_code, char *fmt, unsigned long long *data,
+			      u32 data__sz) __ksym __weak;
 extern struct cgroup *scx_bpf_task_cgroup(struct task_struct *p) __ksym __weak;
 extern struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgroup, int level) __ksym __weak;
 extern void bpf_cgroup_release(struct cgroup *cgroup) __ksym __weak;

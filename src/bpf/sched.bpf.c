@@ -26,11 +26,13 @@
  * through now and then, and whoever has waited too long moves to a second queue
  * of that cache, first come first served, which gets every other turn.
  *
- * There is no cpu_online and no cpu_offline on purpose: without them the kernel
- * takes us down before a CPU comes or goes and asks for a fresh start, which the
- * loader gives it with the new topology. With them, whoever is bound to a CPU
- * that goes away would be ours to find, in every queue, and the kernel asks us
- * for nothing on behalf of such a CPU any more.
+ * When a CPU goes offline the kernel asks us for nothing on its behalf any more,
+ * so whoever waits for it is handed over: that CPU runs it once more, and the kernel
+ * pushes it to another. A CPU that comes back is served as before. One that was
+ * offline when the loader read the topology is worth a fresh start, which the exit
+ * code asks for. (To leave at every change is what the kernel does for those who do
+ * not care, but to leave takes it a while, and meanwhile new tasks are EEVDF's and
+ * go before all of ours: on a busy machine it never got to its end.)
  *
  * Time is bpf_ktime_get_ns() everywhere, as the signals have it: scx_bpf_now() is
  * the run queue's clock, milliseconds and more away from that.
@@ -326,6 +328,41 @@ void BPF_PROG(zernel_dump_task, struct scx_dump_ctx *dump, struct task_struct *p
 		     thread ? thread->role : 0, task->llc, task->queued_since_ns);
 }
 
+static void hand_over(u32 queue, s32 cpu)
+{
+	struct task_struct *p;
+
+	bpf_for_each(scx_dsq, p, dsq_of(queue, queue_of_cpu(cpu)), 0) {
+		if (scx_bpf_task_cpu(p) == cpu)
+			compat_dsq_move(&___it, p, dsq_of_cpu(cpu), 0);
+	}
+}
+
+SEC("struct_ops/zernel_cpu_offline")
+void BPF_PROG(zernel_cpu_offline, s32 cpu)
+{
+	u32 queue;
+
+	cpu_at(cpu)->is_offline = true;
+	bpf_for(queue, 0, QUEUE_NR) {
+		hand_over(queue, cpu);
+	}
+}
+
+SEC("struct_ops/zernel_cpu_online")
+void BPF_PROG(zernel_cpu_online, s32 cpu)
+{
+	static char text[] = "cpu %llu is new";
+	unsigned long long values[] = { cpu };
+
+	cpu_at(cpu)->is_offline = false;
+	if (llc_of_cpu(cpu) == LLC_UNKNOWN)
+		scx_bpf_exit_bstr(
+			bpf_core_enum_value(enum scx_exit_code, SCX_ECODE_ACT_RESTART) |
+				bpf_core_enum_value(enum scx_exit_code, SCX_ECODE_RSN_HOTPLUG),
+			text, values, sizeof(values));
+}
+
 SEC("struct_ops.s/zernel_init")
 s32 BPF_PROG(zernel_init)
 {
@@ -345,7 +382,7 @@ s32 BPF_PROG(zernel_init)
 	}
 	/* What an earlier attach left behind holds no more. */
 	bpf_for(i, 0, nr_cpus) {
-		*cpu_at(i) = (struct cpu_state){};
+		*cpu_at(i) = (struct cpu_state){ .is_offline = llc_of_cpu(i) == LLC_UNKNOWN };
 	}
 	return 0;
 }
@@ -369,6 +406,8 @@ struct sched_ext_ops zernel = {
 	.tick = (void *)zernel_tick,
 	.running = (void *)zernel_running,
 	.stopping = (void *)zernel_stopping,
+	.cpu_online = (void *)zernel_cpu_online,
+	.cpu_offline = (void *)zernel_cpu_offline,
 	.init_task = (void *)zernel_init_task,
 	.enable = (void *)zernel_enable,
 	.disable = (void *)zernel_disable,

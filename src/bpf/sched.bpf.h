@@ -30,7 +30,8 @@ static struct cpu_state {
 	u64 debt_ns; /* of the promoted to the others */
 	u32 class;   /* of whoever runs there */
 	u16 tier;
-	u16 is_slow; /* the kernel was told that half the speed will do */
+	u8 is_slow; /* the kernel was told that half the speed will do */
+	u8 is_offline;
 } cpu_states[MAX_CPUS];
 
 struct {
@@ -67,6 +68,12 @@ static u64 dsq_of(u32 queue, u32 llc)
 static u64 local_dsq(void)
 {
 	return bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL);
+}
+
+/* The kernel's own queue of a CPU, which that CPU serves whatever we do. */
+static u64 dsq_of_cpu(u32 cpu)
+{
+	return bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu;
 }
 
 static const struct class_rule *rule_of(u32 class)
@@ -115,12 +122,17 @@ static bool before(u64 a, u64 b)
 	return (s64)(a - b) < 0;
 }
 
+/* LLC_UNKNOWN for a CPU that has been offline since we were attached. */
+static u32 llc_of_cpu(u32 cpu)
+{
+	barrier_var(cpu);
+	return topology.cpu_llc[cpu & (MAX_CPUS - 1)];
+}
+
 static u32 queue_of_cpu(u32 cpu)
 {
-	u32 llc;
+	u32 llc = llc_of_cpu(cpu);
 
-	barrier_var(cpu);
-	llc = topology.cpu_llc[cpu & (MAX_CPUS - 1)];
 	return llc < topology.nr_llcs ? llc : 0;
 }
 

@@ -8,18 +8,26 @@
 const volatile u64 patience_ns = NSEC_PER_SEC;
 const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;
 
+/*
+ * Whoever waited too long goes on in the queue for those. Not who may run on one CPU
+ * only: that may be on its way offline, when the kernel asks us for nothing on its behalf
+ * any more, and still has to run whoever holds up the rest of the machine.
+ */
 static void sweep_queue(u32 queue, u32 llc, u64 now)
 {
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, dsq_of(queue, llc), 0) {
 		struct sched_task *task = sched_task_of(p);
+		bool is_bound = p->nr_cpus_allowed == 1;
+		u64 to = is_bound ? dsq_of_cpu(scx_bpf_task_cpu(p)) : dsq_of(QUEUE_OVERDUE, llc);
 
-		if (task && before(task->queued_since_ns + patience_ns, now) &&
-		    compat_dsq_move(&___it, p, dsq_of(QUEUE_OVERDUE, llc), 0)) {
+		if (!task || !before(task->queued_since_ns + patience_ns, now) ||
+		    !compat_dsq_move(&___it, p, to, 0))
+			continue;
+		if (!is_bound)
 			llc_at(llc)->has_overdue = true;
-			count(task->class, DECISION_OVERDUE);
-		}
+		count(task->class, DECISION_OVERDUE);
 	}
 }
 
@@ -27,17 +35,16 @@ __noinline int sweep(u32 llc_id, u64 now)
 {
 	struct llc *llc = llc_at(llc_id);
 	u64 next = llc->next_sweep_ns;
+	u32 queue;
 
 	/* Of the CPUs that come by at the same time, one does it. */
 	if (before(now, next) ||
 	    !__sync_bool_compare_and_swap(&llc->next_sweep_ns, next, now + sweep_interval_ns))
 		return 0;
-	if (may_wait(QUEUE_ORDINARY, llc_id))
-		sweep_queue(QUEUE_ORDINARY, llc_id, now);
-	if (may_wait(QUEUE_LOADERS, llc_id))
-		sweep_queue(QUEUE_LOADERS, llc_id, now);
-	if (may_wait(QUEUE_SPINNERS, llc_id))
-		sweep_queue(QUEUE_SPINNERS, llc_id, now);
+	bpf_for(queue, 0, QUEUE_NR) {
+		if (queue != QUEUE_OVERDUE && may_wait(queue, llc_id))
+			sweep_queue(queue, llc_id, now);
+	}
 	return 0;
 }
 

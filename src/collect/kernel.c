@@ -61,6 +61,7 @@ static const char *const required[] = {
 	"scx_bpf_dsq_nr_queued",
 	"bpf_iter_scx_dsq_new",
 	"scx_bpf_dump_bstr",
+	"scx_bpf_exit_bstr",
 };
 
 /*
@@ -235,7 +236,7 @@ int kernel_attach_scheduler(struct kernel *kernel)
 	kernel->scheduler = attach_in_real_time(kernel->skel->maps.zernel);
 	if (!kernel->scheduler)
 		return -errno;
-	/* From here on a CPU that comes or goes takes the scheduler down. */
+	/* From here on the scheduler hears of CPUs that come or go. */
 	if (hotplug_seq() == seq)
 		return 0;
 	kernel_detach_scheduler(kernel);
