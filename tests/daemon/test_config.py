@@ -92,7 +92,7 @@ class Reload(Case):
         server.send(signal.SIGHUP)
         server.said("configuration read again")
         self.assertEqual(server.scheduler()["others_permille"], 200)
-        self.assertEqual(server.did()[-1], "policy rules_off=80 others=200")
+        self.assertEqual(server.did()[-1], "policy rules_off=40 others=200")
 
     def test_a_bad_file_changes_nothing(self):
         server = self.zerneld(config="[scheduler]\nothers_permille=100\n")

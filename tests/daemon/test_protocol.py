@@ -118,7 +118,7 @@ class Protocol(Case):
                          {"rules_off": ["late-loader", "tier"], "others_permille": 0})
         scheduler = self.client.ask("snapshot")["result"]["scheduler"]
         self.assertEqual((scheduler["state"], scheduler["others_permille"]), ("attached", 0))
-        self.assertEqual(self.server.did()[-2:], ["policy rules_off=84 others=300", "policy rules_off=84 others=0"])
+        self.assertEqual(self.server.did()[-2:], ["policy rules_off=44 others=300", "policy rules_off=44 others=0"])
         self.server.said("policy.set by python3")
 
     def test_scheduler_comes_and_goes_and_watching_goes_on(self):

@@ -20,7 +20,10 @@
 #define NR_SECONDS  9
 #define SECOND_MS   50.0
 /* A sanitizer makes all of it slower. */
-#if defined(__SANITIZE_ADDRESS__)
+#if !defined(__has_feature)
+#define __has_feature(feature) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
 #define SLOWER 10.0
 #else
 #define SLOWER 1.0
