@@ -13,7 +13,7 @@ import unittest
 
 import tap
 from fake_job import JOB, PID, in_directory
-from harness import ZERNEL, wait_until
+from harness import ZERNEL, read_terminal, wait_until
 
 MINUTES = "0.1"
 
@@ -232,14 +232,8 @@ class Nothing(Directory):
         with subprocess.Popen([ZERNEL, "ab", "--minutes", MINUTES, "--socket", server.path, str(PID)],
                               stdout=subprocess.DEVNULL, stderr=follower) as child:
             os.close(follower)
-            text = b""
-            try:
-                while part := os.read(leader, 4096):
-                    text += part
-            except OSError:  # that is how a terminal ends
-                pass
+            text = read_terminal(leader)
         self.assertEqual(child.returncode, 3)
-        text = text.decode()
         self.assertIn("\r[" + 30 * "." + "] watching how it does\033[K", text)
         self.assertRegex(text, r"\r\[[#.]{30}\] pair 1 of 6\033\[K")
         self.assertTrue(text.endswith("\r\033[K"))

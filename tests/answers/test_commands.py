@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 
 import tap
-from harness import Case, OTHERS, ZERNEL, as_user
+from harness import Case, OTHERS, ZERNEL, as_user, read_terminal
 
 
 def zernel(*words, status=0, **options):
@@ -22,15 +22,10 @@ def on_terminal(*words, **variables):
     leader, follower = pty.openpty()
     with subprocess.Popen([ZERNEL, *words], stdout=follower, env={**os.environ, "TERM": "xterm", **variables}) as child:
         os.close(follower)
-        text = b""
-        try:
-            while part := os.read(leader, 4096):
-                text += part
-        except OSError:  # that is how a terminal ends
-            pass
+        text = read_terminal(leader)
         os.close(leader)
     assert child.returncode == 0
-    return text.decode()
+    return text
 
 
 class Status(Case):

@@ -29,6 +29,17 @@ def wait_until(condition, what):
     raise AssertionError(f"waited in vain: {what}")
 
 
+def read_terminal(leader):
+    """All that is written to a terminal until nobody has it open any more."""
+    text = b""
+    try:
+        while part := os.read(leader, 4096):
+            text += part
+    except OSError:  # that is how a terminal ends
+        pass
+    return text.decode()
+
+
 def as_user(uid, gid, groups, function):
     """What a function gives that a process of that user runs."""
     read, write = os.pipe()
