@@ -77,8 +77,9 @@ __noinline int preempt_for(struct task_struct *p __arg_trusted, u32 class)
 /*
  * Whoever wakes up and had less than its share need not wait for one of the lowest
  * tier, unless it was woken by that one: who wakes somebody is often about to sleep.
+ * The CPU it takes, -1 when there is none.
  */
-__noinline int preempt_by_tier(struct task_struct *p __arg_trusted, u32 tier)
+__noinline int cpu_below(struct task_struct *p __arg_trusted, u32 tier)
 {
 	u32 start = scx_bpf_task_cpu(p), nr = topology.nr_cpus, i;
 	u32 wakers =
@@ -91,11 +92,11 @@ __noinline int preempt_by_tier(struct task_struct *p __arg_trusted, u32 tier)
 		    cpu_at(cpu)->class != CLASS_ORDINARY ||
 		    cpu_at(cpu)->tier >= tier_rule_of(tier)->takes_below || !may_run_on(p, cpu))
 			continue;
+		/* Whoever looks next looks elsewhere. */
 		cpu_at(cpu)->tier = tier;
-		take(cpu, CLASS_ORDINARY);
-		break;
+		return cpu;
 	}
-	return 0;
+	return -1;
 }
 
 /* Somebody runs on a CPU from now on. Who only spins does so at half the speed. */

@@ -149,14 +149,14 @@ static void launcher_wakes(const struct thread_state *thread, struct process_sta
  * A loader did something until now: its part in the wait of whom it feeds, which is
  * its own process or the one it was forked from. Gives how much that was.
  */
-static __noinline u64 loader_did(struct task_struct *p, struct thread_state *thread, u32 what,
-				 u64 since, u64 now)
+__noinline u64 loader_did(struct task_struct *p __arg_trusted, u32 what, u64 since, u64 now)
 {
+	struct thread_state *thread = thread_find(p);
 	struct process_state *consumer;
 	struct task_struct *parent;
 	struct loader_wait *wait;
 
-	if (!p || !thread || !since)
+	if (!thread || !since)
 		return 0;
 	consumer = process_find(p);
 	if (!consumer || !consumer->launcher_tid) {
@@ -176,7 +176,7 @@ static __noinline u64 loader_did(struct task_struct *p, struct thread_state *thr
 static void loader_runs(struct task_struct *p, struct thread_state *thread,
 			struct task_struct *prev, u64 now)
 {
-	u64 waited = loader_did(p, thread, SHARE_RUNQUEUE, thread->runnable_since_ns, now);
+	u64 waited = loader_did(p, SHARE_RUNQUEUE, thread->runnable_since_ns, now);
 
 	if (waited <= thread->wait.longest_ns)
 		return;
@@ -188,11 +188,11 @@ static void loader_runs(struct task_struct *p, struct thread_state *thread,
 static void loader_is(struct task_struct *p, struct thread_state *thread, u64 now)
 {
 	if (thread->running_since_ns)
-		loader_did(p, thread, SHARE_CPU, thread->running_since_ns, now);
+		loader_did(p, SHARE_CPU, thread->running_since_ns, now);
 	else if (thread->io_since_ns)
-		loader_did(p, thread, SHARE_DISK, thread->io_since_ns, now);
+		loader_did(p, SHARE_DISK, thread->io_since_ns, now);
 	else
-		loader_did(p, thread, SHARE_RUNQUEUE, thread->runnable_since_ns, now);
+		loader_did(p, SHARE_RUNQUEUE, thread->runnable_since_ns, now);
 }
 
 /*

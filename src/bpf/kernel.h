@@ -136,6 +136,7 @@ enum scx_kick_flags {
 
 enum scx_enq_flags {
 	SCX_ENQ_WAKEUP = 1,
+	SCX_ENQ_PREEMPT = 1ULL << 32,
 };
 
 enum scx_ent_flags {

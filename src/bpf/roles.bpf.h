@@ -20,38 +20,6 @@ static inline bool is_family(struct task_struct *p, u32 tgid)
 	return (u32)p->tgid == tgid || (u32)BPF_CORE_READ(p, real_parent, tgid) == tgid;
 }
 
-static inline void leader_loads(struct task_struct *p, u64 now)
-{
-	struct task_struct *leader = p->group_leader;
-	struct thread_state *thread = leader ? thread_get(leader) : NULL;
-
-	if (thread && thread->role == ROLE_OTHER)
-		thread_set_role(leader, thread, ROLE_LOADER, now);
-}
-
-static inline void loader_found(struct task_struct *p, u32 consumer_tgid, u64 now)
-{
-	struct thread_state *thread = thread_get(p);
-	struct process_state *process;
-
-	if (!thread || thread->role != ROLE_OTHER)
-		return;
-	thread_set_role(p, thread, ROLE_LOADER, now);
-	/* Loaders that are threads share the process, and so the phase, of the launcher. */
-	if ((u32)p->tgid == consumer_tgid)
-		return;
-	/* Whoever hands the data on in a forked process, its first thread made them. */
-	leader_loads(p, now);
-	process = process_get(p);
-	if (!process || process->launcher_tid)
-		return;
-	process_write_begin(process);
-	process->consumer_tgid = consumer_tgid;
-	task_transition(&process->task, PHASE_DATA_LOADING, now);
-	process_write_end(process);
-	event_send(EVENT_PHASE, p, PHASE_DATA_LOADING, now);
-}
-
 /* Loaders that were there before anything was known of their parent, the current task. */
 __hidden int loaders_find(u64 now);
 

@@ -101,6 +101,23 @@ static s32 idle_cpu_for(struct task_struct *p, bool was_looked_for)
 	return was_looked_for ? -1 : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
 }
 
+/*
+ * Straight to the CPU it takes: in a queue others may be due before it, and that CPU
+ * would be theirs.
+ */
+static bool take_by_tier(struct task_struct *p, u32 tier, u64 vtime, u64 enq_flags)
+{
+	s32 cpu = cpu_below(p, tier);
+
+	if (cpu < 0)
+		return false;
+	count(CLASS_ORDINARY, DECISION_PREEMPTED);
+	compat_set_dsq_vtime(p, vtime);
+	compat_dsq_insert(p, dsq_of_cpu(cpu), rule_of(CLASS_ORDINARY)->slice_ns,
+			  enq_flags | bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_PREEMPT));
+	return true;
+}
+
 SEC("struct_ops/zernel_enqueue")
 void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -125,21 +142,24 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	rule = rule_of(task->class);
 	if (task->class == CLASS_SPINNER)
 		spinner_queued(p, llc, now);
-	count(task->class, DECISION_QUEUED);
 	vtime = vtime_at(p, task, llc);
 	tier = tier_of_task(task);
-	task->tier_credit_ns = task->class == CLASS_ORDINARY ? tier_rule_of(tier)->credit_ns : 0;
+	task->tier_credit_ns = 0;
+	cpu = idle_cpu_for(p, woken && task->class == CLASS_ORDINARY);
+	if (cpu < 0 && woken && task->class == CLASS_ORDINARY &&
+	    before(vtime, llc_at(llc)->clock) && take_by_tier(p, tier, vtime, enq_flags))
+		return;
+
+	count(task->class, DECISION_QUEUED);
+	if (task->class == CLASS_ORDINARY)
+		task->tier_credit_ns = tier_rule_of(tier)->credit_ns;
 	queue_entered(task, rule->queue, llc);
 	compat_dsq_insert_vtime(p, dsq_of(rule->queue, llc), rule->slice_ns,
 				vtime - rule->credit_ns - task->tier_credit_ns, enq_flags);
-
-	cpu = idle_cpu_for(p, woken && task->class == CLASS_ORDINARY);
 	if (cpu >= 0)
 		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE));
 	else if (rule->preempts && rule_on(policy.rules_off, RULE_PREEMPT))
 		preempt_for(p, task->class);
-	else if (woken && task->class == CLASS_ORDINARY && before(vtime, llc_at(llc)->clock))
-		preempt_by_tier(p, tier);
 }
 
 SEC("struct_ops/zernel_dispatch")

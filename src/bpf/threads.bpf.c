@@ -41,50 +41,91 @@ static void look_at(struct task_struct *p, struct process_state *process, u64 no
 		phase_changed(p, process, before, since, now);
 }
 
-static void thread_leaves(struct task_struct *p, struct thread_state *thread, bool runnable,
-			  u32 state, u64 now)
+static void leader_loads(struct task_struct *p, u64 now)
 {
-	struct process_state *process = process_find(p);
+	struct task_struct *leader = p->group_leader;
+	struct thread_state *thread = leader ? thread_get(leader) : NULL;
+
+	if (thread && thread->role == ROLE_OTHER)
+		thread_set_role(leader, thread, ROLE_LOADER, now);
+}
+
+/* Not static, as others here: verified once in a program and not again for each caller. */
+__noinline int loader_found(struct task_struct *p __arg_trusted, u32 consumer_tgid, u64 now)
+{
+	struct thread_state *thread = thread_get(p);
+	struct process_state *process;
+
+	if (!thread || thread->role != ROLE_OTHER)
+		return 0;
+	thread_set_role(p, thread, ROLE_LOADER, now);
+	/* Loaders that are threads share the process, and so the phase, of the launcher. */
+	if ((u32)p->tgid == consumer_tgid)
+		return 0;
+	/* Whoever hands the data on in a forked process, its first thread made them. */
+	leader_loads(p, now);
+	process = process_get(p);
+	if (!process || process->launcher_tid)
+		return 0;
+	process_write_begin(process);
+	process->consumer_tgid = consumer_tgid;
+	task_transition(&process->task, PHASE_DATA_LOADING, now);
+	process_write_end(process);
+	event_send(EVENT_PHASE, p, PHASE_DATA_LOADING, now);
+	return 0;
+}
+
+__noinline int thread_leaves(struct task_struct *p __arg_trusted, bool runnable, u32 state, u64 now)
+{
+	struct thread_state *thread = thread_find(p);
+	struct process_state *process = thread ? process_find(p) : NULL;
 	enum sleep_kind kind;
 
+	if (!thread)
+		return 0;
 	if (thread->running_since_ns && process && is_launcher(thread))
 		process->task.signals.burst_ns = now - thread->running_since_ns;
 	if (thread->role == ROLE_LOADER)
-		loader_did(p, thread, SHARE_CPU, thread->running_since_ns, now);
+		loader_did(p, SHARE_CPU, thread->running_since_ns, now);
 	thread->running_since_ns = 0;
 	if (process && is_launcher_of(p, thread, process))
 		launcher_leaves(p, thread, process, runnable, now);
 	if (runnable) {
 		thread->runnable_since_ns = now;
-		return;
+		return 0;
 	}
 	if (BPF_CORE_READ_BITFIELD_PROBED(p, in_iowait)) {
 		thread->io_since_ns = now;
-		return;
+		return 0;
 	}
 	if (!process || !(state & TASK_INTERRUPTIBLE))
-		return;
+		return 0;
 	kind = compat_sleep_kind(p);
 	if (kind == SLEEP_FUTEX)
 		__sync_fetch_and_add(&process->window.nr_futex_waits, 1);
 	if (kind != SLEEP_NOT_FOR_DATA && is_launcher(thread) && !thread->depth &&
 	    !process->tells_waits && process->launcher_tid == (u32)p->pid)
 		data_wait_begins(p, process, now);
+	return 0;
 }
 
-static void thread_runs(struct task_struct *p, struct thread_state *thread,
-			struct task_struct *prev, u64 now)
+__noinline int thread_runs(struct task_struct *p __arg_trusted,
+			   struct task_struct *prev __arg_trusted, u64 now)
 {
-	struct process_state *process = process_find(p);
-	u64 waited = thread->runnable_since_ns ? now - thread->runnable_since_ns : 0;
+	struct thread_state *thread = thread_find(p);
+	struct process_state *process = thread ? process_find(p) : NULL;
+	u64 waited;
 
+	if (!thread)
+		return 0;
+	waited = thread->runnable_since_ns ? now - thread->runnable_since_ns : 0;
 	if (thread->role == ROLE_LOADER)
 		loader_runs(p, thread, prev, now);
 	thread->runnable_since_ns = 0;
 	thread->running_since_ns = now;
 	thread->runqueue_wait_ns += waited;
 	if (!process)
-		return;
+		return 0;
 	__sync_fetch_and_add(&process->runqueue_wait_ns, waited);
 	launcher_confirm(p, thread, process, now);
 	if (is_launcher_of(p, thread, process))
@@ -97,22 +138,20 @@ static void thread_runs(struct task_struct *p, struct thread_state *thread,
 			data_wait_ends(p, process, now);
 	}
 	look_at(p, process, now);
+	return 0;
 }
 
 SEC("tp_btf/sched_switch")
 int BPF_PROG(thread_switch, bool preempt, struct task_struct *prev, struct task_struct *next,
 	     unsigned int prev_state)
 {
-	struct thread_state *thread;
+	u64 now;
 
 	if (!ml_seen)
 		return 0;
-	thread = thread_find(prev);
-	if (thread)
-		thread_leaves(prev, thread, preempt || !prev_state, prev_state, bpf_ktime_get_ns());
-	thread = thread_find(next);
-	if (thread)
-		thread_runs(next, thread, prev, bpf_ktime_get_ns());
+	now = bpf_ktime_get_ns();
+	thread_leaves(prev, preempt || !prev_state, prev_state, now);
+	thread_runs(next, prev, now);
 	return 0;
 }
 
@@ -122,7 +161,7 @@ static void thread_woken(struct task_struct *p, struct thread_state *thread, u64
 	u64 waited;
 
 	if (thread->role == ROLE_LOADER)
-		loader_did(p, thread, SHARE_DISK, thread->io_since_ns, now);
+		loader_did(p, SHARE_DISK, thread->io_since_ns, now);
 	thread->runnable_since_ns = now;
 	if (!thread->io_since_ns)
 		return;
