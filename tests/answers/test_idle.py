@@ -18,6 +18,7 @@ from dataclasses import replace
 
 import idle_truth
 from compare import run, scenarios
+from results import Tap
 
 MAX_SUM, MAX_SHARE, MIN_STEPS, MAX_STEP_TIME = 0.02, 0.05, 0.99, 0.03
 EVERY_MS = 200
@@ -81,16 +82,6 @@ def boot(kernel, args, out):
         check=False).returncode
 
 
-class Tap:
-    def __init__(self):
-        self.number = self.failed = 0
-
-    def check(self, good, text):
-        self.number += 1
-        self.failed += not good
-        print(f"{'ok' if good else 'not ok'} {self.number} - {text}", flush=True)
-
-
 def steps_seen(path):
     """Ends of steps by process, in order."""
     seen = collections.defaultdict(list)
@@ -147,7 +138,7 @@ def judge_steps(tap, where, rank, ends, process):
     tap.check(abs(seen / true - 1) <= MAX_STEP_TIME, f"{where}: a step takes {seen / 1e6:.3f} ms, {true / 1e6:.3f} by the truth")
 
 
-def judge_rank(tap, where, truth, rank, reports, ends):
+def judge_rank(tap, matrix, where, truth, rank, reports, ends):
     # What it does after its steps, to end, it does not log, or in one piece.
     living = [report for report in reports if report["steps"] and time_of(report, rank) <= rank.steps[-1][1]]
     if len(living) < 2:
@@ -163,8 +154,9 @@ def judge_rank(tap, where, truth, rank, reports, ends):
     worst = max(idle_truth.CAUSES, key=lambda cause: abs(seen[cause] - true[cause]))
     points = abs(seen[worst] / max(1, sum(seen.values())) - true[worst] / idle)
     tap.check(points <= MAX_SHARE, f"{where}: shares within {points * 100:.1f} points ({worst})")
-    largest = [max(idle_truth.CAUSES, key=lambda cause: causes[cause]) for causes in (seen, true)]
-    tap.check(largest[0] == largest[1], f"{where}: the largest cause is {largest[0]}, by the truth {largest[1]}")
+    largest = tuple(max(idle_truth.CAUSES, key=lambda cause: causes[cause]) for causes in (true, seen))
+    matrix[largest] += 1
+    tap.check(largest[0] == largest[1], f"{where}: the largest cause is {largest[1]}, by the truth {largest[0]}")
     judge_steps(tap, where, rank, ends, reports[-1])
 
 
@@ -175,15 +167,25 @@ def judge_culprit(tap, where, name, process):
     tap.check(named == right, f"{where}: {cause} is due to {named}")
 
 
-def judge(tap, where, out, name, seed):
+def judge(tap, matrix, where, out, name, seed):
     reports = reports_of(out / f"{name}.{seed}.json")
     ends = steps_seen(out / f"{name}.{seed}.timeline")
     for i, job in enumerate(SCENARIOS[name].jobs):
         truth = idle_truth.Truth(out / f"{name}.{seed}.truth{i}")
         for pid, rank in sorted(truth.ranks.items(), key=lambda item: item[1].number):
-            judge_rank(tap, f"{where} {job.name} rank {rank.number}", truth, rank, reports[pid], ends.get(pid, []))
+            judge_rank(tap, matrix, f"{where} {job.name} rank {rank.number}", truth, rank, reports[pid], ends.get(pid, []))
             if name in CULPRITS and rank.number == 0:
                 judge_culprit(tap, where, name, reports[pid][-1])
+
+
+def print_matrix(matrix):
+    """The largest cause of each rank of each run."""
+    causes = [cause for cause in idle_truth.CAUSES if any(cause in pair for pair in matrix)]
+    right = sum(number for (true, seen), number in matrix.items() if true == seen)
+    print(f"# largest cause right: {right} of {sum(matrix.values())}")
+    print("#", f"{'truth, seen as':>16}", *(f"{cause:>16}" for cause in causes))
+    for true in causes:
+        print("#", f"{true:>16}", *(f"{matrix[true, seen]:16}" for seen in causes))
 
 
 def parse(argv):
@@ -203,7 +205,7 @@ def parse(argv):
 def main(argv):
     if argv[:1] == ["guest"]:
         return in_guest(*argv[1:])
-    args, tap = parse(argv), Tap()
+    args, tap, matrix = parse(argv), Tap(), collections.Counter()
     if not pathlib.Path("/var/lib/zernel-kernels").is_dir():
         print("1..0 # SKIP no guest kernels here: run it through ./dev test answers")
         return 0
@@ -217,9 +219,9 @@ def main(argv):
         for seed in args.seed:
             for name in args.scenario:
                 if (out / f"{name}.{seed}.truth0").exists():
-                    judge(tap, f"{kernel} {name} {seed}", out, name, seed)
-    print(f"1..{tap.number}")
-    return int(tap.failed > 0)
+                    judge(tap, matrix, f"{kernel} {name} {seed}", out, name, seed)
+    print_matrix(matrix)
+    return tap.end()
 
 
 if __name__ == "__main__":

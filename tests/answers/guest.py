@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""A job of the lab with a real zerneld beside it, in a guest, for the campaigns here."""
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+
+import harness
+from compare import run
+
+STEPS_MIN = 30
+HARNESS_SECONDS = 120
+BUILD = os.environ["ZERNEL_BUILD"]
+
+
+def boot(kernel, timeout, script, *arguments, options=()):
+    """Runs `script guest ARGUMENT...` in a guest; `options` are those of tools/vm."""
+    return subprocess.run(
+        ["tools/vm", "--kernel", kernel, "--timeout", str(timeout), *options, "--", "env", f"ZERNEL_BUILD={BUILD}",
+         f"LD_LIBRARY_PATH={BUILD}/lab/vgpu", f"PYTHONPATH={os.environ['PYTHONPATH']}", "PYTHONDONTWRITEBYTECODE=1",
+         "python3", "-u", script, "guest", *map(str, arguments)], check=False).returncode
+
+
+class Guest:
+    def __init__(self):
+        harness.SECONDS = HARNESS_SECONDS
+        harness.ZERNELD = pathlib.Path(BUILD, "src/daemon/zerneld")
+        run.WORK.mkdir(exist_ok=True)
+
+    def zerneld(self, config):
+        return harness.Zerneld(config=f"sample=yes\n{config}")
+
+    def noise(self, scenario):
+        return run.noise({"build": BUILD}, scenario, 0)
+
+    @contextlib.contextmanager
+    def job(self, job, *options):
+        """Runs for as long as the body of a with statement."""
+        pathlib.Path(run.SHM).unlink(missing_ok=True)
+        group = run.cgroup(job.name)
+        process = subprocess.Popen(
+            [f"{BUILD}/lab/{job.program}/{job.program}", *job.args.split(), "--seconds", "100000", *options],
+            stdout=subprocess.DEVNULL, process_group=0,  # no session: those share CPUs as groups
+            preexec_fn=lambda: (group / "cgroup.procs").write_text("0"),
+            env={**os.environ, **dict(job.env), "VGPU_SHM": run.SHM})
+        try:
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def launchers(self, server, number=1):
+        """So many processes whose steps are seen, and which still run."""
+        def find():
+            with server.client() as client:
+                found = [process["pid"] for process in client.ask("snapshot")["result"]["processes"]
+                         if process["launcher_tid"] and process["steps"] > STEPS_MIN
+                         and pathlib.Path(f"/proc/{process['pid']}").exists()]
+            return found if len(found) >= number else None
+        return harness.wait_until(find, f"steps are seen: {server.text()}")
+
+    def zernel(self, server, *words):
+        return subprocess.run([f"{BUILD}/src/cli/zernel", *words, "--socket", server.path], capture_output=True,
+                              text=True, check=False)

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: GPL-2.0-only
+"""zernel why on jobs with a slow rank, which is another one each time: it must be named.
+
+The lab's job straggler, with one rank more, beside its noise and a zerneld that watches only, in a guest in virtual time. The job knows
+which of its ranks is slow; zerneld knows what the device and the calls tell it.
+"""
+import argparse
+import json
+import sys
+from dataclasses import replace
+
+import guest
+from compare import scenarios
+from results import Tap
+
+BOOT_SECONDS, SLOWDOWN = 300, 60  # of virtual time, on a machine that is shared
+RANKS = 3
+WHY_SECONDS = 2
+
+
+def job_of(scenario, slow):
+    """Of RANKS ranks, one of them slow."""
+    job = scenario.jobs[0]
+    args = job.args.replace("--ranks 2", f"--ranks {RANKS}").replace("--slow-rank 1", f"--slow-rank {slow}")
+    return replace(job, args=args, launchers=RANKS, env=(("VGPU_DEVICES", str(RANKS)),))
+
+
+def in_guest(first, nr_runs):
+    lab, tap, scenario = guest.Guest(), Tap(), scenarios.BY_NAME["straggler"]
+    server = lab.zerneld("[scheduler]\nattach=no\n")
+    try:
+        for seed in range(int(first), int(first) + int(nr_runs)):
+            slow = seed % RANKS
+            with lab.noise(scenario), lab.job(job_of(scenario, slow), "--seed", str(seed)):
+                lab.launchers(server, RANKS)
+                done = lab.zernel(server, "why", "--seconds", str(WHY_SECONDS), "--json")
+            jobs = json.loads(done.stdout)["jobs"] if done.stdout else [{}]
+            named = [job["straggler"]["rank"] for job in jobs if "straggler" in job]
+            print(f"# {jobs[0].get('answer', done.stderr)}", flush=True)
+            tap.check(named == [slow], f"seed {seed}: rank {slow} is slow, named: {named}")
+    finally:
+        server.remove()
+    return tap.end()
+
+
+def main(argv):
+    if argv[:1] == ["guest"]:
+        return in_guest(*argv[1:])
+    parser = argparse.ArgumentParser(prog="./dev answers why", description=__doc__.splitlines()[0])
+    parser.add_argument("--kernel", default="6.18", metavar="V")
+    parser.add_argument("--runs", type=int, default=20, metavar="N", help="(default 20)")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="seed of the first run (default 0)")
+    args = parser.parse_args(argv)
+    return guest.boot(args.kernel, BOOT_SECONDS + args.runs * 10 * SLOWDOWN, __file__, args.first, args.runs,
+                      options=["--virtual-time"])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
