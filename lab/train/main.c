@@ -38,6 +38,7 @@ static const struct option_row options[] = {
 	{ "launch-gap-us", OPTION_U64, AT(launch_gap_us), 0, NULL, "CPU time between launches" },
 	{ "checkpoint-every", OPTION_U64, AT(checkpoint_every), 0, NULL, "steps, 0: never" },
 	{ "checkpoint-bytes", OPTION_U64, AT(checkpoint_bytes), 0, NULL, "size of a checkpoint" },
+	{ "startup-ms", OPTION_U64, AT(startup_ms), 0, NULL, "sleep with the libraries mapped, before all else" },
 	{ "slow-rank", OPTION_U64, AT(slow_rank), 0, NULL, "rank whose kernels take" },
 	{ "slow-factor", OPTION_DOUBLE, AT(slow_factor), 0, NULL, "... so many times as long" },
 	WORKLOAD_OPTIONS,
@@ -160,6 +161,7 @@ int main(int argc, char **argv)
 
 	if (!workload_begin(&kind, argc, argv, &config.work, &status))
 		return status;
+	usleep((useconds_t)(config.startup_ms * 1000));
 	shared = shared_new(&config);
 	if (!shared) {
 		fprintf(stderr, "train: no shared memory\n");

@@ -30,6 +30,7 @@ struct train_config {
 	u64 launch_gap_us;
 	u64 checkpoint_every;
 	u64 checkpoint_bytes;
+	u64 startup_ms;
 	u64 slow_rank;
 	double slow_factor;
 };

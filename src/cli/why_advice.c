@@ -148,7 +148,8 @@ static u64 weight(const struct why_group *group, u32 cause)
 	bool is_straggler = group->has_straggler && group->straggler.at == group->subject;
 
 	if (cause == BUSY_STRAGGLER)
-		return is_straggler && why_share(blame, blame->idle_ns) < WHY_IDLE_PERMILLE
+		return is_straggler && group->straggler.is_measured &&
+				       why_share(blame, blame->idle_ns) < WHY_IDLE_PERMILLE
 			       ? group->straggler.lead_ns
 			       : 0;
 	/*

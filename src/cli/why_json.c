@@ -76,6 +76,7 @@ static void add_group(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct wh
 		yyjson_mut_obj_add_int(doc, values, "rank", process->rank);
 		yyjson_mut_obj_add_uint(doc, values, "pid", process->pid);
 		yyjson_mut_obj_add_uint(doc, values, "lead_ns", group->straggler.lead_ns);
+		yyjson_mut_obj_add_bool(doc, values, "is_measured", group->straggler.is_measured);
 	}
 	values = yyjson_mut_obj_add_arr(doc, object, "processes");
 	for (u32 i = 0; i < group->nr; i++)

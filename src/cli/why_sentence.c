@@ -90,15 +90,19 @@ static void add_reason(struct sentence *sentence, const struct blame *blame)
 /* Who is the straggler says so first; whoever waits for it says so last. */
 static void add_straggler(struct sentence *sentence, const struct why_group *group)
 {
+	/* By whether it was measured, and whether the straggler speaks. */
+	static const char *const formats[2][2] = {
+		{ " Rank %d comes to collectives last, %u %% of the time after the others.",
+		  "Rank %d comes to collectives last, %u %% of the time after the others. " },
+		{ " Rank %d holds it up in collectives, %u %% of the time.",
+		  "Rank %d holds up the others: they wait %u %% of the time for it. "	      },
+	};
 	const struct blame *straggler = &group->blames[group->straggler.at];
 	u32 percent = (blame_permille(group->straggler.lead_ns, straggler->wall_ns) + 5) / 10;
+	bool speaks = group->subject == group->straggler.at;
 
-	if (group->subject == group->straggler.at)
-		add(sentence, "Rank %d holds up the others: they wait %u %% of the time for it. ",
-		    straggler->process->rank, percent);
-	else
-		add(sentence, " Rank %d holds it up in collectives, %u %% of the time.",
-		    straggler->process->rank, percent);
+	add(sentence, formats[group->straggler.is_measured][speaks], straggler->process->rank,
+	    percent);
 }
 
 /* Worth a word only where it was measured. */
@@ -127,7 +131,7 @@ void why_sentence(const struct why_group *group, char ret[static WHY_SENTENCE_LE
 		add_reason(&sentence, blame);
 	} else {
 		add(&sentence, "busy %u %% of the last %s", (1000 - idle + 5) / 10, span.text);
-		if (is_straggler)
+		if (is_straggler && group->straggler.is_measured)
 			add(&sentence, ": it computes longer than the others'");
 		else if (waits)
 			add(&sentence, ", but %u %% only waited for other ranks", (waits + 5) / 10);

@@ -39,6 +39,7 @@ struct gpu_sample {
 	u64 memory_total_bytes;
 	u64 energy_mj;			   /* since the driver was loaded */
 	u64 active_ns;			   /* its multiprocessors worked, since it is watched */
+	u64 active_at_ns;		   /* when that was so, in CLOCK_MONOTONIC */
 	char pci_address[GPU_ADDRESS_LEN]; /* as sysfs spells it: 0000:3b:00.0 */
 	char name[GPU_TEXT_LEN];
 	char uuid[GPU_TEXT_LEN];

@@ -155,6 +155,7 @@ void nvml_gpm_measure(struct nvml_gpm *gpm, u32 gpu, void *device, struct gpu_sa
 	if (state->is_known ? !look(gpm, state, device) : !watch(gpm, state, device))
 		return;
 	sample->active_ns = state->active_ns;
+	sample->active_at_ns = state->sampled_ns;
 	sample->valid |= GPU_HAS_ACTIVE;
 }
 

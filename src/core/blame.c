@@ -35,14 +35,23 @@ static const struct snapshot_gpu *find_gpu(const struct snapshot *s, u32 number)
 	return NULL;
 }
 
-/* For how long the multiprocessors of a GPU worked. */
+/*
+ * For how long the multiprocessors of a GPU worked. It was looked at when somebody had the
+ * time, not when the snapshots were made, so what is known is the share of that span.
+ */
 static bool active_between(const struct snapshot *before, const struct snapshot *after, u32 number,
 			   u64 *ret)
 {
 	const struct snapshot_gpu *then = find_gpu(before, number), *now = find_gpu(after, number);
+	u64 active_ns, looked_ns;
 
-	return then && now && then->valid & now->valid & SNAPSHOT_GPU_ACTIVE &&
-	       subtract(now->active_ns, then->active_ns, ret);
+	if (!then || !now || !(then->valid & now->valid & SNAPSHOT_GPU_ACTIVE) ||
+	    !subtract(now->active_ns, then->active_ns, &active_ns) ||
+	    !subtract(now->active_at_ns, then->active_at_ns, &looked_ns) || !looked_ns)
+		return false;
+	*ret = (u64)((double)active_ns / (double)looked_ns *
+		     (double)(after->monotonic_ns - before->monotonic_ns));
+	return true;
 }
 
 static bool uses_gpu(const struct snapshot_process *process, u32 number)
@@ -242,6 +251,11 @@ int blame_find_straggler(const struct blame *blames, u32 nr, u32 of, struct blam
 		  time_in_collectives(&blames[least], measure);
 	if (blame_permille(lead_ns, blames[of].wall_ns) < STRAGGLER_PERMILLE)
 		return -ENOENT;
-	*ret = (struct blame_straggler){ .at = least, .nr_ranks = nr_ranks, .lead_ns = lead_ns };
+	*ret = (struct blame_straggler){
+		.at = least,
+		.nr_ranks = nr_ranks,
+		.lead_ns = lead_ns,
+		.is_measured = measure == WAITED_MEASURED,
+	};
 	return 0;
 }

@@ -53,9 +53,10 @@ u32 blame_permille(u64 part, u64 whole);
 u32 blame_largest_cause(const struct blame *blame);
 
 struct blame_straggler {
-	u32 at;	      /* its place among the blames */
-	u32 nr_ranks; /* that were compared */
-	u64 lead_ns;  /* how much less it waited than the others at the middle */
+	u32 at;		  /* its place among the blames */
+	u32 nr_ranks;	  /* that were compared */
+	u64 lead_ns;	  /* how much less it waited than the others at the middle */
+	bool is_measured; /* else it comes to collectives last: its device may not be the last */
 };
 
 /* The others wait that much longer, in thousandths of the span, before one is named. */

@@ -125,6 +125,7 @@ struct snapshot_gpu {
 	 * a collective waits for other ranks; active it is not.
 	 */
 	u64 active_ns;
+	u64 active_at_ns;	      /* when that was so, in CLOCK_MONOTONIC */
 	char uuid[SNAPSHOT_TEXT_LEN]; /* empty: not known */
 };
 

@@ -119,8 +119,10 @@ static void fold_devices(struct folder *f, struct snapshot *s)
 			gpu->memory_used_bytes = device->memory_used_bytes;
 		if (gpu->valid & SNAPSHOT_GPU_MEMORY_TOTAL)
 			gpu->memory_total_bytes = device->memory_total_bytes;
-		if (gpu->valid & SNAPSHOT_GPU_ACTIVE)
+		if (gpu->valid & SNAPSHOT_GPU_ACTIVE) {
 			gpu->active_ns = device->active_ns;
+			gpu->active_at_ns = device->active_at_ns;
+		}
 		if (device->valid & GPU_HAS_UUID)
 			set_text(gpu->uuid, sizeof(gpu->uuid), device->uuid);
 	}

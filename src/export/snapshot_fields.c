@@ -81,6 +81,8 @@ const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR] = {
 	  { "memory_total_bytes", FIELD_U64, AT(snapshot_gpu, memory_total_bytes) } },
 	{ SNAPSHOT_GPU_ACTIVE,
 	  { "active_ns", FIELD_U64, AT(snapshot_gpu, active_ns) } },
+	{ SNAPSHOT_GPU_ACTIVE,
+	  { "active_at_ns", FIELD_U64, AT(snapshot_gpu, active_at_ns) } },
 };
 
 const struct field sched_fields[] = {

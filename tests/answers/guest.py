@@ -11,6 +11,7 @@ from compare import run
 
 STEPS_MIN = 30
 HARNESS_SECONDS = 120
+STARTUP_MS = 1000  # as an interpreter takes to import a framework, and more than it takes to find its libraries
 BUILD = os.environ["ZERNEL_BUILD"]
 
 
@@ -28,7 +29,9 @@ class Guest:
         harness.ZERNELD = pathlib.Path(BUILD, "src/daemon/zerneld")
         run.WORK.mkdir(exist_ok=True)
 
-    def zerneld(self, config):
+    def zerneld(self, config, env=()):
+        """Which sees the devices that the jobs use: they are a file, and as many as the first says that opens it."""
+        os.environ.update({"VGPU_SHM": run.SHM, **dict(env)})
         return harness.Zerneld(config=f"sample=yes\n{config}")
 
     def noise(self, scenario):
@@ -37,13 +40,13 @@ class Guest:
     @contextlib.contextmanager
     def job(self, job, *options):
         """Runs for as long as the body of a with statement."""
-        pathlib.Path(run.SHM).unlink(missing_ok=True)
         group = run.cgroup(job.name)
         process = subprocess.Popen(
-            [f"{BUILD}/lab/{job.program}/{job.program}", *job.args.split(), "--seconds", "100000", *options],
+            [f"{BUILD}/lab/{job.program}/{job.program}", *job.args.split(), "--seconds", "100000",
+             "--startup-ms", str(STARTUP_MS), *options],
             stdout=subprocess.DEVNULL, process_group=0,  # no session: those share CPUs as groups
             preexec_fn=lambda: (group / "cgroup.procs").write_text("0"),
-            env={**os.environ, **dict(job.env), "VGPU_SHM": run.SHM})
+            env={**os.environ, **dict(job.env)})
         try:
             yield
         finally:

@@ -16,18 +16,19 @@ from results import Tap
 BOOT_SECONDS, SLOWDOWN = 300, 60  # of virtual time, on a machine that is shared
 RANKS = 3
 WHY_SECONDS = 2
+DEVICES = (("VGPU_DEVICES", str(RANKS)),)
 
 
 def job_of(scenario, slow):
     """Of RANKS ranks, one of them slow."""
     job = scenario.jobs[0]
     args = job.args.replace("--ranks 2", f"--ranks {RANKS}").replace("--slow-rank 1", f"--slow-rank {slow}")
-    return replace(job, args=args, launchers=RANKS, env=(("VGPU_DEVICES", str(RANKS)),))
+    return replace(job, args=args, launchers=RANKS, env=DEVICES)
 
 
 def in_guest(first, nr_runs):
     lab, tap, scenario = guest.Guest(), Tap(), scenarios.BY_NAME["straggler"]
-    server = lab.zerneld("[scheduler]\nattach=no\n")
+    server = lab.zerneld("[scheduler]\nattach=no\n", DEVICES)
     try:
         for seed in range(int(first), int(first) + int(nr_runs)):
             slow = seed % RANKS
@@ -37,6 +38,7 @@ def in_guest(first, nr_runs):
             jobs = json.loads(done.stdout)["jobs"] if done.stdout else [{}]
             named = [job["straggler"]["rank"] for job in jobs if "straggler" in job]
             print(f"# {jobs[0].get('answer', done.stderr)}", flush=True)
+            print(f"# waited: {[p.get('waited_for_ranks_ns', -1) // 1000000 for p in jobs[0].get('processes', [])]} ms", flush=True)
             tap.check(named == [slow], f"seed {seed}: rank {slow} is slow, named: {named}")
     finally:
         server.remove()

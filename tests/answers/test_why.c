@@ -53,6 +53,7 @@ static struct snapshot *make(u32 nr_ranks, bool after)
 			snapshot_add_thread(s, 9000 + i, ROLE_LOADER)->pid = process->pid;
 		gpu->valid = SNAPSHOT_GPU_ACTIVE;
 		gpu->active_ns = after * SPAN_NS;
+		gpu->active_at_ns = 1 + after * SPAN_NS;
 	}
 	return s;
 }
@@ -266,6 +267,23 @@ static void a_straggler_may_just_compute(void **state)
 	span_free(span);
 }
 
+static void who_comes_last_need_not_hold_up_the_others(void **state)
+{
+	struct span span = span_new(2);
+
+	wait_for_ranks(span, 1, 50);
+	span.after->gpus[0].valid = 0;
+	assert_shows(span, "slurm 12",
+		     "Rank 0 comes to collectives last, 50 % of the time after the others. GPU of "
+		     "rank 0 (python3 4711) was busy 100 % of the last 5.0 s.\n",
+		     true);
+	assert_shows(span, "slurm 12", "has more to compute", false);
+	assert_shows(span, "4712",
+		     " Rank 0 comes to collectives last, 50 % of the time after the others.\n",
+		     true);
+	span_free(span);
+}
+
 static void a_bound_is_called_one(void **state)
 {
 	struct span span = span_new(2);
@@ -353,8 +371,9 @@ static void json_is_one_line_and_always_the_same(void **state)
 	assert_non_null(strstr(first, "\"steps\":{\"count\":100,\"mean_ns\":50000000,"));
 	assert_non_null(strstr(first, "\"waited_for_ranks_max_ns\":0"));
 	assert_non_null(strstr(first, "\"waited_for_ranks_ns\":2000000000"));
-	assert_non_null(
-		strstr(first, "\"straggler\":{\"rank\":0,\"pid\":4711,\"lead_ns\":2000000000}"));
+	assert_non_null(strstr(first,
+			       "\"straggler\":{\"rank\":0,\"pid\":4711,\"lead_ns\":2000000000,"
+			       "\"is_measured\":false}"));
 	assert_non_null(strstr(first, "\"advice\":[\"The scheduler is off."));
 	free(first);
 	free(second);
@@ -385,6 +404,7 @@ int main(void)
 		cmocka_unit_test(no_evidence_no_advice),
 		cmocka_unit_test(the_straggler_is_named),
 		cmocka_unit_test(a_straggler_may_just_compute),
+		cmocka_unit_test(who_comes_last_need_not_hold_up_the_others),
 		cmocka_unit_test(a_bound_is_called_one),
 		cmocka_unit_test(who_is_meant),
 		cmocka_unit_test(without_an_answer_there_is_a_reason),

@@ -35,6 +35,7 @@ static struct snapshot *make(u32 nr_ranks, u64 now_ns)
 		process->memory[0].gpu = i;
 		process->busy_ns = 1000;
 		gpu->valid = SNAPSHOT_GPU_ACTIVE;
+		gpu->active_at_ns = now_ns;
 	}
 	return s;
 }
@@ -261,6 +262,20 @@ static void without_the_device_waiting_is_a_bound(void **state)
 	span_free(span);
 }
 
+/* The GPU was looked at some time before each snapshot, and not the same time before both. */
+static void activity_is_a_share_of_when_it_was_looked_at(void **state)
+{
+	struct span span = span_new(2);
+
+	set_rank(span, 0, SPAN_NS / 2, SPAN_NS, SPAN_NS / 4);
+	span.after->gpus[0].active_at_ns -= SPAN_NS / 2;
+	assert_int_equal(blame_of(span, 0).waited, WAITED_MEASURED);
+	assert_int_equal(blame_of(span, 0).waited_ns, SPAN_NS / 2);
+	span.after->gpus[0].active_at_ns = span.before->gpus[0].active_at_ns;
+	assert_int_equal(blame_of(span, 0).waited, WAITED_AT_MOST);
+	span_free(span);
+}
+
 static int straggler_of(struct span span, u32 nr, struct blame_straggler *ret)
 {
 	struct blame blames[8];
@@ -284,6 +299,7 @@ static void the_straggler_hardly_waits(void **state)
 	assert_int_equal(straggler.at, 2);
 	assert_int_equal(straggler.nr_ranks, 4);
 	assert_int_equal(straggler.lead_ns, 38 * percent);
+	assert_true(straggler.is_measured);
 	/* 10 % of the span is where it begins. */
 	set_rank(span, 2, 50 * percent, 90 * percent, 60 * percent);
 	assert_int_equal(straggler_of(span, 4, &straggler), 0);
@@ -295,6 +311,7 @@ static void the_straggler_hardly_waits(void **state)
 	span.after->gpus[3].valid = 0;
 	assert_int_equal(straggler_of(span, 4, &straggler), 0);
 	assert_int_equal(straggler.at, 1);
+	assert_false(straggler.is_measured);
 	span_free(span);
 }
 
@@ -337,6 +354,7 @@ int main(void)
 		cmocka_unit_test(of_a_new_culprit_only_what_is_certain_counts),
 		cmocka_unit_test(waiting_is_busy_and_not_active),
 		cmocka_unit_test(without_the_device_waiting_is_a_bound),
+		cmocka_unit_test(activity_is_a_share_of_when_it_was_looked_at),
 		cmocka_unit_test(the_straggler_hardly_waits),
 		cmocka_unit_test(only_ranks_of_one_job_are_compared),
 		cmocka_unit_test(shares_are_rounded),
