@@ -38,13 +38,13 @@ class Guest:
         return run.noise({"build": BUILD}, scenario, 0)
 
     @contextlib.contextmanager
-    def job(self, job, *options):
-        """Runs for as long as the body of a with statement."""
+    def job(self, job, *options, is_group=False):
+        """Runs for as long as the body of a with statement. Sessions are what the kernel divides CPUs among."""
         group = run.cgroup(job.name)
         process = subprocess.Popen(
             [f"{BUILD}/lab/{job.program}/{job.program}", *job.args.split(), "--seconds", "100000",
              "--startup-ms", str(STARTUP_MS), *options],
-            stdout=subprocess.DEVNULL, process_group=0,  # no session: those share CPUs as groups
+            stdout=subprocess.DEVNULL, start_new_session=is_group, process_group=None if is_group else 0,
             preexec_fn=lambda: (group / "cgroup.procs").write_text("0"),
             env={**os.environ, **dict(job.env)})
         try:
@@ -52,6 +52,15 @@ class Guest:
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+    @contextlib.contextmanager
+    def libraries_held(self):
+        """By somebody who only has them mapped: to take probes away and put them back takes a second here, beside hogs."""
+        with subprocess.Popen([f"{BUILD}/lab/train/train", "--startup-ms", "1000000000"]) as holder:
+            try:
+                yield
+            finally:
+                holder.kill()
 
     def launchers(self, server, number=1):
         """So many processes whose steps are seen, and which still run."""

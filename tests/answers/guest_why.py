@@ -26,20 +26,25 @@ def job_of(scenario, slow):
     return replace(job, args=args, launchers=RANKS, env=DEVICES)
 
 
+def run(lab, tap, server, seed):
+    scenario, slow = scenarios.BY_NAME["straggler"], seed % RANKS
+    with lab.noise(scenario), lab.job(job_of(scenario, slow), "--seed", str(seed)):
+        lab.launchers(server, RANKS)
+        done = lab.zernel(server, "why", "--seconds", str(WHY_SECONDS), "--json")
+    jobs = json.loads(done.stdout)["jobs"] if done.stdout else [{"answer": done.stderr, "processes": []}]
+    named = [job["straggler"]["rank"] for job in jobs if "straggler" in job]
+    waited = " ".join(f"{process.get('waited_for_ranks_ns', -1) / 1e6:.0f}" for process in jobs[0]["processes"])
+    print(f"# {jobs[0]['answer']}\n# ranks waited for others, in ms: {waited}", flush=True)
+    tap.check(named == [slow], f"seed {seed}: rank {slow} is slow, named: {named}")
+
+
 def in_guest(first, nr_runs):
-    lab, tap, scenario = guest.Guest(), Tap(), scenarios.BY_NAME["straggler"]
+    lab, tap = guest.Guest(), Tap()
     server = lab.zerneld("[scheduler]\nattach=no\n", DEVICES)
     try:
-        for seed in range(int(first), int(first) + int(nr_runs)):
-            slow = seed % RANKS
-            with lab.noise(scenario), lab.job(job_of(scenario, slow), "--seed", str(seed)):
-                lab.launchers(server, RANKS)
-                done = lab.zernel(server, "why", "--seconds", str(WHY_SECONDS), "--json")
-            jobs = json.loads(done.stdout)["jobs"] if done.stdout else [{}]
-            named = [job["straggler"]["rank"] for job in jobs if "straggler" in job]
-            print(f"# {jobs[0].get('answer', done.stderr)}", flush=True)
-            print(f"# waited: {[p.get('waited_for_ranks_ns', -1) // 1000000 for p in jobs[0].get('processes', [])]} ms", flush=True)
-            tap.check(named == [slow], f"seed {seed}: rank {slow} is slow, named: {named}")
+        with lab.libraries_held():
+            for seed in range(int(first), int(first) + int(nr_runs)):
+                run(lab, tap, server, seed)
     finally:
         server.remove()
     return tap.end()
