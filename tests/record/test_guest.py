@@ -92,7 +92,9 @@ class Guest(unittest.TestCase):
                       f"{seen / 1e6:.3f} in slices")
                 # A wait that goes on while a snapshot is made may turn out to be none.
                 self.assertAlmostEqual(seen, counted, delta=0.01 * (end - start))
-            steps = len(trace.slices[trace.below(trace.processes()[process["pid"]], "steps")])
+            lane = trace.slices[trace.below(trace.processes()[process["pid"]], "steps")]
+            # Events go on after the last snapshot.
+            steps = sum(start < to <= end for _, to, _ in lane)
             counted = process["steps"] - before[process["pid"]]["steps"]
             print(f"# {process['comm']} {process['pid']}: {counted} steps in snapshots, {steps} in slices")
             # The first of them began before anybody listened.
