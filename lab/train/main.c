@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,7 +162,7 @@ int main(int argc, char **argv)
 
 	if (!workload_begin(&kind, argc, argv, &config.work, &status))
 		return status;
-	usleep((useconds_t)(config.startup_ms * 1000));
+	poll(NULL, 0, (int)config.startup_ms);
 	shared = shared_new(&config);
 	if (!shared) {
 		fprintf(stderr, "train: no shared memory\n");

@@ -10,7 +10,7 @@ import sys
 
 import guest
 from compare import scenarios
-from results import Tap
+from compare.results import Tap
 
 BOOT_SECONDS, SLOWDOWN = 300, 60  # of virtual time, on a machine that is shared
 # name: scenario of the lab, whether the kernel has its job as a group of its own, what zerneld is told, ab's exit status,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import guest
 from compare import schedulers
-from results import Tap
+from compare.results import Tap
 
 NOBODY = ["setpriv", "--reuid", "65534", "--clear-groups"]
 TIMEOUT = 300

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import guest
 from compare import scenarios
-from results import Tap
+from compare.results import Tap
 
 BOOT_SECONDS, SLOWDOWN = 300, 60  # of virtual time, on a machine that is shared
 RANKS = 3

@@ -8,6 +8,7 @@ Speaks TAP, figures are its comments.
 """
 import argparse
 import collections
+import functools
 import json
 import pathlib
 import shutil
@@ -18,7 +19,7 @@ from dataclasses import replace
 
 import idle_truth
 from compare import run, scenarios
-from results import Tap
+from compare.results import Tap
 
 MAX_SUM, MAX_SHARE, MIN_STEPS, MAX_STEP_TIME = 0.02, 0.05, 0.99, 0.03
 EVERY_MS = 200
@@ -87,6 +88,7 @@ def boot(kernel, args, out):
         check=False).returncode
 
 
+@functools.cache
 def steps_seen(path):
     """Ends of steps by process, in order."""
     seen = collections.defaultdict(list)
@@ -105,6 +107,7 @@ def fold(idle_ns):
     return folded
 
 
+@functools.cache
 def reports_of(path):
     """By process, its reports in order; those after its end say nothing new."""
     lives = collections.defaultdict(list)

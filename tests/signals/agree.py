@@ -19,6 +19,7 @@ import tempfile
 
 import agreement
 from compare import run, scenarios
+from compare.results import Tap
 
 MIN_PHASE, MIN_ROLE = 0.97, 0.99
 # What a thread is there for shows when it does it, so its start is lost: in the one per cent of a run of
@@ -77,16 +78,6 @@ def stay(args, out):
             os.environ["VGPU_LAUNCH_NS"] = str(LAUNCH_NS)
             follow(args.build, args.seconds, out, pathlib.Path(work), name, ["--calls"], ["--loaders", "0"])
     return 0
-
-
-class Tap:
-    def __init__(self):
-        self.number = self.failed = 0
-
-    def check(self, good, text):
-        self.number += 1
-        self.failed += not good
-        print(f"{'ok' if good else 'not ok'} {self.number} - {text}", flush=True)
 
 
 def show_matrix(where, matrix):
@@ -178,8 +169,7 @@ def main(argv):
         for name in args.scenario:
             if (out / f"{name}.timeline").exists():
                 judge(tap, f"{release} {name}", out, name, args.seconds)
-    print(f"1..{tap.number}")
-    return int(tap.failed > 0)
+    return tap.end()
 
 
 if __name__ == "__main__":
