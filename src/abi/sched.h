@@ -34,7 +34,7 @@ enum sched_class {
 	CLASS_WANTED_LOADER, /* its consumer waits for data */
 	CLASS_LATE_LOADER,   /* its consumer had to wait lately */
 	CLASS_LOADER,	     /* works ahead */
-	CLASS_SPINNER,	     /* polls a device that has work */
+	CLASS_SPINNER,	     /* polls a device that has work, or for ranks that are missing */
 	CLASS_NR,
 	CLASS_SLOTS = 8, /* of tables: a power of two, which the verifier understands */
 };

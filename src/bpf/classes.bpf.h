@@ -19,6 +19,7 @@ __noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now
 	struct class_view view = { .now = now, .woken = woken };
 	struct process_state *process, *consumer;
 	struct thread_state *thread;
+	struct sched_task *task;
 
 	/* On a machine without ML nobody pays for it. */
 	if (!ml_seen)
@@ -32,6 +33,10 @@ __noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now
 		view.in_collective = process->task.phase == PHASE_COLLECTIVE;
 		view.in_sync = thread_call_kind(thread) == CALL_KIND_SYNC;
 		view.expected_end_ns = busy_expected_end(&process->busy);
+	}
+	if (view.role == ROLE_COLLECTIVE_HELPER) {
+		task = sched_task_of(p);
+		view.polls = task && task->polls;
 	}
 	if (view.role == ROLE_LOADER) {
 		consumer = consumer_of(p, process);

@@ -12,8 +12,9 @@
  * time it is queued. Whoever feeds a GPU goes first and takes a CPU if need be;
  * so does a loader whose consumer waits for data. A loader that works ahead is
  * ordinary, but waits where it can be found when that changes. Who spins in a
- * sync steps back until the device should nearly be done. What the promoted take
- * is a debt to the others, who keep a share of each CPU that way.
+ * sync steps back until the device should nearly be done, and a helper that polls
+ * for other ranks has a look now and then instead of all the time. What the promoted
+ * take is a debt to the others, who keep a share of each CPU that way.
  *
  * Trusts the loader for the topology (which CPU is behind which cache) and the
  * kernel for weights and affinity. A queue is only a place to wait: any CPU can
@@ -141,7 +142,7 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	task->class = classify(p, woken, now);
 	rule = rule_of(task->class);
 	if (task->class == CLASS_SPINNER)
-		spinner_queued(p, llc, now);
+		spinner_queued(p, task, llc, now);
 	vtime = vtime_at(p, task, llc);
 	tier = tier_of_task(task);
 	task->tier_credit_ns = 0;
@@ -218,6 +219,8 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 	llc = llc_at(task->llc);
 	advance_clock(llc, p->scx.dsq_vtime);
 	task->running_since_ns = now;
+	task->turn_since_ns = now;
+	task->polls = false;
 	if (task->queued_since_ns) {
 		count_wait(task->class, now - task->queued_since_ns);
 		task->queued_since_ns = 0;
@@ -233,10 +236,12 @@ void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 {
 	struct sched_task *task = sched_task_of(p);
 	struct sched_cpu *here = this_cpu();
+	u64 now = bpf_ktime_get_ns();
 
 	if (!task || !here)
 		return;
-	charge(p, task, here, !runnable, bpf_ktime_get_ns());
+	charge(p, task, here, !runnable, now);
+	task->polls = runnable && before(now, task->turn_since_ns + POLL_NS);
 	cpu_at(scx_bpf_task_cpu(p))->class = CLASS_ORDINARY;
 	if (!runnable)
 		note_launcher(p, true);

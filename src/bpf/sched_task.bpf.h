@@ -12,11 +12,14 @@ struct sched_task {
 	struct learner learner;
 	u64 running_since_ns;
 	u64 queued_since_ns;
+	u64 turn_since_ns;
+	u64 due_ns;	    /* of a spinner: when it should run again */
 	u64 tier_credit_ns; /* what its virtual time is short of until it runs */
 	u32 llc;	    /* whose clock the task's virtual time is measured by */
 	u32 class;
 	u32 waits_in; /* a queue where it counts */
 	u32 tier;
+	u32 polls;	   /* its last turn was short, and it did not sleep since */
 	u32 cgroup_weight; /* what the weights above it make of its own, in per cent */
 	u32 weights_seen;  /* nr_weight_changes when that was found */
 };

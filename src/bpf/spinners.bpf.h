@@ -2,8 +2,10 @@
 #pragma once
 
 /*
- * Who spins in a sync steps back, and must be there again when its device is done.
- * Slices end at ticks only, so a timer for each cache ends somebody's turn in time.
+ * Who spins in a sync steps back, and must be there again when its device is done;
+ * who polls for other ranks must have a look now and then, as their collective ends
+ * for it only when it looks. Slices end at ticks only, so a timer for each cache ends somebody's
+ * turn in time.
  */
 #include "bpf/classes.bpf.h"
 
@@ -20,13 +22,16 @@ struct {
 	__type(value, struct spinner_timer);
 } spinner_timers SEC(".maps");
 
-/* When a task that waits for its device should run again; 0 when that is not known. */
-static u64 spinner_due(struct task_struct *p)
+/* When a task that waits for its device, or for other ranks, should run again. */
+static u64 spinner_due(struct task_struct *p, u64 now)
 {
 	struct process_state *process = process_find(p);
+	struct thread_state *thread = thread_find(p);
 	u64 end = process ? busy_expected_end(&process->busy) : 0;
 
-	return end > SPIN_MARGIN_NS ? end - SPIN_MARGIN_NS : end;
+	if (thread && thread->role == ROLE_COLLECTIVE_HELPER)
+		return now + POLL_NS;
+	return end > SPIN_MARGIN_NS ? end - SPIN_MARGIN_NS : now;
 }
 
 /* The first of a cache's spinners is due then. */
@@ -39,12 +44,13 @@ static void expect_spinner(u32 llc, u64 due, u64 now)
 		bpf_timer_start(&timer->timer, before(now, due) ? due - now : 0, 0);
 }
 
-static void spinner_queued(struct task_struct *p, u32 llc, u64 now)
+static void spinner_queued(struct task_struct *p, struct sched_task *task, u32 llc, u64 now)
 {
-	u64 due = spinner_due(p), first = llc_at(llc)->spinner_due_ns;
+	u64 first = llc_at(llc)->spinner_due_ns;
 
-	if (due && (!first || before(due, first)))
-		expect_spinner(llc, due, now);
+	task->due_ns = spinner_due(p, now);
+	if (!first || before(task->due_ns, first))
+		expect_spinner(llc, task->due_ns, now);
 }
 
 static bool spinner_is_due(u32 llc, u64 now)
@@ -87,18 +93,17 @@ __noinline int serve_spinner(u32 llc, u32 cpu, u64 now)
 
 	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_SPINNERS, llc), 0) {
 		struct sched_task *task = sched_task_of(p);
-		u64 due = spinner_due(p);
 
 		if (!task)
 			continue;
-		if (!found && !before(now, due) && may_run_on(p, cpu) &&
+		if (!found && !before(now, task->due_ns) && may_run_on(p, cpu) &&
 		    compat_dsq_move(&___it, p, local_dsq(), 0)) {
 			task->class = CLASS_FEEDER;
 			compat_set_slice(p, rule_of(CLASS_FEEDER)->slice_ns);
 			count(CLASS_FEEDER, DECISION_PROMOTED);
 			found = true;
-		} else if (!next || before(due, next)) {
-			next = due;
+		} else if (!next || before(task->due_ns, next)) {
+			next = task->due_ns;
 		}
 	}
 	expect_spinner(llc, next, now);

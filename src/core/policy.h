@@ -16,6 +16,9 @@
 #define LATE_MAX_NS    (4 * NSEC_PER_SEC)
 /* A spinning sync comes back so long before the device should be done. */
 #define SPIN_MARGIN_NS NSEC_PER_MSEC
+/* A helper that polls for other ranks looks every so often; it is known by turns shorter than that.
+ */
+#define POLL_NS	       (2 * NSEC_PER_MSEC)
 
 struct class_rule {
 	u64 slice_ns;
@@ -66,6 +69,7 @@ struct class_view {
 	u8 in_collective;   /* the process is in a collective */
 	u8 in_sync;	    /* the thread is inside a call that waits for the device */
 	u8 woken;	    /* it slept until now */
+	u8 polls;	    /* it had a CPU, and gave it up soon */
 	u8 consumer_waits;  /* the launcher it may feed sleeps and wants data */
 	u8 consumer_waited; /* of a loader: and it did so lately */
 };
@@ -98,10 +102,12 @@ static inline enum sched_class class_of(const struct class_view *view, u32 rules
 			return CLASS_LATE_LOADER;
 		return CLASS_LOADER;
 	case ROLE_COLLECTIVE_HELPER:
-		/* A helper polls and yields as long as ranks are missing: that must cost nobody. */
-		return view->in_collective && view->woken && rule_on(rules_off, RULE_HELPER)
-			       ? CLASS_FEEDER
-			       : CLASS_ORDINARY;
+		if (!view->in_collective || !rule_on(rules_off, RULE_HELPER))
+			return CLASS_ORDINARY;
+		/* It polls and yields as long as ranks are missing: that must cost nobody. */
+		if (!view->woken)
+			return view->polls ? CLASS_SPINNER : CLASS_ORDINARY;
+		return CLASS_FEEDER;
 	default: return CLASS_ORDINARY;
 	}
 }

@@ -66,10 +66,14 @@ static const struct vector vectors[] = {
 	{ { .role = ROLE_LOADER, .consumer_waited = 1 }, 0, CLASS_LATE_LOADER },
 	{ { .role = ROLE_LOADER, .consumer_waited = 1, .consumer_waits = 1 }, 0, CLASS_WANTED_LOADER },
 	{ { .role = ROLE_LOADER, .consumer_waited = 1 }, 1 << RULE_LATE_LOADER, CLASS_LOADER },
-	/* helpers: when they are woken, not while they poll */
+	/* helpers: when they are woken; who polls looks now and then, who works is ordinary */
 	{ { .role = ROLE_COLLECTIVE_HELPER, .woken = 1 }, 0, CLASS_ORDINARY },
 	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1 }, 0, CLASS_ORDINARY },
+	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1, .polls = 1 }, 0, CLASS_SPINNER },
+	{ { .role = ROLE_COLLECTIVE_HELPER, .polls = 1 }, 0, CLASS_ORDINARY },
+	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1, .polls = 1 }, 1 << RULE_HELPER, CLASS_ORDINARY },
 	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1, .woken = 1 }, 0, CLASS_FEEDER },
+	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1, .woken = 1, .polls = 1 }, 0, CLASS_FEEDER },
 	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1, .woken = 1 }, 1 << RULE_HELPER, CLASS_ORDINARY },
 	/* what is no role */
 	{ { .role = 1000 }, 0, CLASS_ORDINARY },
