@@ -4,8 +4,8 @@
 /*
  * Who spins in a sync steps back, and must be there again when its device is done;
  * who polls for other ranks must have a look now and then, as their collective ends
- * for it only when it looks. Slices end at ticks only, so a timer for each cache ends somebody's
- * turn in time.
+ * for it only when it looks. Slices end at ticks only, so a timer for each cache ends
+ * somebody's turn in time.
  */
 #include "bpf/classes.bpf.h"
 

@@ -215,17 +215,23 @@ static void consider_symbol(struct scan *scan, const struct table *table, const 
 	add_symbol(scan->found, symbol);
 }
 
+static bool consider_nth(struct scan *scan, const struct table *table, u64 n)
+{
+	Elf64_Sym row;
+
+	if (!copy_nth(scan->tables, table->symbols, n, &row, sizeof(row)))
+		return false;
+	consider_symbol(scan, table, &row);
+	return true;
+}
+
 static void scan_table(struct scan *scan, const struct table *table)
 {
 	u32 nr = table->nr < SYMBOLS_MAX ? (u32)table->nr : SYMBOLS_MAX;
 
-	for (u32 i = 0; i < nr; i++) {
-		Elf64_Sym row;
-
-		if (!copy_nth(scan->tables, table->symbols, i, &row, sizeof(row)))
+	for (u32 i = 0; i < nr; i++)
+		if (!consider_nth(scan, table, i))
 			return;
-		consider_symbol(scan, table, &row);
-	}
 	if (table->nr > nr) {
 		u64 rest = table->nr - nr;
 
@@ -233,40 +239,50 @@ static void scan_table(struct scan *scan, const struct table *table)
 	}
 }
 
+/* As the dynamic linker computes it. */
+static u32 gnu_hash_of(const char *name)
+{
+	u32 hash = 5381;
+
+	while (*name)
+		hash = hash * 33 + (u8)*name++;
+	return hash;
+}
+
 /*
- * The GNU hash table does not say how many symbols there are: they are sorted by
- * bucket, so the last one is at the end of the chain that begins last.
+ * Looks each name up as the dynamic linker does. Symbols are in the order of their
+ * hashes and names in another, so to go through all of them is a read for each, and a
+ * compiler exports 30,000. A chain ends where the lowest bit is set, and is a few symbols
+ * long unless somebody made the file for us: they may have so many together.
  */
-static u64 count_gnu_hash(struct scan *scan, u64 offset)
+static void search_gnu_hash(struct scan *scan, const struct table *table, u64 offset)
 {
 	struct {
 		u32 nr_buckets, first, nr_bloom, shift;
 	} header;
-	u64 buckets, chains, last = 0;
+	u64 buckets, chains;
+	u32 budget = SYMBOLS_MAX;
 
-	if (!copy_at(scan->tables, offset, &header, sizeof(header)) ||
-	    header.nr_buckets > SYMBOLS_MAX)
-		return 0;
+	if (!copy_at(scan->tables, offset, &header, sizeof(header)) || !header.nr_buckets)
+		return;
 	buckets = offset + sizeof(header) + (u64)header.nr_bloom * sizeof(u64);
 	chains = buckets + (u64)header.nr_buckets * sizeof(u32);
-	for (u32 i = 0; i < header.nr_buckets; i++) {
-		u32 head;
+	for (u32 i = 0; i < scan->query->nr_names; i++) {
+		u32 wanted = gnu_hash_of(scan->query->names[i]), hash = 0, at;
 
-		if (!copy_nth(scan->tables, buckets, i, &head, sizeof(head)))
-			return 0;
-		if (head > last)
-			last = head;
+		if (!copy_nth(scan->tables, buckets, wanted % header.nr_buckets, &at, sizeof(at)))
+			return;
+		for (u64 n = at; at >= header.first && !(hash & 1); n++) {
+			if (!budget--) {
+				scan->found->nr_dropped++;
+				return;
+			}
+			if (!copy_nth(scan->tables, chains, n - header.first, &hash, sizeof(hash)))
+				return;
+			if (hash >> 1 == wanted >> 1)
+				consider_nth(scan, table, n);
+		}
 	}
-	if (last < header.first)
-		return 0;
-	for (u32 i = 0; i < SYMBOLS_MAX; i++, last++) {
-		u32 hash;
-
-		if (!copy_nth(scan->tables, chains, last - header.first, &hash, sizeof(hash)) ||
-		    hash & 1)
-			break;
-	}
-	return last + 1;
 }
 
 static u64 count_sysv_hash(struct scan *scan, u64 offset)
@@ -300,11 +316,12 @@ static void scan_dynamic(struct scan *scan)
 	    !find_offset(scan, value[DT_STRTAB], 0, &table.strings))
 		return;
 	table.strings_size = value[DT_STRSZ];
-	if (gnu_hash && find_offset(scan, gnu_hash, 0, &offset))
-		table.nr = count_gnu_hash(scan, offset);
-	else if (value[DT_HASH] && find_offset(scan, value[DT_HASH], 0, &offset))
+	if (gnu_hash && find_offset(scan, gnu_hash, 0, &offset)) {
+		search_gnu_hash(scan, &table, offset);
+	} else if (value[DT_HASH] && find_offset(scan, value[DT_HASH], 0, &offset)) {
 		table.nr = count_sysv_hash(scan, offset);
-	scan_table(scan, &table);
+		scan_table(scan, &table);
+	}
 }
 
 /* Functions that are not exported are named in a section only, if they still are. */

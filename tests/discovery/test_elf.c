@@ -233,6 +233,39 @@ static void test_unreadable(void **state)
 	assert_int_equal(found.nr, 77);
 }
 
+struct counted {
+	struct image image;
+	u32 nr_reads;
+};
+
+static ssize_t read_counted(void *ctx, void *buffer, size_t size, u64 offset)
+{
+	struct counted *counted = ctx;
+
+	counted->nr_reads++;
+	return image_read(&counted->image, buffer, size, offset);
+}
+
+/* A library with thousands of symbols takes a few reads for each name, not one for each symbol. */
+static void test_few_reads(void **state)
+{
+	struct counted counted = {};
+	const char *names[CALL_NR];
+	struct elf_source source = { .read = read_counted, .ctx = &counted };
+	struct elf_query query = { .names = names, .nr_names = names_of(RUNTIME_CUDA, names) };
+	struct elf_symbols found;
+	Dl_info libc;
+
+	assert_true(dladdr(dlsym(RTLD_DEFAULT, "gnu_get_libc_version"), &libc) != 0);
+	counted.image = load("", libc.dli_fname);
+	assert_int_equal(elf_find_symbols(&source, &query, &found), 0);
+	unload(&counted.image);
+	assert_int_equal(found.nr, 0);
+	print_message("# %u reads of %s for %u names\n", counted.nr_reads, libc.dli_fname,
+		      query.nr_names);
+	assert_in_range(counted.nr_reads, 1, 10 + 4 * query.nr_names);
+}
+
 static void test_truncated(void **state)
 {
 	CLEANUP_IMAGE struct image image = load(fixture_dir, "libcalls-gnu.so");
@@ -295,6 +328,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_prestate(test_offsets_of_vgpu, "libamdhip64.so.6"),
 		cmocka_unit_test_prestate(test_offsets_of_vgpu, "librccl.so.1"),
 		cmocka_unit_test(test_hash_styles),
+		cmocka_unit_test(test_few_reads),
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_imports),
 		cmocka_unit_test(test_static_runtime),
