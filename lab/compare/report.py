@@ -2,7 +2,7 @@
 """How the figures look: a Markdown table and a picture. Pure: rows in, text out."""
 from html import escape
 
-COLUMNS = ("scenario", "scheduler", "mean ms [95 %]", "p50", "p99", "GPU busy", "noise got", "of eevdf's",
+COLUMNS = ("scenario", "scheduler", "mean ms [95 %]", "p50", "p99", "GPU busy", "job got", "noise got", "of eevdf's",
            "recovered [95 %]", "runs")
 
 
@@ -29,6 +29,7 @@ def cells_of(row, figures, name):
     return (name, row["sched"],
             with_interval(figures["step_mean_ms"], figures["step_mean_low"], figures["step_mean_high"], "{:.1f}"),
             number(figures["step_p50_ms"]), number(figures["step_p99_ms"]), number(figures["gpu_busy"], "{:.0%}"),
+            number(figures["cpu_share"], "{:.1%}"),
             number(row["noise_share"], "{:.0%}"), number(row["noise_vs_eevdf"], "{:.0%}"),
             with_interval(*recovered, "{:.2f}"), verdict(row))
 

@@ -128,7 +128,7 @@ def judge(plan, job, truth_dir, summary):
         raise RunError(f"{job.name} made no step")
     check = subprocess.run([f"{plan['build']}/lab/truth/truth", "check", truth_dir],
                            capture_output=True, text=True, check=False)
-    return {"name": job.name, "values_ms": values, "gpu_busy": summary["gpu_busy"],
+    return {"name": job.name, "values_ms": values, "gpu_busy": summary["gpu_busy"], "cpu_share": summary["cpu_share"],
             "truth_ok": check.returncode == 0, "truth_says": (check.stdout + check.stderr)[-300:]}
 
 
@@ -138,7 +138,8 @@ def run_jobs(plan, scenario, scheduler, noise_group):
     pathlib.Path(SHM).unlink(missing_ok=True)
     shutil.rmtree(WORK / "truth", ignore_errors=True)
     (WORK / "truth").mkdir()
-    begin, noise_begin = time.monotonic(), cpu_seconds(noise_group) if noise_group else 0
+    groups = [*(cgroup(job.name) for job in scenario.jobs), *([noise_group] if noise_group else [])]
+    begin, used = time.monotonic(), [cpu_seconds(group) for group in groups]
     started = []
     for job in scenario.jobs:
         truth_dir = WORK / "truth" / job.name.replace(" ", "-")
@@ -155,7 +156,10 @@ def run_jobs(plan, scenario, scheduler, noise_group):
         for _, process, _ in started:
             process.kill()
     lasted = time.monotonic() - begin
-    share = (cpu_seconds(noise_group) - noise_begin) / lasted / scenarios.CPUS if noise_group else None
+    shares = [(cpu_seconds(group) - before) / lasted / scenarios.CPUS for group, before in zip(groups, used)]
+    for summary, share in zip(summaries, shares):
+        summary["cpu_share"] = share
+    share = shares[-1] if noise_group else None
     return [(job, truth_dir, summary) for (job, _, truth_dir), summary in zip(started, summaries)], share
 
 

@@ -43,6 +43,7 @@ class Short(unittest.TestCase):
             self.assertGreater(row["step_mean_ms"], 20)  # what the device takes
             self.assertGreaterEqual(row["step_p99_ms"], row["step_p50_ms"])
             self.assertTrue(0 < row["gpu_busy"] <= 1)
+            self.assertTrue(0 < row["cpu_share"] < 1 - (row["noise_share"] or 0) + 0.01)
 
     def test_truth_adds_up_in_every_run(self):
         self.assertTrue(self.rows)
