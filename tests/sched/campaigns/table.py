@@ -24,7 +24,7 @@ class Campaign:
 
 CAMPAIGNS = (
     Campaign("cycles", faults.cycles, full=300, short=10),
-    Campaign("kill", faults.kill, full=20, short=3),
+    Campaign("kill", faults.kill, full=20),
     Campaign("broken", faults.broken, full=1, short=1),
     Campaign("stress", faults.stress, full=600),
     Campaign("rt", faults.rt, full=30),
