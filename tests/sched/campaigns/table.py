@@ -31,7 +31,7 @@ CAMPAIGNS = (
     Campaign("fairness", fairness.fairness, full=30, guest=VIRTUAL),
     Campaign("weights", fairness.weights, full=10, guest=VIRTUAL),
     Campaign("topology", places.topology, full=30,
-             guest=("--cpus", "16", "--numa", "2", "--caches", "2", "--bare-node")),
+             guest=(*VIRTUAL, "--cpus", "16", "--numa", "2", "--caches", "2", "--bare-node")),
     Campaign("many", places.many, full=20, guest=("--cpus", "64", "--mem", "4096")),
     Campaign("everyday", everyday.everyday, full=3, guest=VIRTUAL),
     Campaign("ablation", ablation.ablation, full=2, guest=VIRTUAL),
