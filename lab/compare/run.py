@@ -138,7 +138,7 @@ def run_jobs(plan, scenario, scheduler, noise_group):
     pathlib.Path(SHM).unlink(missing_ok=True)
     shutil.rmtree(WORK / "truth", ignore_errors=True)
     (WORK / "truth").mkdir()
-    groups = [*(cgroup(job.name) for job in scenario.jobs), *([noise_group] if noise_group else [])]
+    groups = [cgroup(job.name) for job in scenario.jobs] + ([noise_group] if noise_group else [])
     begin, used = time.monotonic(), [cpu_seconds(group) for group in groups]
     started = []
     for job in scenario.jobs:
@@ -157,10 +157,9 @@ def run_jobs(plan, scenario, scheduler, noise_group):
             process.kill()
     lasted = time.monotonic() - begin
     shares = [(cpu_seconds(group) - before) / lasted / scenarios.CPUS for group, before in zip(groups, used)]
-    for summary, share in zip(summaries, shares):
-        summary["cpu_share"] = share
-    share = shares[-1] if noise_group else None
-    return [(job, truth_dir, summary) for (job, _, truth_dir), summary in zip(started, summaries)], share
+    finished = [(job, truth_dir, summary | {"cpu_share": share})
+                for (job, _, truth_dir), summary, share in zip(started, summaries, shares)]
+    return finished, shares[-1] if noise_group else None
 
 
 def run_one(plan, scenario, scheduler):

@@ -12,7 +12,7 @@ struct sched_task {
 	struct learner learner;
 	u64 running_since_ns;
 	u64 queued_since_ns;
-	u64 turn_since_ns;
+	u64 turn_since_ns;  /* as running_since_ns, which moves on when the turn is charged */
 	u64 due_ns;	    /* of a spinner: when it should run again */
 	u64 tier_credit_ns; /* what its virtual time is short of until it runs */
 	u32 llc;	    /* whose clock the task's virtual time is measured by */

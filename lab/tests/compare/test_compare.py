@@ -21,7 +21,8 @@ def steps(mean, count=100, seed=1):
 
 
 def made_run(scenario, sched, mean, noise=None, trouble=None, truth_ok=True, seed=1):
-    jobs = [{"name": job.name, "values_ms": steps(mean, seed=seed), "gpu_busy": 0.5, "cpu_share": 0.2, "truth_ok": truth_ok}
+    jobs = [{"name": job.name, "values_ms": steps(mean, seed=seed), "gpu_busy": 0.5, "cpu_share": 0.2,
+             "truth_ok": truth_ok}
             for job in scenarios.find(scenario).jobs]
     return {"scenario": scenario, "sched": sched, "jobs": jobs, "noise_share": noise, "trouble": trouble}
 
