@@ -77,7 +77,7 @@ class Client:
     def send(self, data):
         self.socket.sendall(data)
 
-    def line(self):
+    def raw_line(self):
         while b"\n" not in self.input:
             try:
                 data = self.socket.recv(1 << 16)
@@ -87,7 +87,11 @@ class Client:
                 return None
             self.input += data
         line, self.input = self.input.split(b"\n", 1)
-        return json.loads(line)
+        return line
+
+    def line(self):
+        line = self.raw_line()
+        return None if line is None else json.loads(line)
 
     def reply(self):
         while (line := self.line()) is not None and "event" in line:
