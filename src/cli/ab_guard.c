@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/cleanup.h"
-#include "export/client.h"
+#include "ipc/client.h"
 
 /* A zerneld that was started anew has the state that its configuration says. */
 #define TRIES	 10

@@ -11,7 +11,7 @@
 #include "cli/ab_guard.h"
 #include "cli/ask.h"
 #include "cli/progress.h"
-#include "export/snapshot_json.h"
+#include "ipc/snapshot_json.h"
 
 /* How often the job is looked at while a window lasts. */
 #define LOOK_NS	    (250 * NSEC_PER_MSEC)

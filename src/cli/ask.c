@@ -5,7 +5,7 @@
 #include <string.h>
 #include "base/cleanup.h"
 #include "base/log.h"
-#include "export/snapshot_json.h"
+#include "ipc/snapshot_json.h"
 
 DEFINE_CLEANUP(struct client, client_free);
 

@@ -3,7 +3,7 @@
 
 /* Questions to zerneld. All failures are logged, once, with what to do about them. */
 #include "core/snapshot.h"
-#include "export/client.h"
+#include "ipc/client.h"
 
 /* Says hello as well. */
 int ask_connect(const char *socket, struct client **ret);

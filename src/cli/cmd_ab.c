@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "cli/ab.h"
 #include "cli/command.h"
-#include "export/protocol.h"
+#include "ipc/protocol.h"
 
 #define MINUTES_DEFAULT 5
 #define MINUTES_MAX	(24 * 60)

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/term.h"
-#include "export/config_table.h"
+#include "config/config_table.h"
 
 DEFINE_CLEANUP(struct table, table_free);
 

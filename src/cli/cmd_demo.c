@@ -18,7 +18,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/command.h"
-#include "export/client.h"
+#include "ipc/client.h"
 
 DEFINE_CLEANUP(struct client, client_free);
 

@@ -5,8 +5,8 @@
 #include "base/cleanup.h"
 #include "cli/command.h"
 #include "cli/doctor.h"
-#include "export/client.h"
-#include "export/snapshot_json.h"
+#include "ipc/client.h"
+#include "ipc/snapshot_json.h"
 
 /* Apart from the verdicts, which are 0 to 2. */
 #define EXIT_NOT_LOOKED 3

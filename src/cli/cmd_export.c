@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "cli/command.h"
 #include "cli/recording.h"
-#include "export/record_export.h"
+#include "record/record_export.h"
 
 static const struct format {
 	int key;

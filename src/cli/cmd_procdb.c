@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "cli/procdb_client.h"
 #include "cli/procdb_table.h"
-#include "export/procdb_store.h"
+#include "store/procdb_store.h"
 
 DEFINE_CLEANUP(struct procdb, procdb_free);
 DEFINE_CLEANUP(struct client, client_free);

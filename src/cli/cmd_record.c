@@ -15,9 +15,9 @@
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/term.h"
-#include "export/events_json.h"
-#include "export/record.h"
-#include "export/snapshot_json.h"
+#include "ipc/events_json.h"
+#include "record/record.h"
+#include "ipc/snapshot_json.h"
 
 #define INTERVAL_MS 200
 #define PROGRESS_MS 1000

@@ -10,7 +10,7 @@
 #include "cli/recording.h"
 #include "cli/status.h"
 #include "cli/why.h"
-#include "export/snapshot_json.h"
+#include "ipc/snapshot_json.h"
 
 DEFINE_CLEANUP(struct snapshot, snapshot_free);
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include "base/log.h"
 #include "cli/command.h"
-#include "export/protocol.h"
+#include "ipc/protocol.h"
 #include "serve/run.h"
 
 static const struct command_option options[] = {

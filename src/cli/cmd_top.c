@@ -13,7 +13,7 @@
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/top_screen.h"
-#include "export/snapshot_json.h"
+#include "ipc/snapshot_json.h"
 
 #define INTERVAL_DEFAULT_MS 500
 #define RETRY_MS	    1000

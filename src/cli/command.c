@@ -4,7 +4,7 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include "export/protocol.h"
+#include "ipc/protocol.h"
 
 #define OPTIONS_MAX  16
 #define NAME_MAX_LEN 64

@@ -2,8 +2,8 @@
 #pragma once
 
 /* What was learned, as zerneld has it in memory while it runs. All failures are logged. */
-#include "export/client.h"
-#include "export/procdb_text.h"
+#include "ipc/client.h"
+#include "ipc/procdb_text.h"
 
 /* Those of a name or executable, or all of them; the caller frees both members' memory. */
 struct procdb_copies {

@@ -2,6 +2,6 @@
 #pragma once
 
 #include "cli/term.h"
-#include "export/procdb_text.h"
+#include "ipc/procdb_text.h"
 
 int procdb_table(FILE *out, const struct procdb_list *list, u64 now_s);

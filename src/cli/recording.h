@@ -2,7 +2,7 @@
 #pragma once
 
 /* A recording that a command reads. All failures are logged, once. */
-#include "export/record.h"
+#include "record/record.h"
 
 struct recording {
 	const char *path;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include "core/snapshot.h"
-#include "export/config.h"
+#include "config/config.h"
 
 static int change_rules(yyjson_val *value, struct sched_policy *policy)
 {

@@ -6,7 +6,7 @@
  * becomes a policy. Only src/collect/kernel.c writes it down.
  */
 #include "abi/sched.h"
-#include "export/protocol.h"
+#include "ipc/protocol.h"
 
 /*
  * Changes what `params` names and leaves the rest of the policy as it is. -EINVAL, and

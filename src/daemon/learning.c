@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "export/procdb_store.h"
+#include "store/procdb_store.h"
 
 /* What a power cut may take: the learning of so long. */
 #define SAVE_INTERVAL_S 60

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The command line of zerneld. Most options are keys of the configuration that count more. */
-#include "export/config.h"
+#include "config/config.h"
 
 #define OPTIONS_MAX 8
 

@@ -8,7 +8,7 @@
 #include "base/base64.h"
 #include "base/cleanup.h"
 #include "daemon/requests.h"
-#include "export/procdb_text.h"
+#include "ipc/procdb_text.h"
 
 /* Profiles of one reply: nobody else waits long for it, and it fits in a request, too. */
 #define PAGE_MAX 256

@@ -9,7 +9,7 @@
 #include "daemon/access.h"
 #include "daemon/loop.h"
 #include "daemon/message.h"
-#include "export/protocol.h"
+#include "ipc/protocol.h"
 
 struct server;
 

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "daemon/loop.h"
 #include "daemon/snapshot_processes.h"
-#include "export/snapshot_json.h"
+#include "ipc/snapshot_json.h"
 
 /* Without anybody asking, so that what ended processes left finds room. */
 #define FOLD_INTERVAL_NS (30 * NSEC_PER_SEC)

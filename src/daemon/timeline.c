@@ -2,7 +2,7 @@
 #include "daemon/timeline.h"
 #include <errno.h>
 #include <stdlib.h>
-#include "export/events_json.h"
+#include "ipc/events_json.h"
 
 int timeline_open(struct timeline *timeline, u64 *ret_position)
 {

@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 #include "base/cleanup.h"
-#include "export/prometheus.h"
-#include "export/snapshot_json.h"
+#include "metrics/prometheus.h"
+#include "ipc/snapshot_json.h"
 
 static const enum prometheus_format formats[] = {
 	[BODY_TEXT] = PROMETHEUS_TEXT,

@@ -7,8 +7,8 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/socket.h"
-#include "export/protocol.h"
-#include "export/snapshot_json.h"
+#include "ipc/protocol.h"
+#include "ipc/snapshot_json.h"
 #include "serve/gateway.h"
 
 #define BACKOFF_MIN_MS	100

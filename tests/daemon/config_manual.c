@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* Prints zernel.conf(5), from the table that zerneld reads its configuration by. */
-#include "export/config.h"
+#include "config/config.h"
 
 int main(void)
 {

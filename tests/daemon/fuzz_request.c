@@ -10,7 +10,7 @@
 
 #include "base/base64.h"
 #include "base/socket.h"
-#include "export/protocol.h"
+#include "ipc/protocol.h"
 #include "fuzz/fuzz.h"
 
 #define LINE_MAX_BYTES 4096

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "export/procdb_store.h"
+#include "store/procdb_store.h"
 
 int main(int argc, char **argv)
 {

@@ -18,10 +18,14 @@ MAY_USE = {
     "base": {"abi"},
     "bpf": {"abi", "core"},
     "collect": {"abi", "core", "base"},
-    "export": {"abi", "core", "base"},
-    "daemon": {"abi", "core", "base", "collect", "export"},
-    "serve": {"abi", "core", "base", "export"},
-    "cli": {"abi", "core", "base", "export", "serve"},
+    "config": {"abi", "core", "base"},
+    "store": {"abi", "core", "base"},
+    "ipc": {"abi", "core", "base"},
+    "metrics": {"abi", "core", "base"},
+    "record": {"abi", "core", "base", "ipc"},
+    "daemon": {"abi", "core", "base", "collect", "config", "store", "ipc"},
+    "serve": {"abi", "core", "base", "config", "ipc", "metrics"},
+    "cli": {"abi", "core", "base", "config", "store", "ipc", "record", "serve"},
 }
 # What core may take from libc: types, memory and strings; no I/O, no clock.
 CORE_SYSTEM = {"math.h", "stdbool.h", "stddef.h", "stdint.h", "string.h", "errno.h", "stdlib.h", "limits.h"}
@@ -44,6 +48,15 @@ def layer_breaches():
                 yield f"{path}: {layer} must not include {name}"
             if "/" not in name and not name.endswith(".skel.h"):
                 yield f"{path}: \"{name}\" does not name its layer"
+
+
+def link_breaches():
+    """A layer links what it may include and nothing else: zerneld has neither metrics nor record."""
+    for path in sorted((ROOT / "src").rglob("meson.build")):
+        layer = path.relative_to(ROOT / "src").parts[0]
+        for name in re.findall(r"\b([a-z]+)_(?:dep|lib)\b", path.read_text()):
+            if layer in MAY_USE and name in MAY_USE and name != layer and name not in MAY_USE[layer]:
+                yield f"{path}: {layer} must not link {name}"
 
 
 def impure_core():
@@ -76,6 +89,7 @@ def missing_licences():
 
 CHECKS = {
     "includes respect the layers": layer_breaches,
+    "libraries respect the layers": link_breaches,
     "core is pure": impure_core,
     "lab stands apart": lab_breaches,
     "every file names its licence": missing_licences,

@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <yyjson.h>
 
-#include "export/procdb_store.h"
+#include "store/procdb_store.h"
 
 static const char *zernel;
 static char directory[] = "/tmp/cli-procdb.XXXXXX";

@@ -3,8 +3,8 @@
 /* Any text as a snapshot. What is read can be written, and read again is the same. */
 #include <string.h>
 
-#include "export/prometheus.h"
-#include "export/snapshot_json.h"
+#include "metrics/prometheus.h"
+#include "ipc/snapshot_json.h"
 #include "fuzz/fuzz.h"
 
 static void check_exports(const struct snapshot *s)

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "export/prometheus.h"
-#include "export/snapshot_json.h"
+#include "metrics/prometheus.h"
+#include "ipc/snapshot_json.h"
 #include "metrics/node.h"
 
 DEFINE_CLEANUP(struct snapshot, snapshot_free);

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "export/prometheus.h"
-#include "export/snapshot_json.h"
+#include "metrics/prometheus.h"
+#include "ipc/snapshot_json.h"
 #include "metrics/node.h"
 
 #define SHORT_SAMPLES 10000000

@@ -10,9 +10,9 @@
 #include <time.h>
 
 #include "base/cleanup.h"
-#include "export/metrics.h"
-#include "export/prometheus.h"
-#include "export/snapshot_json.h"
+#include "metrics/metrics.h"
+#include "metrics/prometheus.h"
+#include "ipc/snapshot_json.h"
 #include "metrics/node.h"
 
 /* What a scrape may take, of which rendering is a part. */

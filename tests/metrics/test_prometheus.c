@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "export/prometheus.h"
+#include "metrics/prometheus.h"
 #include "metrics/node.h"
 
 DEFINE_CLEANUP(struct snapshot, snapshot_free);

@@ -41,7 +41,7 @@ class Promtool(unittest.TestCase):
 
 class Documentation(unittest.TestCase):
     def test_is_up_to_date(self):
-        made = output(BUILD / "src/export/metrics-md").decode()
+        made = output(BUILD / "src/metrics/metrics-md").decode()
         self.assertEqual(made, (SOURCE / "docs/METRICS.md").read_text(), "its end says how to make it")
 
 

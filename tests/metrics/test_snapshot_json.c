@@ -10,7 +10,7 @@
 #include <yyjson.h>
 
 #include "base/cleanup.h"
-#include "export/snapshot_json.h"
+#include "ipc/snapshot_json.h"
 #include "metrics/node.h"
 
 DEFINE_CLEANUP(struct snapshot, snapshot_free);

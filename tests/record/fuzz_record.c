@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "export/events_json.h"
-#include "export/record_export.h"
-#include "export/record_format.h"
-#include "export/snapshot_json.h"
+#include "ipc/events_json.h"
+#include "record/record_export.h"
+#include "record/record_format.h"
+#include "ipc/snapshot_json.h"
 #include "fuzz/fuzz.h"
 
 /* Enough for all that is worth trying, and little enough to try a lot. */

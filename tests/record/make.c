@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "export/record.h"
-#include "export/snapshot_json.h"
+#include "record/record.h"
+#include "ipc/snapshot_json.h"
 
 DEFINE_CLEANUP(struct snapshot, snapshot_free);
 

@@ -11,7 +11,7 @@
 
 #include "base/cleanup.h"
 #include "core/phase.h"
-#include "export/events_json.h"
+#include "ipc/events_json.h"
 
 static void test_events_make_the_round_trip(void **state)
 {

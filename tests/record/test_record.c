@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "export/record.h"
-#include "export/record_format.h"
-#include "export/snapshot_json.h"
+#include "record/record.h"
+#include "record/record_format.h"
+#include "ipc/snapshot_json.h"
 #include "metrics/node.h"
 
 DEFINE_CLEANUP(struct snapshot, snapshot_free);

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 #include "daemon/timeline.h"
-#include "export/events_json.h"
+#include "ipc/events_json.h"
 
 static void add(struct timeline *timeline, u32 from, u32 to)
 {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "core/snapshot.h"
-#include "export/snapshot_json.h"
+#include "ipc/snapshot_json.h"
 
 #define NR_RANKS 8
 

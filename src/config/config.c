@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "config/config.h"
+#include <dirent.h>
+#include <errno.h>
+#include <ini.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "config/config_table.h"
+
+#define FILE_MAX (64UL << 10)
+
+/* A file on its way through the parser. */
+struct parsing {
+	struct config *config;
+	struct config_origin *origins; /* or NULL */
+	struct config_problem *problem;
+	const char *file;
+	const char *next;
+	const char *end;
+	u32 line;
+	int err;
+};
+
+void config_default(struct config *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	for (size_t i = 0; i < config_nr_keys; i++) {
+		const struct config_key *key = &config_keys[i];
+
+		key->type->parse(key, key->value, (char *)ret + key->offset);
+	}
+}
+
+static const struct config_key *find_key(const char *section, size_t section_length,
+					 const char *name)
+{
+	for (size_t i = 0; i < config_nr_keys; i++)
+		if (strlen(config_keys[i].section) == section_length &&
+		    memcmp(config_keys[i].section, section, section_length) == 0 &&
+		    strcmp(config_keys[i].key, name) == 0)
+			return &config_keys[i];
+	return NULL;
+}
+
+static int set(struct config *config, const char *section, size_t section_length, const char *name,
+	       const char *value, struct config_problem *problem)
+{
+	const struct config_key *key = find_key(section, section_length, name);
+	char wanted[160];
+
+	if (!key) {
+		snprintf(problem->text, sizeof(problem->text),
+			 "there is no key %.64s in section [%.*s]", name,
+			 (int)(section_length < 64 ? section_length : 64), section);
+		return -EINVAL;
+	}
+	if (key->type->parse(key, value, (char *)config + key->offset) == 0)
+		return 0;
+	config_describe(key, wanted, sizeof(wanted));
+	snprintf(problem->text, sizeof(problem->text), "%s must be %s, not '%.40s'", key->key,
+		 wanted, value);
+	return -EINVAL;
+}
+
+int config_set(struct config *config, const char *key, const char *value,
+	       struct config_problem *problem)
+{
+	size_t section_length = strcspn(key, ".");
+	const char *name = key + section_length;
+
+	return set(config, key, section_length, *name ? name + 1 : name, value, problem);
+}
+
+/* Stands in for fgets(), and counts lines. A line that is too long is refused, not split. */
+static char *read_line(char *to, int size, void *stream)
+{
+	struct parsing *parsing = stream;
+	size_t left = (size_t)(parsing->end - parsing->next), length;
+	const char *newline;
+
+	if (left == 0 || parsing->err < 0)
+		return NULL;
+	parsing->line++;
+	newline = memchr(parsing->next, '\n', left);
+	length = newline ? (size_t)(newline - parsing->next) + 1 : left;
+	if (length >= (size_t)size || memchr(parsing->next, '\0', length)) {
+		snprintf(parsing->problem->text, sizeof(parsing->problem->text),
+			 "this line is too long, or no text");
+		parsing->err = -EINVAL;
+		return NULL;
+	}
+	memcpy(to, parsing->next, length);
+	to[length] = '\0';
+	parsing->next += length;
+	return to;
+}
+
+static void note_origin(const struct parsing *parsing, const struct config_key *key,
+			const char *value)
+{
+	struct config_origin *origin = &parsing->origins[key - config_keys];
+
+	snprintf(origin->file, sizeof(origin->file), "%s", parsing->file);
+	snprintf(origin->value, sizeof(origin->value), "%s", value);
+	origin->line = parsing->line;
+}
+
+/* Returns what the parser wants: 1 to go on without complaint. */
+static int on_key(void *user, const char *section, const char *name, const char *value)
+{
+	struct parsing *parsing = user;
+
+	parsing->err =
+		set(parsing->config, section, strlen(section), name, value, parsing->problem);
+	if (parsing->err == 0 && parsing->origins)
+		note_origin(parsing, find_key(section, strlen(section), name), value);
+	return parsing->err == 0;
+}
+
+static int load_file(struct config *config, const char *file, bool must_exist,
+		     struct config_origin *origins, struct config_problem *problem)
+{
+	struct parsing parsing = {
+		.config = config, .origins = origins, .problem = problem, .file = file
+	};
+	CLEANUP_FREE void *data = NULL;
+	size_t size;
+	int err = file_read(file, FILE_MAX, &data, &size), line;
+
+	if (err == -ENOENT && !must_exist)
+		return 0;
+	snprintf(problem->file, sizeof(problem->file), "%s", file);
+	problem->line = 0;
+	if (err < 0) {
+		snprintf(problem->text, sizeof(problem->text), "cannot be read: %s",
+			 strerror(-err));
+		return -EINVAL;
+	}
+	parsing.next = data;
+	parsing.end = parsing.next + size;
+	line = ini_parse_stream(read_line, &parsing, on_key, &parsing);
+	problem->line = parsing.err < 0 ? parsing.line : (u32)line;
+	if (parsing.err == 0 && line != 0)
+		snprintf(problem->text, sizeof(problem->text), "neither a [section] nor key=value");
+	return line == 0 && parsing.err == 0 ? 0 : -EINVAL;
+}
+
+static int is_drop_in(const struct dirent *entry)
+{
+	size_t length = strlen(entry->d_name);
+
+	return entry->d_name[0] != '.' && length > 5 &&
+	       strcmp(entry->d_name + length - 5, ".conf") == 0;
+}
+
+static int load_drop_ins(struct config *config, const char *file, struct config_origin *origins,
+			 struct config_problem *problem)
+{
+	CLEANUP_FREE struct dirent **entries = NULL;
+	CLEANUP_FREE char *directory = NULL;
+	int nr, err = 0;
+
+	if (asprintf(&directory, "%s.d", file) < 0) {
+		directory = NULL;
+		return -ENOMEM;
+	}
+	nr = scandir(directory, &entries, is_drop_in, alphasort);
+	for (int i = 0; i < nr; i++) {
+		CLEANUP_FREE struct dirent *entry = entries[i];
+		CLEANUP_FREE char *path = NULL;
+
+		if (err < 0)
+			continue;
+		if (asprintf(&path, "%s/%s", directory, entry->d_name) < 0) {
+			path = NULL;
+			err = -ENOMEM;
+		} else {
+			err = load_file(config, path, true, origins, problem);
+		}
+	}
+	return err;
+}
+
+int config_load(struct config *config, const char *file, bool must_exist,
+		struct config_origin *origins, struct config_problem *problem)
+{
+	struct config loaded = *config;
+	int err = load_file(&loaded, file, must_exist, origins, problem);
+
+	if (err == 0)
+		err = load_drop_ins(&loaded, file, origins, problem);
+	if (err == 0)
+		*config = loaded;
+	return err;
+}
+
+const char *config_needs_restart(const struct config *before, const struct config *after)
+{
+	for (size_t i = 0; i < config_nr_keys; i++) {
+		const struct config_key *key = &config_keys[i];
+
+		if (key->needs_restart &&
+		    memcmp((const char *)before + key->offset, (const char *)after + key->offset,
+			   key->type->size) != 0)
+			return key->key;
+	}
+	return NULL;
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The configuration for people: the file that is shipped, and its manual page. */
+#include <string.h>
+#include "config/config.h"
+#include "config/config_table.h"
+
+static bool begins_section(size_t i)
+{
+	return i == 0 || strcmp(config_keys[i].section, config_keys[i - 1].section) != 0;
+}
+
+void config_print(FILE *out)
+{
+	char wanted[160];
+
+	fputs("# Configuration of zerneld, see zernel.conf(5). What is commented out is the "
+	      "default.\n"
+	      "# Put changes into a file of zernel.conf.d, then: systemctl reload zerneld\n",
+	      out);
+	for (size_t i = 0; i < config_nr_keys; i++) {
+		const struct config_key *key = &config_keys[i];
+
+		if (begins_section(i))
+			fprintf(out, "\n[%s]\n", key->section);
+		config_describe(key, wanted, sizeof(wanted));
+		fprintf(out, "# %s\n# It is %s.%s\n#%s=%s\n", key->help, wanted,
+			key->needs_restart ? " Takes effect at the next start." : "", key->key,
+			key->value);
+	}
+}
+
+void config_print_manual(FILE *out)
+{
+	char wanted[160];
+
+	fputs(".TH ZERNEL.CONF 5 \"\" \"zernel\" \"zernel.conf\"\n"
+	      ".SH NAME\nzernel.conf \\- configuration of zerneld\n"
+	      ".SH SYNOPSIS\n.nf\n/etc/zernel/zernel.conf\n/etc/zernel/zernel.conf.d/*.conf\n.fi\n"
+	      ".SH DESCRIPTION\n"
+	      "Sections in brackets, and keys with values below them. Lines that begin with # or "
+	      ";\n"
+	      "are comments. Files of zernel.conf.d are read after zernel.conf in the order of "
+	      "their\n"
+	      "names, and what comes later counts. Options of\n.BR zerneld (8)\ncount more.\n.PP\n"
+	      "On SIGHUP all of it is read again. If anything is wrong, it is reported with file "
+	      "and\n"
+	      "line, and everything stays as it was.\n",
+	      out);
+	for (size_t i = 0; i < config_nr_keys; i++) {
+		const struct config_key *key = &config_keys[i];
+
+		if (begins_section(i))
+			fprintf(out, ".SH [%s]\n", key->section);
+		config_describe(key, wanted, sizeof(wanted));
+		fprintf(out, ".TP\n.BR %s = %s\n%s\nIt is %s.%s\n", key->key,
+			*key->value ? key->value : "\"\"", key->help, wanted,
+			key->needs_restart ? " A change takes effect at the next start." : "");
+	}
+	fputs(".SH SEE ALSO\n.BR zerneld (8)\n", out);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "config/config_table.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "abi/procdb.h"
+#include "core/snapshot.h"
+
+static int parse_bool(const struct config_key *key, const char *value, void *to)
+{
+	static const struct {
+		const char *text;
+		bool value;
+	} words[] = {
+		{ "yes",	 true  },
+		    { "no",    false },
+		     { "true",  true  },
+		{ "false", false },
+		    { "on",    true	 },
+		     { "off",   false },
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (strcmp(words[i].text, value) == 0) {
+			*(bool *)to = words[i].value;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int parse_number(const struct config_key *key, const char *value, void *to)
+{
+	unsigned long long number;
+	char *end;
+
+	errno = 0;
+	number = strtoull(value, &end, 10);
+	if (errno || *value < '0' || *value > '9' || *end || number < key->min || number > key->max)
+		return -EINVAL;
+	*(u32 *)to = (u32)number;
+	return 0;
+}
+
+static int parse_path(const struct config_key *key, const char *value, void *to)
+{
+	if (*value != '/' || strlen(value) >= CONFIG_PATH_LEN)
+		return -EINVAL;
+	strcpy(to, value);
+	return 0;
+}
+
+/* Names with commas between them, as bits; an empty text is none. */
+static int parse_rules(const struct config_key *key, const char *value, void *to)
+{
+	u32 bits = 0, rule;
+
+	while (*value) {
+		size_t length = strcspn(value, ",");
+
+		if (sched_rule_find(value, length, &rule) < 0)
+			return -EINVAL;
+		bits |= 1U << rule;
+		value += length + (value[length] == ',');
+	}
+	*(u32 *)to = bits;
+	return 0;
+}
+
+static const struct config_type type_bool = { "yes or no", sizeof(bool), parse_bool };
+static const struct config_type type_number = { "a number", sizeof(u32), parse_number };
+static const struct config_type type_path = { "an absolute path of at most 107 bytes",
+					      CONFIG_PATH_LEN, parse_path };
+static const struct config_type type_rules = {
+	"rules with commas between them, of feeder, loader, late-loader, spinner, helper, "
+	"preempt, tier",
+	sizeof(u32), parse_rules
+};
+
+#define KEY(member) .offset = offsetof(struct config, member)
+
+const struct config_key config_keys[] = {
+	{ "scheduler", "attach", &type_bool, KEY(attach), .value = "yes",
+	  .help = "Attach the scheduler. Without it zerneld only watches." },
+	{ "scheduler", "without", &type_rules, KEY(rules_off), .value = "",
+	  .help = "Rules of the policy to leave out." },
+	{ "scheduler", "others_permille", &type_number, KEY(others_permille), 0,
+	  CONFIG_OTHERS_PERMILLE_MAX, .value = "300",
+	  .help = "The share of each CPU, in thousandths, that is kept for tasks that feed no "
+		  "GPU." },
+	{ "learning", "state_directory", &type_path, KEY(state_directory),
+	  .value = "/var/lib/zernel", .needs_restart = true,
+	  .help = "Where what was learned of programs is kept." },
+	{ "learning", "profiles", &type_number, KEY(nr_profiles), 64, PREDICTIONS_MAX / 2,
+	  .value = "4096", .needs_restart = true, .help = "Kinds of tasks to know." },
+	{ "socket", "path", &type_path, KEY(socket), .value = "/run/zernel/zernel.sock",
+	  .needs_restart = true, .help = "Where zerneld answers its clients." },
+	{ "kernel", "retry_s", &type_number, KEY(retry_s), 1, 3600, .value = "60",
+	  .help = "Seconds until what the kernel refused is tried again." },
+	{ "kernel", "measure_run_time", &type_bool, KEY(measure_run_time), .value = "no",
+	  .needs_restart = true,
+	  .help = "Let the kernel measure the CPU time of BPF programs, all on this machine, which "
+		  "costs a little itself." },
+	{ "gpu", "sample", &type_bool, KEY(sample_gpus), .value = "yes", .needs_restart = true,
+	  .help = "Ask GPU drivers for utilisation and memory once a second." },
+};
+
+const size_t config_nr_keys = sizeof(config_keys) / sizeof(config_keys[0]);
+
+void config_describe(const struct config_key *key, char *text, size_t size)
+{
+	if (key->type == &type_number)
+		snprintf(text, size, "a number from %u to %u", key->min, key->max);
+	else
+		snprintf(text, size, "%s", key->type->name);
+}

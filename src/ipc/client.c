@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "ipc/client.h"
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include "base/cleanup.h"
+#include "base/socket.h"
+
+/* Something that was not asked for one by one. */
+struct push {
+	struct push *next;
+	enum client_push kind;
+	char *text;
+	size_t length;
+};
+
+struct client {
+	int fd;
+	u64 last_id;
+	struct line_buffer input;
+	char *hello;
+	bool keeps_all;
+	struct push *pushes;  /* nobody took them yet; only the latest unless all are kept */
+	struct push **newest; /* where the next one goes */
+};
+
+DEFINE_CLEANUP(struct client, client_free);
+DEFINE_CLEANUP(yyjson_doc, yyjson_doc_free);
+
+static u64 now_ms(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * 1000 + (u64)now.tv_nsec / NSEC_PER_MSEC;
+}
+
+/* Until the socket is ready for `events`, or the time is up (-EAGAIN). */
+static int wait_until(int fd, short events, u64 deadline_ms)
+{
+	u64 now = now_ms();
+	struct pollfd poll_fd = { .fd = fd, .events = events };
+	int n = poll(&poll_fd, 1, now < deadline_ms ? (int)(deadline_ms - now) : 0);
+
+	if (n < 0)
+		return errno == EINTR ? 0 : -errno;
+	return n == 0 ? -EAGAIN : 0;
+}
+
+/* zerneld may have had its say and hung up before it read all: that is no failure here. */
+static int send_line(struct client *client, const char *text, size_t length, u64 deadline_ms)
+{
+	while (length > 0) {
+		ssize_t n = send(client->fd, text, length, MSG_NOSIGNAL | MSG_DONTWAIT);
+		int err = 0;
+
+		if (n >= 0) {
+			text += n;
+			length -= (size_t)n;
+			continue;
+		}
+		if (errno == EPIPE || errno == ECONNRESET)
+			return 0;
+		if (errno == EAGAIN)
+			err = wait_until(client->fd, POLLOUT, deadline_ms);
+		else if (errno != EINTR)
+			err = -errno;
+		if (err < 0)
+			return err == -EAGAIN ? -ETIMEDOUT : err;
+	}
+	return 0;
+}
+
+/* The next line, read and understood; -EAGAIN when none came in time. */
+static int next_line(struct client *client, u64 deadline_ms, yyjson_doc **ret)
+{
+	size_t length;
+	yyjson_doc *doc;
+	char *line;
+
+	while (!line_buffer_next(&client->input, &line, &length)) {
+		int err = wait_until(client->fd, POLLIN, deadline_ms);
+		ssize_t n = err < 0 ? err : line_buffer_fill(&client->input, client->fd);
+
+		if (n == 0)
+			return -ECONNRESET;
+		if (n < 0)
+			return (int)n;
+	}
+	doc = yyjson_read(line, length, 0);
+	if (!yyjson_is_obj(yyjson_doc_get_root(doc))) {
+		yyjson_doc_free(doc);
+		return -EPROTO;
+	}
+	*ret = doc;
+	return 0;
+}
+
+static struct push *push_free(struct push *push)
+{
+	if (push)
+		free(push->text);
+	free(push);
+	return NULL;
+}
+
+/* The oldest that is kept, or NULL. */
+static struct push *take_push(struct client *client)
+{
+	struct push *push = client->pushes;
+
+	if (push)
+		client->pushes = push->next;
+	if (!client->pushes)
+		client->newest = &client->pushes;
+	return push;
+}
+
+static void add_push(struct client *client, enum client_push kind, yyjson_val *data)
+{
+	struct push *push = calloc(1, sizeof(*push));
+
+	if (!push)
+		return;
+	push->kind = kind;
+	push->text = yyjson_val_write(data, 0, &push->length);
+	if (!push->text) {
+		push_free(push);
+		return;
+	}
+	if (!client->keeps_all)
+		push_free(take_push(client));
+	*client->newest = push;
+	client->newest = &push->next;
+}
+
+/* True when the line was one that nobody asked for just now. */
+static bool keep_push(struct client *client, yyjson_val *root)
+{
+	static const char *const names[CLIENT_PUSH_NR] = {
+		[CLIENT_PUSH_SNAPSHOT] = "snapshot",
+		[CLIENT_PUSH_EVENTS] = "events",
+	};
+	yyjson_val *name = yyjson_obj_get(root, "event");
+
+	for (u32 kind = 0; kind < CLIENT_PUSH_NR; kind++)
+		if (yyjson_equals_str(name, names[kind]))
+			add_push(client, kind, yyjson_obj_get(root, "data"));
+	return name;
+}
+
+static void note_error(yyjson_val *error, struct client_error *ret)
+{
+	const char *code = yyjson_get_str(yyjson_obj_get(error, "code"));
+	const char *message = yyjson_get_str(yyjson_obj_get(error, "message"));
+
+	if (!ret)
+		return;
+	snprintf(ret->code, sizeof(ret->code), "%s", code ? code : "failed");
+	snprintf(ret->message, sizeof(ret->message), "%s", message ? message : "");
+}
+
+/* 1: it is the answer and none of the errors; 0: it is not about this request. */
+static int take_reply(yyjson_val *root, u64 id, char **ret_result, size_t *ret_length,
+		      struct client_error *ret_error)
+{
+	yyjson_val *error = yyjson_obj_get(root, "error"), *its = yyjson_obj_get(root, "id");
+	char *text;
+
+	/* An error of the connection and not of a request has no id. */
+	if (error && !its) {
+		bool busy = yyjson_equals_str(yyjson_obj_get(error, "code"),
+					      protocol_error_code(PROTOCOL_BUSY));
+
+		note_error(error, ret_error);
+		return busy ? -EBUSY : -EPROTO;
+	}
+	if (!yyjson_is_uint(its) || yyjson_get_uint(its) != id)
+		return 0;
+	if (error) {
+		note_error(error, ret_error);
+		return -EREMOTEIO;
+	}
+	if (!ret_result)
+		return 1;
+	text = yyjson_val_write(yyjson_obj_get(root, "result"), 0, ret_length);
+	if (!text)
+		return -EPROTO;
+	*ret_result = text;
+	return 1;
+}
+
+int client_request(struct client *client, const char *method, const char *params, char **ret_result,
+		   size_t *ret_length, struct client_error *ret_error)
+{
+	u64 deadline_ms = now_ms() + CLIENT_TIMEOUT_MS, id = ++client->last_id;
+	CLEANUP_FREE char *line = NULL;
+	size_t length, ignored;
+	int err = protocol_request_write(id, method, params, &line, &length);
+
+	if (err < 0)
+		return err;
+	line[length++] = '\n'; /* in place of its terminating zero */
+	err = send_line(client, line, length, deadline_ms);
+	while (err == 0) {
+		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
+
+		err = next_line(client, deadline_ms, &doc);
+		if (err == 0 && !keep_push(client, yyjson_doc_get_root(doc)))
+			err = take_reply(yyjson_doc_get_root(doc), id, ret_result,
+					 ret_length ? ret_length : &ignored, ret_error);
+	}
+	if (err == -EAGAIN)
+		return -ETIMEDOUT;
+	return err < 0 ? err : 0;
+}
+
+int client_connect(const char *path, struct client **ret)
+{
+	CLEANUP(client_free_cleanup) struct client *client = calloc(1, sizeof(*client));
+	char params[32];
+	int err;
+
+	if (!client)
+		return -ENOMEM;
+	client->input.max = PROTOCOL_REPLY_MAX;
+	client->fd = -EBADF;
+	client->newest = &client->pushes;
+	err = socket_connect(path, &client->fd);
+	if (err < 0)
+		return err;
+	snprintf(params, sizeof(params), "{\"version\":%d}", PROTOCOL_VERSION);
+	err = client_request(client, "hello", params, &client->hello, NULL, NULL);
+	if (err < 0)
+		return err == -EREMOTEIO ? -EPROTO : err;
+	*ret = TAKE_PTR(client);
+	return 0;
+}
+
+struct client *client_free(struct client *client)
+{
+	if (!client)
+		return NULL;
+	cleanup_fd(&client->fd);
+	line_buffer_clear(&client->input);
+	free(client->hello);
+	for (struct push *push; (push = take_push(client));)
+		push_free(push);
+	free(client);
+	return NULL;
+}
+
+int client_fd(const struct client *client)
+{
+	return client->fd;
+}
+
+const char *client_hello(const struct client *client)
+{
+	return client->hello;
+}
+
+bool client_may(const struct client *client, const char *what)
+{
+	CLEANUP(yyjson_doc_free_cleanup)
+	yyjson_doc *doc = yyjson_read(client->hello, strlen(client->hello), 0);
+	yyjson_val *may = yyjson_obj_get(yyjson_doc_get_root(doc), "may"), *each;
+	size_t i, nr;
+
+	yyjson_arr_foreach(may, i, nr, each)
+	{
+		if (yyjson_equals_str(each, what))
+			return true;
+	}
+	return false;
+}
+
+int client_subscribe(struct client *client, u32 interval_ms, struct client_error *ret_error)
+{
+	char params[48];
+
+	snprintf(params, sizeof(params), "{\"interval_ms\":%u}", interval_ms);
+	return client_request(client, interval_ms ? "subscribe" : "unsubscribe",
+			      interval_ms ? params : NULL, NULL, NULL, ret_error);
+}
+
+void client_keep_all(struct client *client)
+{
+	client->keeps_all = true;
+}
+
+int client_next_push(struct client *client, int timeout_ms, enum client_push *ret_kind,
+		     char **ret_text, size_t *ret_length)
+{
+	u64 deadline_ms = now_ms() + (u64)timeout_ms;
+	struct push *push;
+	int err = 0;
+
+	/* Whatever is there already is taken first: only the latest counts, unless all do. */
+	while (err == 0 && !(client->keeps_all && client->pushes)) {
+		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
+
+		err = next_line(client, client->pushes ? 0 : deadline_ms, &doc);
+		if (err == 0)
+			keep_push(client, yyjson_doc_get_root(doc));
+	}
+	push = take_push(client);
+	if (!push)
+		return err;
+	*ret_kind = push->kind;
+	*ret_text = TAKE_PTR(push->text);
+	*ret_length = push->length;
+	push_free(push);
+	return 0;
+}
+
+int client_next(struct client *client, int timeout_ms, char **ret_snapshot, size_t *ret_length)
+{
+	enum client_push kind;
+
+	return client_next_push(client, timeout_ms, &kind, ret_snapshot, ret_length);
+}

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "ipc/snapshot_fields.h"
+#include "core/process.h"
+
+#define AT(type, member)   offsetof(struct type, member)
+#define TEXT(type, member) FIELD_TEXT, AT(type, member), sizeof(((struct type *)0)->member)
+
+/* clang-format off */
+const struct field snapshot_fields[] = {
+	{ "time_ms",      FIELD_U64,      AT(snapshot, time_ms) },
+	{ "monotonic_ns", FIELD_U64,      AT(snapshot, monotonic_ns) },
+	{ "host",         TEXT(snapshot, host) },
+	{ "zernel",       TEXT(snapshot, version) },
+	{ "kernel",       TEXT(snapshot, kernel) },
+	{ "roles",        FIELD_COUNTS32, AT(snapshot, nr_role), ROLE_NR, role_label },
+	{ "dropped",      FIELD_COUNTS,   AT(snapshot, nr_dropped), DROP_NR, snapshot_drop_label },
+	{},
+};
+
+const struct field job_fields[] = {
+	{ "name",   TEXT(snapshot_job, name) },
+	{ "cgroup", TEXT(snapshot_job, cgroup) },
+	{},
+};
+
+const struct field process_fields[] = {
+	{ "pid",          FIELD_U32,    AT(snapshot_process, pid) },
+	{ "comm",         TEXT(snapshot_process, comm) },
+	{ "job",          FIELD_U32,    AT(snapshot_process, job) },
+	{ "start_ns",     FIELD_U64,    AT(snapshot_process, start_ns) },
+	{ "nr_ranks",     FIELD_U32,    AT(snapshot_process, nr_ranks) },
+	{ "rank",         FIELD_S32,    AT(snapshot_process, rank) },
+	{ "phase",        FIELD_LABEL,  AT(snapshot_process, phase), PHASE_NR, phase_label },
+	{ "launcher_tid", FIELD_U32,    AT(snapshot_process, launcher_tid) },
+	{ "consumer_pid", FIELD_U32,    AT(snapshot_process, consumer_pid) },
+	{ "phase_ns",     FIELD_COUNTS, AT(snapshot_process, phase_ns), PHASE_NR, phase_label },
+	{ "transitions",  FIELD_U64,    AT(snapshot_process, nr_transitions) },
+	{ "steps",        FIELD_U64,    AT(snapshot_process, nr_steps) },
+	{ "busy_ns",      FIELD_U64,    AT(snapshot_process, busy_ns) },
+	{ "idle_ns",      FIELD_COUNTS, AT(snapshot_process, idle_ns), IDLE_CAUSE_NR,
+	  idle_cause_label },
+	{},
+};
+
+const struct field memory_fields[] = {
+	{ "gpu",           FIELD_U32, AT(snapshot_memory, gpu) },
+	{ "current_bytes", FIELD_U64, AT(snapshot_memory, book.current_bytes) },
+	{ "peak_bytes",    FIELD_U64, AT(snapshot_memory, book.peak_bytes) },
+	{ "allocs",        FIELD_U64, AT(snapshot_memory, book.nr_allocs) },
+	{ "frees",         FIELD_U64, AT(snapshot_memory, book.nr_frees) },
+	{},
+};
+
+const struct field culprit_fields[] = {
+	{ "cause", FIELD_LABEL, AT(snapshot_culprit, cause), IDLE_CAUSE_NR, idle_cause_label },
+	{ "ns",    FIELD_U64,   AT(snapshot_culprit, ns) },
+	{ "name",  TEXT(snapshot_culprit, name) },
+	{},
+};
+
+const struct field thread_fields[] = {
+	{ "tid",  FIELD_U32,   AT(snapshot_thread, tid) },
+	{ "pid",  FIELD_U32,   AT(snapshot_thread, pid) },
+	{ "role", FIELD_LABEL, AT(snapshot_thread, role), ROLE_NR, role_label },
+	{ "comm", TEXT(snapshot_thread, comm) },
+	{},
+};
+
+const struct field gpu_fields[] = {
+	{ "gpu",  FIELD_U32, AT(snapshot_gpu, gpu) },
+	{ "uuid", TEXT(snapshot_gpu, uuid) },
+	{},
+};
+
+const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR] = {
+	{ SNAPSHOT_GPU_BUSY,
+	  { "busy_percent", FIELD_U32, AT(snapshot_gpu, busy_percent) } },
+	{ SNAPSHOT_GPU_MEMORY_USED,
+	  { "memory_used_bytes", FIELD_U64, AT(snapshot_gpu, memory_used_bytes) } },
+	{ SNAPSHOT_GPU_MEMORY_TOTAL,
+	  { "memory_total_bytes", FIELD_U64, AT(snapshot_gpu, memory_total_bytes) } },
+	{ SNAPSHOT_GPU_ACTIVE,
+	  { "active_ns", FIELD_U64, AT(snapshot_gpu, active_ns) } },
+	{ SNAPSHOT_GPU_ACTIVE,
+	  { "active_at_ns", FIELD_U64, AT(snapshot_gpu, active_at_ns) } },
+};
+
+const struct field sched_fields[] = {
+	{ "state",           FIELD_LABEL, AT(snapshot_sched, state), SCHED_STATE_NR,
+	  snapshot_sched_state_label },
+	{ "reason",          TEXT(snapshot_sched, reason) },
+	{ "ejections",       FIELD_U64,   AT(snapshot_sched, nr_ejected) },
+	{ "rules_off",       FIELD_U32,   AT(snapshot_sched, rules_off) },
+	{ "others_permille", FIELD_U32,   AT(snapshot_sched, others_permille) },
+	{ "slice_ns",        FIELD_U64,   AT(snapshot_sched, slice_ns) },
+	{ "patience_ns",     FIELD_U64,   AT(snapshot_sched, patience_ns) },
+	{},
+};
+
+const struct field class_fields[] = {
+	{ "decisions", FIELD_COUNTS, AT(snapshot_class, nr), DECISION_NR, sched_decision_label },
+	{ "ran_ns",    FIELD_U64,    AT(snapshot_class, ran_ns) },
+	{},
+};
+
+const struct field learning_fields[] = {
+	{ "profiles",     FIELD_U64, AT(snapshot_learning, nr_profiles) },
+	{ "confident",    FIELD_U64, AT(snapshot_learning, nr_confident) },
+	{ "observations", FIELD_U64, AT(snapshot_learning, nr_observations) },
+	{},
+};
+
+const struct field probes_fields[] = {
+	{ "libraries", FIELD_U64, AT(snapshot_probes, nr_libraries) },
+	{ "probes",    FIELD_U64, AT(snapshot_probes, nr_probes) },
+	{ "processes", FIELD_U64, AT(snapshot_probes, nr_processes) },
+	{ "failed",    FIELD_U64, AT(snapshot_probes, nr_failed) },
+	{},
+};
+
+const struct field cost_fields[] = {
+	{ "cpu_ns",     FIELD_U64, AT(snapshot_cost, cpu_ns) },
+	{ "rss_bytes",  FIELD_U64, AT(snapshot_cost, rss_bytes) },
+	{ "bpf_run_ns", FIELD_U64, AT(snapshot_cost, bpf_run_ns) },
+	{},
+};
+
+const struct field hist_fields[] = {
+	{ "count", FIELD_U64, AT(hist, count) },
+	{ "sum",   FIELD_U64, AT(hist, sum) },
+	{ "min",   FIELD_U64, AT(hist, min) },
+	{ "max",   FIELD_U64, AT(hist, max) },
+	{},
+};
+/* clang-format on */

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "ipc/snapshot_json.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <yyjson.h>
+#include "ipc/snapshot_fields.h"
+
+static bool put_counts(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct field *field,
+		       const void *values)
+{
+	bool ok = object != NULL;
+
+	for (u32 i = 0; ok && i < field->nr; i++) {
+		u64 value = field->type == FIELD_COUNTS ? ((const u64 *)values)[i]
+							: ((const u32 *)values)[i];
+
+		ok = yyjson_mut_obj_add_uint(doc, object, field->label(i), value);
+	}
+	return ok;
+}
+
+static bool put_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct field *field,
+		      const void *base)
+{
+	const void *at = (const char *)base + field->offset;
+
+	switch (field->type) {
+	case FIELD_U32: return yyjson_mut_obj_add_uint(doc, object, field->key, *(const u32 *)at);
+	case FIELD_S32: return yyjson_mut_obj_add_int(doc, object, field->key, *(const s32 *)at);
+	case FIELD_U64: return yyjson_mut_obj_add_uint(doc, object, field->key, *(const u64 *)at);
+	case FIELD_TEXT: return yyjson_mut_obj_add_str(doc, object, field->key, at);
+	case FIELD_LABEL:
+		return yyjson_mut_obj_add_str(doc, object, field->key,
+					      field->label(*(const u32 *)at));
+	case FIELD_COUNTS:
+	case FIELD_COUNTS32:
+		return put_counts(doc, yyjson_mut_obj_add_obj(doc, object, field->key), field, at);
+	}
+	return false;
+}
+
+static bool put_fields(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct field *field,
+		       const void *base)
+{
+	bool ok = object != NULL;
+
+	for (; ok && field->key; field++)
+		ok = put_field(doc, object, field, base);
+	return ok;
+}
+
+/* Only what is not empty, as pairs of place and number; and what readers in a browser want. */
+static bool put_hist(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct hist *hist)
+{
+	yyjson_mut_val *buckets;
+	bool ok = put_fields(doc, object, hist_fields, hist) &&
+		  yyjson_mut_obj_add_uint(doc, object, "p50", hist_quantile(hist, 500)) &&
+		  yyjson_mut_obj_add_uint(doc, object, "p99", hist_quantile(hist, 990));
+
+	buckets = ok ? yyjson_mut_obj_add_arr(doc, object, "buckets") : NULL;
+	ok = buckets != NULL;
+	for (u32 i = 0; ok && i < HIST_SLOTS; i++) {
+		yyjson_mut_val *pair;
+
+		if (!hist->buckets[i])
+			continue;
+		pair = yyjson_mut_arr_add_arr(doc, buckets);
+		ok = pair && yyjson_mut_arr_add_uint(doc, pair, i) &&
+		     yyjson_mut_arr_add_uint(doc, pair, hist->buckets[i]);
+	}
+	return ok;
+}
+
+static bool put_hists(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
+		      const struct snapshot *s, const struct snapshot_hists *hists)
+{
+	yyjson_mut_val *all = yyjson_mut_obj_add_obj(doc, object, key);
+	bool ok = all != NULL;
+
+	for (u32 kind = 0; ok && kind < HIST_KIND_NR; kind++) {
+		const struct hist *hist = snapshot_hist(s, hists, kind);
+
+		if (hist)
+			ok = put_hist(doc,
+				      yyjson_mut_obj_add_obj(doc, all, snapshot_hist_label(kind)),
+				      hist);
+	}
+	return ok;
+}
+
+static bool put_process(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct snapshot *s,
+			const struct snapshot_process *process)
+{
+	bool ok = put_fields(doc, object, process_fields, process);
+	yyjson_mut_val *memory = yyjson_mut_obj_add_arr(doc, object, "memory");
+	yyjson_mut_val *culprits = yyjson_mut_obj_add_arr(doc, object, "culprits");
+
+	ok = ok && memory && culprits;
+	for (u32 i = 0; ok && i < process->nr_memory; i++)
+		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, memory), memory_fields,
+				&process->memory[i]);
+	for (u32 i = 0; ok && i < process->nr_culprits; i++)
+		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, culprits), culprit_fields,
+				&process->culprits[i]);
+	return ok && put_hists(doc, object, "hists", s, &process->hists);
+}
+
+static bool put_gpu(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct snapshot_gpu *gpu)
+{
+	bool ok = put_fields(doc, object, gpu_fields, gpu);
+
+	for (u32 i = 0; ok && i < GPU_OPTIONAL_NR; i++)
+		if (gpu->valid & gpu_optional_fields[i].bit)
+			ok = put_field(doc, object, &gpu_optional_fields[i].field, gpu);
+	return ok;
+}
+
+static bool put_sched(yyjson_mut_doc *doc, yyjson_mut_val *object,
+		      const struct snapshot_sched *sched)
+{
+	bool ok = put_fields(doc, object, sched_fields, sched);
+	yyjson_mut_val *classes = ok ? yyjson_mut_obj_add_obj(doc, object, "classes") : NULL;
+
+	ok = classes != NULL;
+	for (u32 i = 0; ok && i < CLASS_NR; i++) {
+		yyjson_mut_val *one = yyjson_mut_obj_add_obj(doc, classes, sched_class_label(i));
+
+		ok = put_fields(doc, one, class_fields, &sched->classes[i]) &&
+		     put_hist(doc, yyjson_mut_obj_add_obj(doc, one, "runqueue_wait"),
+			      &sched->classes[i].runqueue_wait);
+	}
+	return ok;
+}
+
+/* The arrays of all there is. */
+static bool put_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snapshot *s)
+{
+	yyjson_mut_val *jobs = yyjson_mut_obj_add_arr(doc, root, "jobs");
+	yyjson_mut_val *processes = yyjson_mut_obj_add_arr(doc, root, "processes");
+	yyjson_mut_val *threads = yyjson_mut_obj_add_arr(doc, root, "threads");
+	yyjson_mut_val *gpus = yyjson_mut_obj_add_arr(doc, root, "gpus");
+	bool ok = jobs && processes && threads && gpus;
+
+	for (u32 i = 0; ok && i < s->nr_jobs; i++) {
+		yyjson_mut_val *job = yyjson_mut_arr_add_obj(doc, jobs);
+
+		ok = put_fields(doc, job, job_fields, &s->jobs[i]) &&
+		     put_hists(doc, job, "gone", s, &s->jobs[i].gone);
+	}
+	for (u32 i = 0; ok && i < s->nr_processes; i++)
+		ok = put_process(doc, yyjson_mut_arr_add_obj(doc, processes), s, &s->processes[i]);
+	for (u32 i = 0; ok && i < s->nr_threads; i++)
+		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, threads), thread_fields,
+				&s->threads[i]);
+	for (u32 i = 0; ok && i < s->nr_gpus; i++)
+		ok = put_gpu(doc, yyjson_mut_arr_add_obj(doc, gpus), &s->gpus[i]);
+	return ok;
+}
+
+static bool put_snapshot(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snapshot *s)
+{
+	return root && yyjson_mut_obj_add_uint(doc, root, "version", SNAPSHOT_VERSION) &&
+	       put_fields(doc, root, snapshot_fields, s) && put_lists(doc, root, s) &&
+	       put_hists(doc, root, "gone", s, &s->gone) &&
+	       put_sched(doc, yyjson_mut_obj_add_obj(doc, root, "scheduler"), &s->sched) &&
+	       put_fields(doc, yyjson_mut_obj_add_obj(doc, root, "learning"), learning_fields,
+			  &s->learning) &&
+	       put_fields(doc, yyjson_mut_obj_add_obj(doc, root, "probes"), probes_fields,
+			  &s->probes) &&
+	       put_fields(doc, yyjson_mut_obj_add_obj(doc, root, "cost"), cost_fields, &s->cost);
+}
+
+int snapshot_write(snapshot_put_fn put, const struct snapshot *snapshot, char **ret_text,
+		   size_t *ret_len)
+{
+	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+	yyjson_mut_val *root = doc ? yyjson_mut_obj(doc) : NULL;
+	char *text = NULL;
+
+	if (put(doc, root, snapshot)) {
+		yyjson_mut_doc_set_root(doc, root);
+		text = yyjson_mut_write(doc, 0, ret_len);
+	}
+	yyjson_mut_doc_free(doc);
+	if (!text)
+		return -ENOMEM;
+	*ret_text = text;
+	return 0;
+}
+
+int snapshot_to_json(const struct snapshot *snapshot, char **ret_text, size_t *ret_len)
+{
+	return snapshot_write(put_snapshot, snapshot, ret_text, ret_len);
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Reads a snapshot that anybody may have written. Whatever has the wrong type or is out
+ * of its range makes all of it worthless: -EBADMSG.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <yyjson.h>
+#include "base/cleanup.h"
+#include "ipc/snapshot_fields.h"
+#include "ipc/snapshot_json.h"
+
+DEFINE_CLEANUP(struct snapshot, snapshot_free);
+
+static int get_u64(yyjson_val *value, u64 max, u64 *ret)
+{
+	if (!yyjson_is_uint(value) || yyjson_get_uint(value) > max)
+		return -EBADMSG;
+	*ret = yyjson_get_uint(value);
+	return 0;
+}
+
+static int get_u32(yyjson_val *value, u32 *ret)
+{
+	u64 number;
+	int err = get_u64(value, UINT_MAX, &number);
+
+	if (err == 0)
+		*ret = (u32)number;
+	return err;
+}
+
+static int get_s32(yyjson_val *value, s32 *ret)
+{
+	s64 number = yyjson_get_sint(value);
+
+	if (!yyjson_is_int(value) || (yyjson_is_uint(value) && yyjson_get_uint(value) > INT_MAX) ||
+	    number < INT_MIN)
+		return -EBADMSG;
+	*ret = (s32)number;
+	return 0;
+}
+
+static int get_text(yyjson_val *value, char *ret, size_t size)
+{
+	size_t length = yyjson_get_len(value);
+
+	if (!yyjson_is_str(value) || length >= size || strlen(yyjson_get_str(value)) != length)
+		return -EBADMSG;
+	memcpy(ret, yyjson_get_str(value), length + 1);
+	return 0;
+}
+
+static int get_label(yyjson_val *value, const struct field *field, u32 *ret)
+{
+	for (u32 i = 0; i < field->nr; i++) {
+		if (yyjson_equals_str(value, field->label(i))) {
+			*ret = i;
+			return 0;
+		}
+	}
+	return -EBADMSG;
+}
+
+static int get_counts(yyjson_val *object, const struct field *field, void *ret)
+{
+	int err = yyjson_is_obj(object) ? 0 : -EBADMSG;
+
+	for (u32 i = 0; err == 0 && i < field->nr; i++) {
+		yyjson_val *value = yyjson_obj_get(object, field->label(i));
+
+		if (!value)
+			continue;
+		err = field->type == FIELD_COUNTS ? get_u64(value, ULLONG_MAX, (u64 *)ret + i)
+						  : get_u32(value, (u32 *)ret + i);
+	}
+	return err;
+}
+
+static int get_field(yyjson_val *value, const struct field *field, void *base)
+{
+	void *at = (char *)base + field->offset;
+
+	switch (field->type) {
+	case FIELD_U32: return get_u32(value, at);
+	case FIELD_S32: return get_s32(value, at);
+	case FIELD_U64: return get_u64(value, ULLONG_MAX, at);
+	case FIELD_TEXT: return get_text(value, at, field->nr);
+	case FIELD_LABEL: return get_label(value, field, at);
+	case FIELD_COUNTS:
+	case FIELD_COUNTS32: return get_counts(value, field, at);
+	}
+	return -EBADMSG;
+}
+
+/* Of an object that may be missing altogether. */
+static int get_fields(yyjson_val *object, const struct field *field, void *base)
+{
+	int err = !object || yyjson_is_obj(object) ? 0 : -EBADMSG;
+
+	for (; err == 0 && field->key; field++) {
+		yyjson_val *value = yyjson_obj_get(object, field->key);
+
+		if (value)
+			err = get_field(value, field, base);
+	}
+	return err;
+}
+
+static int get_hist(yyjson_val *object, struct hist *ret)
+{
+	yyjson_val *buckets = yyjson_obj_get(object, "buckets"), *pair;
+	int err = get_fields(object, hist_fields, ret);
+	size_t i, nr;
+
+	if (buckets && !yyjson_is_arr(buckets))
+		return -EBADMSG;
+	yyjson_arr_foreach(buckets, i, nr, pair)
+	{
+		u64 slot = 0;
+
+		if (err == 0)
+			err = get_u64(yyjson_arr_get(pair, 0), HIST_SLOTS - 1, &slot);
+		if (err == 0)
+			err = get_u64(yyjson_arr_get(pair, 1), ULLONG_MAX, &ret->buckets[slot]);
+	}
+	return err;
+}
+
+static int get_hists(yyjson_val *object, struct snapshot *s, struct snapshot_hists *ret)
+{
+	int err = !object || yyjson_is_obj(object) ? 0 : -EBADMSG;
+
+	for (u32 kind = 0; err == 0 && kind < HIST_KIND_NR; kind++) {
+		yyjson_val *value = yyjson_obj_get(object, snapshot_hist_label(kind));
+		struct hist *hist = value ? snapshot_add_hist(s, ret, kind) : NULL;
+
+		if (value)
+			err = hist && yyjson_is_obj(value) ? get_hist(value, hist) : -EBADMSG;
+	}
+	return err;
+}
+
+static int get_job(yyjson_val *object, struct snapshot *s, u32 i)
+{
+	int err = get_fields(object, job_fields, &s->jobs[i]);
+
+	return err < 0 ? err : get_hists(yyjson_obj_get(object, "gone"), s, &s->jobs[i].gone);
+}
+
+/* A list inside of an item: each of its fields is in an array of so many. */
+static int get_inner(yyjson_val *list, const struct field *fields, void *array, size_t size,
+		     u32 max, u32 *ret_nr)
+{
+	yyjson_val *one;
+	size_t i, nr;
+	int err = 0;
+
+	if ((list && !yyjson_is_arr(list)) || yyjson_arr_size(list) > max)
+		return -EBADMSG;
+	*ret_nr = (u32)yyjson_arr_size(list);
+	yyjson_arr_foreach(list, i, nr, one)
+	{
+		if (err == 0)
+			err = get_fields(one, fields, (char *)array + i * size);
+	}
+	return err;
+}
+
+static int get_process(yyjson_val *object, struct snapshot *s, u32 i)
+{
+	struct snapshot_process *process = &s->processes[i];
+	int err = get_fields(object, process_fields, process);
+
+	if (err == 0 && process->job > s->nr_jobs)
+		err = -EBADMSG;
+	if (err == 0)
+		err = get_inner(yyjson_obj_get(object, "memory"), memory_fields, process->memory,
+				sizeof(process->memory[0]), GPU_MAX, &process->nr_memory);
+	if (err == 0)
+		err = get_inner(yyjson_obj_get(object, "culprits"), culprit_fields,
+				process->culprits, sizeof(process->culprits[0]), CULPRITS_MAX,
+				&process->nr_culprits);
+	return err < 0 ? err : get_hists(yyjson_obj_get(object, "hists"), s, &process->hists);
+}
+
+static int get_thread(yyjson_val *object, struct snapshot *s, u32 i)
+{
+	return get_fields(object, thread_fields, &s->threads[i]);
+}
+
+static int get_gpu(yyjson_val *object, struct snapshot *s, u32 i)
+{
+	struct snapshot_gpu *gpu = &s->gpus[i];
+	int err = get_fields(object, gpu_fields, gpu);
+
+	for (u32 k = 0; err == 0 && k < GPU_OPTIONAL_NR; k++) {
+		const struct field *field = &gpu_optional_fields[k].field;
+		yyjson_val *value = yyjson_obj_get(object, field->key);
+
+		if (!value)
+			continue;
+		err = get_field(value, field, gpu);
+		gpu->valid |= gpu_optional_fields[k].bit;
+	}
+	return err;
+}
+
+static int get_sched(yyjson_val *object, struct snapshot_sched *ret)
+{
+	yyjson_val *classes = yyjson_obj_get(object, "classes");
+	int err = get_fields(object, sched_fields, ret);
+
+	for (u32 i = 0; err == 0 && i < CLASS_NR; i++) {
+		yyjson_val *one = yyjson_obj_get(classes, sched_class_label(i));
+		yyjson_val *wait = yyjson_obj_get(one, "runqueue_wait");
+
+		err = get_fields(one, class_fields, &ret->classes[i]);
+		if (err == 0 && wait)
+			err = get_hist(wait, &ret->classes[i].runqueue_wait);
+	}
+	return err;
+}
+
+/* Each item of a list, which may be missing, into the place that is there for it. */
+static int get_list(yyjson_val *list, struct snapshot *s,
+		    int (*get)(yyjson_val *item, struct snapshot *s, u32 i))
+{
+	yyjson_val *item;
+	size_t i, nr;
+	int err = 0;
+
+	yyjson_arr_foreach(list, i, nr, item)
+	{
+		if (err == 0)
+			err = yyjson_is_obj(item) ? get(item, s, (u32)i) : -EBADMSG;
+	}
+	return err;
+}
+
+/* How many distributions the items of a list have under a key. */
+static size_t count_hists(yyjson_val *list, const char *key)
+{
+	yyjson_val *item;
+	size_t i, nr, sum = 0;
+
+	yyjson_arr_foreach(list, i, nr, item) sum += yyjson_obj_size(yyjson_obj_get(item, key));
+	return sum;
+}
+
+static int limit(size_t nr, u32 max, u32 *ret)
+{
+	*ret = (u32)nr;
+	return nr > max ? -E2BIG : 0;
+}
+
+/* A snapshot with room for just what is in the document, and all the places taken. */
+static int make_room(yyjson_val *root, struct snapshot **ret)
+{
+	const struct snapshot_limits max = SNAPSHOT_LIMITS_MAX;
+	yyjson_val *jobs = yyjson_obj_get(root, "jobs");
+	yyjson_val *processes = yyjson_obj_get(root, "processes");
+	size_t nr_hists = count_hists(jobs, "gone") + count_hists(processes, "hists") +
+			  yyjson_obj_size(yyjson_obj_get(root, "gone"));
+	struct snapshot_limits limits;
+
+	if (limit(yyjson_arr_size(jobs), max.nr_jobs, &limits.nr_jobs) < 0 ||
+	    limit(yyjson_arr_size(processes), max.nr_processes, &limits.nr_processes) < 0 ||
+	    limit(yyjson_arr_size(yyjson_obj_get(root, "threads")), max.nr_threads,
+		  &limits.nr_threads) < 0 ||
+	    limit(yyjson_arr_size(yyjson_obj_get(root, "gpus")), max.nr_gpus, &limits.nr_gpus) <
+		    0 ||
+	    limit(nr_hists, max.nr_hists, &limits.nr_hists) < 0)
+		return -E2BIG;
+	int err = snapshot_new(&limits, ret);
+
+	if (err < 0)
+		return err;
+	(*ret)->nr_jobs = limits.nr_jobs;
+	(*ret)->nr_processes = limits.nr_processes;
+	(*ret)->nr_threads = limits.nr_threads;
+	(*ret)->nr_gpus = limits.nr_gpus;
+	return 0;
+}
+
+static int get_snapshot(yyjson_val *root, struct snapshot **ret)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
+	int err;
+
+	if (!yyjson_is_obj(root))
+		return -EBADMSG;
+	if (yyjson_get_uint(yyjson_obj_get(root, "version")) != SNAPSHOT_VERSION)
+		return -EPROTONOSUPPORT;
+	err = make_room(root, &s);
+	if (err < 0)
+		return err;
+	if ((err = get_fields(root, snapshot_fields, s)) < 0 ||
+	    (err = get_list(yyjson_obj_get(root, "jobs"), s, get_job)) < 0 ||
+	    (err = get_list(yyjson_obj_get(root, "processes"), s, get_process)) < 0 ||
+	    (err = get_list(yyjson_obj_get(root, "threads"), s, get_thread)) < 0 ||
+	    (err = get_list(yyjson_obj_get(root, "gpus"), s, get_gpu)) < 0 ||
+	    (err = get_hists(yyjson_obj_get(root, "gone"), s, &s->gone)) < 0 ||
+	    (err = get_sched(yyjson_obj_get(root, "scheduler"), &s->sched)) < 0 ||
+	    (err = get_fields(yyjson_obj_get(root, "learning"), learning_fields, &s->learning)) <
+		    0 ||
+	    (err = get_fields(yyjson_obj_get(root, "probes"), probes_fields, &s->probes)) < 0 ||
+	    (err = get_fields(yyjson_obj_get(root, "cost"), cost_fields, &s->cost)) < 0)
+		return err;
+	*ret = TAKE_PTR(s);
+	return 0;
+}
+
+int snapshot_from_json(const char *text, size_t len, struct snapshot **ret)
+{
+	yyjson_doc *doc = yyjson_read(text, len, 0);
+	int err = doc ? get_snapshot(yyjson_doc_get_root(doc), ret) : -EBADMSG;
+
+	yyjson_doc_free(doc);
+	return err;
+}

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "metrics/metrics.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "core/process.h"
+
+DEFINE_CLEANUP(struct metrics, metrics_free);
+
+static u32 series_cost(enum metric metric)
+{
+	switch (metric_rows[metric].kind) {
+	case KIND_SUMMARY: return METRIC_QUANTILES_NR + 2;
+	case KIND_HISTOGRAM: return CLASSIC_BUCKETS_NR + 2;
+	default: return 1;
+	}
+}
+
+static struct metric_series *add(struct metrics *m, enum metric metric,
+				 const struct metric_labels *labels)
+{
+	struct metric_series *series;
+
+	if (m->nr == m->nr_allocated) {
+		size_t nr = m->nr_allocated ? 2 * m->nr_allocated : 512;
+
+		series = m->failed ? NULL : reallocarray(m->series, nr, sizeof(*series));
+		if (!series) {
+			m->failed = true;
+			return NULL;
+		}
+		m->series = series;
+		m->nr_allocated = nr;
+	}
+	m->nr_counted += series_cost(metric);
+	series = &m->series[m->nr++];
+	*series = (struct metric_series){ .metric = metric, .labels = *labels };
+	return series;
+}
+
+static void add_value(struct metrics *m, enum metric metric, const struct metric_labels *labels,
+		      u64 value)
+{
+	struct metric_series *series = add(m, metric, labels);
+
+	if (series)
+		series->value = value;
+}
+
+static void add_hist(struct metrics *m, enum metric metric, const struct metric_labels *labels,
+		     const struct hist *hist)
+{
+	struct metric_series *series = hist && hist->count ? add(m, metric, labels) : NULL;
+
+	if (series)
+		series->hist = hist;
+}
+
+/* Takes it, whatever comes. */
+static void add_owned(struct metrics *m, enum metric metric, const struct metric_labels *labels,
+		      struct hist *hist)
+{
+	struct metric_series *series = hist->count ? add(m, metric, labels) : NULL;
+
+	if (!series) {
+		free(hist);
+		return;
+	}
+	series->hist = series->owned = hist;
+}
+
+/* What was added since is taken back if it is too much. */
+static void keep_if_fits(struct metrics *m, size_t nr, u32 nr_counted)
+{
+	if (m->nr_counted <= METRICS_SERIES_MAX)
+		return;
+	m->nr_left_out += m->nr_counted - nr_counted;
+	m->nr_counted = nr_counted;
+	while (m->nr > nr)
+		free(m->series[--m->nr].owned);
+}
+
+static void add_processes_by_phase(struct metrics *m, const struct snapshot *s)
+{
+	u64 nr[PHASE_NR] = {};
+
+	for (u32 i = 0; i < s->nr_processes; i++)
+		nr[phase_of(s->processes[i].phase)]++;
+	for (u32 phase = 0; phase < PHASE_NR; phase++)
+		add_value(m, METRIC_PROCESSES,
+			  &(struct metric_labels){ .kind = phase_label(phase) }, nr[phase]);
+}
+
+static void add_gpus(struct metrics *m, const struct snapshot *s)
+{
+	for (u32 i = 0; i < s->nr_gpus; i++) {
+		const struct snapshot_gpu *gpu = &s->gpus[i];
+		struct metric_labels labels = { .gpu = gpu->gpu };
+
+		if (gpu->valid & SNAPSHOT_GPU_BUSY)
+			add_value(m, METRIC_GPU_BUSY, &labels, gpu->busy_percent);
+		if (gpu->valid & SNAPSHOT_GPU_MEMORY_USED)
+			add_value(m, METRIC_GPU_DEVICE_MEMORY, &labels, gpu->memory_used_bytes);
+	}
+}
+
+static void add_scheduler(struct metrics *m, const struct snapshot_sched *sched)
+{
+	static const enum metric decisions[DECISION_NR] = {
+		[DECISION_IDLE_CPU] = METRIC_SCHEDULER_IDLE_CPU,
+		[DECISION_QUEUED] = METRIC_SCHEDULER_QUEUED,
+		[DECISION_PREEMPTED] = METRIC_SCHEDULER_PREEMPTED,
+		[DECISION_PROMOTED] = METRIC_SCHEDULER_PROMOTED,
+		[DECISION_OVERDUE] = METRIC_SCHEDULER_OVERDUE,
+		[DECISION_WENT_ON] = METRIC_SCHEDULER_WENT_ON,
+	};
+
+	for (u32 class = 0; class < CLASS_NR; class ++) {
+		struct metric_labels labels = { .kind = sched_class_label(class) };
+
+		for (u32 decision = 0; decision < DECISION_NR; decision++)
+			add_value(m, decisions[decision], &labels,
+				  sched->classes[class].nr[decision]);
+		add_value(m, METRIC_SCHEDULER_RUN, &labels, sched->classes[class].ran_ns);
+		add_hist(m, METRIC_RUNQUEUE_WAIT, &labels, &sched->classes[class].runqueue_wait);
+	}
+}
+
+static void add_node(struct metrics *m, const struct snapshot *s)
+{
+	const struct {
+		enum metric metric;
+		u64 value;
+	} plain[] = {
+		{ METRIC_SCHEDULER_ATTACHED,    s->sched.state == SCHED_ATTACHED },
+		{ METRIC_SCHEDULER_EJECTED,	    s->sched.state == SCHED_EJECTED  },
+		{ METRIC_SCHEDULER_EJECTIONS,   s->sched.nr_ejected		  },
+		{ METRIC_LEARNING_PROFILES,	    s->learning.nr_profiles	    },
+		{ METRIC_LEARNING_CONFIDENT,    s->learning.nr_confident	      },
+		{ METRIC_LEARNING_OBSERVATIONS, s->learning.nr_observations	    },
+		{ METRIC_SNAPSHOT_TIME,		s->time_ms * NSEC_PER_MSEC	   },
+		{ METRIC_DAEMON_CPU,	     s->cost.cpu_ns		    },
+		{ METRIC_DAEMON_MEMORY,		s->cost.rss_bytes		  },
+		{ METRIC_BPF_RUN,		  s->cost.bpf_run_ns		     },
+	};
+
+	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+		add_value(m, plain[i].metric, &(struct metric_labels){}, plain[i].value);
+	add_processes_by_phase(m, s);
+	for (u32 role = 0; role < ROLE_NR; role++)
+		add_value(m, METRIC_THREADS, &(struct metric_labels){ .kind = role_label(role) },
+			  s->nr_role[role]);
+	add_gpus(m, s);
+	add_scheduler(m, &s->sched);
+	for (u32 drop = 0; drop < DROP_NR; drop++)
+		add_value(m, METRIC_DROPPED,
+			  &(struct metric_labels){ .kind = snapshot_drop_label(drop) },
+			  s->nr_dropped[drop]);
+}
+
+static void merge(struct hist *to, const struct snapshot *s, const struct snapshot_hists *from,
+		  u32 kind)
+{
+	const struct hist *hist = snapshot_hist(s, from, kind);
+
+	if (hist)
+		hist_add(to, hist);
+}
+
+/*
+ * Over the processes of jobs of this name, or of all without one, those that are gone
+ * included. A Slurm job has a cgroup for each of its steps.
+ */
+static void add_merged(struct metrics *m, const struct snapshot *s, enum metric metric,
+		       const struct metric_labels *labels, u32 kind)
+{
+	struct hist *merged = calloc(1, sizeof(*merged));
+	const char *name = labels->job;
+
+	if (!merged) {
+		m->failed = true;
+		return;
+	}
+	if (!name)
+		merge(merged, s, &s->gone, kind);
+	for (u32 i = 0; name && i < s->nr_jobs; i++)
+		if (strcmp(s->jobs[i].name, name) == 0)
+			merge(merged, s, &s->jobs[i].gone, kind);
+	for (u32 i = 0; i < s->nr_processes; i++) {
+		const struct snapshot_job *job = snapshot_job(s, &s->processes[i]);
+
+		if (!name || (job && strcmp(job->name, name) == 0))
+			merge(merged, s, &s->processes[i].hists, kind);
+	}
+	add_owned(m, metric, labels, merged);
+}
+
+/* The name of a job, or NULL when one before has the same. */
+static const char *next_name(const struct snapshot *s, u32 job)
+{
+	for (u32 i = 0; i < job; i++)
+		if (strcmp(s->jobs[i].name, s->jobs[job].name) == 0)
+			return NULL;
+	return s->jobs[job].name;
+}
+
+static void add_job(struct metrics *m, const struct snapshot *s, const char *name)
+{
+	struct metric_labels labels = { .job = name };
+	size_t nr = m->nr;
+	u32 nr_counted = m->nr_counted;
+
+	add_merged(m, s, METRIC_GPU_LAUNCH, &labels, HIST_LAUNCH);
+	add_merged(m, s, METRIC_LOADER_WAIT, &labels, HIST_LOADER_WAIT);
+	add_merged(m, s, METRIC_SYNC_WAIT, &labels, HIST_SYNC_WAIT);
+	keep_if_fits(m, nr, nr_counted);
+}
+
+static void add_process(struct metrics *m, const struct snapshot *s,
+			const struct snapshot_process *process)
+{
+	const struct snapshot_job *job = snapshot_job(s, process);
+	struct metric_labels labels = { .process = process, .job = job ? job->name : "" };
+	const struct hist *runqueue = snapshot_hist(s, &process->hists, HIST_RUNQUEUE_WAIT);
+	size_t nr = m->nr;
+	u32 nr_counted = m->nr_counted;
+
+	for (u32 i = 0; i < process->nr_memory; i++) {
+		labels.gpu = process->memory[i].gpu;
+		add_value(m, METRIC_GPU_MEMORY_USED, &labels,
+			  process->memory[i].book.current_bytes);
+		add_value(m, METRIC_GPU_MEMORY_PEAK, &labels, process->memory[i].book.peak_bytes);
+	}
+	add_hist(m, METRIC_CUDA_LAUNCH_LATENCY, &labels,
+		 snapshot_hist(s, &process->hists, HIST_LAUNCH));
+	add_hist(m, METRIC_DATALOADER_WAIT, &labels,
+		 snapshot_hist(s, &process->hists, HIST_LOADER_WAIT));
+	add_hist(m, METRIC_DIST_SYNC_WAIT, &labels,
+		 snapshot_hist(s, &process->hists, HIST_SYNC_WAIT));
+	add_value(m, METRIC_PHASE_TRANSITIONS, &labels, process->nr_transitions);
+	add_value(m, METRIC_LAUNCHER_RUNQUEUE, &labels, runqueue ? runqueue->sum : 0);
+	for (u32 phase = 0; phase < PHASE_NR; phase++) {
+		labels.kind = phase_label(phase);
+		add_value(m, METRIC_PHASE_TIME, &labels, process->phase_ns[phase]);
+	}
+	keep_if_fits(m, nr, nr_counted);
+}
+
+static int by_age(const void *a, const void *b, void *snapshot)
+{
+	const struct snapshot *s = snapshot;
+	const struct snapshot_process *one = &s->processes[*(const u32 *)a];
+	const struct snapshot_process *other = &s->processes[*(const u32 *)b];
+
+	if (one->start_ns != other->start_ns)
+		return one->start_ns < other->start_ns ? -1 : 1;
+	return one->pid < other->pid ? -1 : one->pid > other->pid;
+}
+
+/*
+ * Loaders are not: their phase never changes, and what they do shows where they feed. Nor
+ * is one whose pid somebody younger has: it is gone, only not swept up yet.
+ */
+static bool is_shown(const struct snapshot *s, const struct snapshot_process *process)
+{
+	if (process->consumer_pid)
+		return false;
+	for (u32 i = 0; i < s->nr_processes; i++)
+		if (s->processes[i].pid == process->pid &&
+		    s->processes[i].start_ns > process->start_ns)
+			return false;
+	return true;
+}
+
+static int add_processes(struct metrics *m, const struct snapshot *s)
+{
+	CLEANUP_FREE u32 *order = calloc(s->nr_processes + 1, sizeof(*order));
+
+	if (!order)
+		return -ENOMEM;
+	for (u32 i = 0; i < s->nr_processes; i++)
+		order[i] = i;
+	qsort_r(order, s->nr_processes, sizeof(*order), by_age, (void *)s);
+	for (u32 i = 0; i < s->nr_processes; i++)
+		if (is_shown(s, &s->processes[order[i]]))
+			add_process(m, s, &s->processes[order[i]]);
+	return 0;
+}
+
+static void add_operation(struct metrics *m, const struct snapshot *s, u32 operation)
+{
+	struct metric_labels labels = { .kind = operation_label(operation) };
+	u32 kind = HIST_COLLECTIVE + operation;
+	size_t nr = m->nr;
+	u32 nr_counted = m->nr_counted;
+
+	add_merged(m, s, METRIC_NCCL_COLLECTIVE_DURATION, &labels, kind);
+	for (u32 i = 0; i < s->nr_jobs; i++) {
+		labels.job = next_name(s, i);
+		if (labels.job)
+			add_merged(m, s, METRIC_COLLECTIVE, &labels, kind);
+	}
+	keep_if_fits(m, nr, nr_counted);
+}
+
+/* Stable: of one metric they stay in the order of their places, which a swap would lose. */
+static int sort_by_metric(struct metrics *m)
+{
+	struct metric_series *sorted = calloc(m->nr + 1, sizeof(*sorted));
+	size_t at[METRIC_NR + 1] = {};
+
+	if (!sorted)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->nr; i++)
+		at[m->series[i].metric + 1]++;
+	for (u32 metric = 0; metric < METRIC_NR; metric++)
+		at[metric + 1] += at[metric];
+	for (size_t i = 0; i < m->nr; i++)
+		sorted[at[m->series[i].metric]++] = m->series[i];
+	free(m->series);
+	m->series = sorted;
+	return 0;
+}
+
+int metrics_new(const struct snapshot *s, struct metrics **ret)
+{
+	CLEANUP(metrics_free_cleanup) struct metrics *m = calloc(1, sizeof(*m));
+	int err;
+
+	if (!m)
+		return -ENOMEM;
+	m->nr_counted = 1; /* how many are left out is told last */
+	add_node(m, s);
+	for (u32 i = 0; i < s->nr_jobs; i++)
+		if (next_name(s, i))
+			add_job(m, s, s->jobs[i].name);
+	err = add_processes(m, s);
+	for (u32 operation = 0; operation < COLLECTIVE_NR; operation++)
+		add_operation(m, s, operation);
+	m->nr_counted--;
+	add_value(m, METRIC_SERIES_LEFT_OUT, &(struct metric_labels){}, m->nr_left_out);
+	if (err == 0)
+		err = sort_by_metric(m);
+	if (err < 0 || m->failed)
+		return -ENOMEM;
+	*ret = TAKE_PTR(m);
+	return 0;
+}
+
+struct metrics *metrics_free(struct metrics *m)
+{
+	if (!m)
+		return NULL;
+	for (size_t i = 0; i < m->nr; i++)
+		free(m->series[i].owned);
+	free(m->series);
+	free(m);
+	return NULL;
+}

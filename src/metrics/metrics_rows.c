@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <math.h>
+#include <stdio.h>
+#include "metrics/metrics.h"
+
+#define L(label) (1U << LABEL_##label)
+
+const struct metric_row metric_rows[METRIC_NR] = {
+#define METRIC(id, name, kind, unit, labels, help)                                                 \
+	[METRIC_##id] = { name, KIND_##kind, UNIT_##unit, labels, help },
+#include "abi/metrics.def"
+};
+
+const char *const metric_label_names[LABEL_NR] = {
+#define LABEL(id, name, help) [LABEL_##id] = name,
+#include "abi/metrics.def"
+};
+
+const char *const metric_unit_names[] = {
+	[UNIT_NONE] = "",
+	[UNIT_BYTES] = "bytes",
+	[UNIT_SECONDS] = "seconds",
+	[UNIT_RATIO] = "ratio",
+};
+
+/* 2^n for n from -63 to 63; the compiler does the sum. */
+#define POWER(n) ((n) < 0 ? 1.0 / (double)(1ULL << (-(n) & 63)) : (double)(1ULL << ((n) & 63)))
+
+const double metric_bucket_bounds[CLASSIC_BUCKETS_NR] = {
+#define CLASSIC_BUCKET(n) POWER(n),
+#include "abi/metrics.def"
+	INFINITY,
+};
+
+/* The slots that the bounds are the upper ends of: four to an octave. */
+static const u32 bucket_slots[CLASSIC_BUCKETS_NR] = {
+#define CLASSIC_BUCKET(n) 4 * (n) + HIST_SCHEMA_OFFSET,
+#include "abi/metrics.def"
+	HIST_OVERFLOW,
+};
+
+const u32 metric_quantiles[METRIC_QUANTILES_NR] = { 500, 990 };
+
+const char *metric_label_value(const struct metric_labels *labels, enum metric_label label,
+			       char number[static METRIC_NUMBER_LEN])
+{
+	const struct snapshot_process *process = labels->process;
+
+	switch (label) {
+	case LABEL_JOB: return labels->job;
+	case LABEL_RANK:
+		if (!process->nr_ranks)
+			return "";
+		snprintf(number, METRIC_NUMBER_LEN, "%d", process->rank);
+		return number;
+	case LABEL_PID: snprintf(number, METRIC_NUMBER_LEN, "%u", process->pid); return number;
+	case LABEL_GPU_ID: snprintf(number, METRIC_NUMBER_LEN, "%u", labels->gpu); return number;
+	default: return labels->kind;
+	}
+}
+
+/*
+ * The sum over buckets and not the count is what all views show: both are read
+ * while they are written, and a histogram must agree with itself.
+ */
+void metric_classic_buckets(const struct hist *hist, u64 ret[static CLASSIC_BUCKETS_NR])
+{
+	u64 total = 0;
+	u32 slot = 0;
+
+	for (u32 i = 0; i < CLASSIC_BUCKETS_NR; i++) {
+		for (; slot <= bucket_slots[i]; slot++)
+			total += hist->buckets[slot];
+		ret[i] = total;
+	}
+}
+
+double metric_value(enum metric_unit unit, u64 value)
+{
+	switch (unit) {
+	case UNIT_SECONDS: return (double)value / (double)NSEC_PER_SEC;
+	case UNIT_RATIO: return (double)value / 100.0;
+	default: return (double)value;
+	}
+}

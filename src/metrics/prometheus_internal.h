@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+#include "metrics/metrics.h"
+
+int prometheus_text(const struct metrics *metrics, bool openmetrics, char **ret, size_t *ret_len);
+int prometheus_protobuf(const struct metrics *metrics, char **ret, size_t *ret_len);
+
+/* Series from `i` on that are of the same metric. */
+static inline size_t metrics_family_end(const struct metrics *metrics, size_t i)
+{
+	enum metric metric = metrics->series[i].metric;
+
+	while (i < metrics->nr && metrics->series[i].metric == metric)
+		i++;
+	return i;
+}

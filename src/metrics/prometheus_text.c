@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "metrics/prometheus_internal.h"
+
+/* A label beside those of the series; name NULL for none. */
+struct extra_label {
+	const char *name;
+	const char *value;
+};
+
+static void put_escaped(FILE *out, const char *text)
+{
+	for (; *text; text++) {
+		switch (*text) {
+		case '\\': fputs("\\\\", out); break;
+		case '"': fputs("\\\"", out); break;
+		case '\n': fputs("\\n", out); break;
+		default: fputc(*text, out);
+		}
+	}
+}
+
+static void put_label(FILE *out, const char *name, const char *value, char *separator)
+{
+	fprintf(out, "%c%s=\"", *separator, name);
+	put_escaped(out, value);
+	fputc('"', out);
+	*separator = ',';
+}
+
+/* Up to where the value goes. */
+static void put_name(FILE *out, const struct metric_series *series, const char *suffix,
+		     struct extra_label extra)
+{
+	const struct metric_row *row = &metric_rows[series->metric];
+	char number[METRIC_NUMBER_LEN], separator = '{';
+
+	fprintf(out, "%s%s", row->name, suffix);
+	for (u32 label = 0; label < LABEL_NR; label++)
+		if (row->labels & 1U << label)
+			put_label(out, metric_label_names[label],
+				  metric_label_value(&series->labels, label, number), &separator);
+	if (extra.name)
+		put_label(out, extra.name, extra.value, &separator);
+	fputs(separator == ',' ? "} " : " ", out);
+}
+
+/* Exact: the digits are those of the whole number that is kept. */
+static void put_value(FILE *out, enum metric_unit unit, u64 value)
+{
+	static const struct {
+		u64 one;
+		int nr_digits;
+	} scales[] = {
+		[UNIT_NONE] = { 1,		   0 },
+		[UNIT_BYTES] = { 1,	    0 },
+		[UNIT_SECONDS] = { NSEC_PER_SEC, 9 },
+		[UNIT_RATIO] = { 100,	      2 },
+	};
+	u64 rest = value % scales[unit].one;
+	int nr_digits = scales[unit].nr_digits;
+
+	fprintf(out, "%llu", value / scales[unit].one);
+	for (; rest && rest % 10 == 0; rest /= 10)
+		nr_digits--;
+	if (rest)
+		fprintf(out, ".%0*llu", nr_digits, rest);
+	fputc('\n', out);
+}
+
+static void put_sum_and_count(FILE *out, const struct metric_series *series, u64 count)
+{
+	put_name(out, series, "_sum", (struct extra_label){});
+	put_value(out, UNIT_SECONDS, series->hist->sum);
+	put_name(out, series, "_count", (struct extra_label){});
+	put_value(out, UNIT_NONE, count);
+}
+
+static void put_summary(FILE *out, const struct metric_series *series)
+{
+	u64 buckets[CLASSIC_BUCKETS_NR];
+	char quantile[METRIC_NUMBER_LEN];
+
+	metric_classic_buckets(series->hist, buckets);
+	for (u32 i = 0; i < METRIC_QUANTILES_NR; i++) {
+		snprintf(quantile, sizeof(quantile), "%g", metric_quantiles[i] / 1000.0);
+		put_name(out, series, "", (struct extra_label){ "quantile", quantile });
+		put_value(out, UNIT_SECONDS, hist_quantile(series->hist, metric_quantiles[i]));
+	}
+	put_sum_and_count(out, series, buckets[CLASSIC_BUCKETS_NR - 1]);
+}
+
+/*
+ * The bound as OpenMetrics wants it, in both formats: a bucket must not become
+ * another series when the format does.
+ */
+static void bound_text(double bound, char text[static 32])
+{
+	if (isinf(bound)) {
+		strcpy(text, "+Inf");
+		return;
+	}
+	snprintf(text, 30, "%.17g", bound);
+	if (!strpbrk(text, ".e"))
+		strcat(text, ".0");
+}
+
+static void put_histogram(FILE *out, const struct metric_series *series)
+{
+	u64 buckets[CLASSIC_BUCKETS_NR];
+	char bound[32];
+
+	metric_classic_buckets(series->hist, buckets);
+	for (u32 i = 0; i < CLASSIC_BUCKETS_NR; i++) {
+		bound_text(metric_bucket_bounds[i], bound);
+		put_name(out, series, "_bucket", (struct extra_label){ "le", bound });
+		put_value(out, UNIT_NONE, buckets[i]);
+	}
+	put_sum_and_count(out, series, buckets[CLASSIC_BUCKETS_NR - 1]);
+}
+
+/* In OpenMetrics a counter's family has the name without the end of its samples. */
+static void put_header(FILE *out, const struct metric_row *row, bool openmetrics)
+{
+	static const char *const kinds[] = {
+		[KIND_GAUGE] = "gauge",
+		[KIND_COUNTER] = "counter",
+		[KIND_SUMMARY] = "summary",
+		[KIND_HISTOGRAM] = "histogram",
+	};
+	size_t length = strlen(row->name);
+
+	if (openmetrics && row->kind == KIND_COUNTER)
+		length -= strlen("_total");
+	fprintf(out, "# HELP %.*s %s\n", (int)length, row->name, row->help);
+	fprintf(out, "# TYPE %.*s %s\n", (int)length, row->name, kinds[row->kind]);
+	if (openmetrics && row->unit != UNIT_NONE)
+		fprintf(out, "# UNIT %.*s %s\n", (int)length, row->name,
+			metric_unit_names[row->unit]);
+}
+
+static void put_series(FILE *out, const struct metric_series *series)
+{
+	const struct metric_row *row = &metric_rows[series->metric];
+
+	switch (row->kind) {
+	case KIND_SUMMARY: put_summary(out, series); break;
+	case KIND_HISTOGRAM: put_histogram(out, series); break;
+	default:
+		put_name(out, series, "", (struct extra_label){});
+		put_value(out, row->unit, series->value);
+	}
+}
+
+int prometheus_text(const struct metrics *metrics, bool openmetrics, char **ret, size_t *ret_len)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+	FILE *out = open_memstream(&text, &length);
+
+	if (!out)
+		return -ENOMEM;
+	for (size_t i = 0; i < metrics->nr;) {
+		size_t end = metrics_family_end(metrics, i);
+
+		put_header(out, &metric_rows[metrics->series[i].metric], openmetrics);
+		for (; i < end; i++)
+			put_series(out, &metrics->series[i]);
+	}
+	if (openmetrics)
+		fputs("# EOF\n", out);
+	if (fclose(out) != 0)
+		return -ENOMEM;
+	*ret = TAKE_PTR(text);
+	*ret_len = length;
+	return 0;
+}
