@@ -4,7 +4,7 @@
  * a name that begins so, the tier it has from its exec on, and how long it ran in which. Its
  * programs run after those of the kernel side, as they were attached later.
  */
-#include "bpf/sched_task.bpf.h"
+#include "bpf/sched/task.bpf.h"
 #include "learning/watch.h"
 
 struct {

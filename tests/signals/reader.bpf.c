@@ -4,7 +4,7 @@
  * a scheduler would. The test calls marker() with a time of its own and the phase
  * it must be in by then. And a program that does nothing, to compare costs with.
  */
-#include "bpf/state.bpf.h"
+#include "bpf/signals/state.bpf.h"
 #include "signals/reader.h"
 
 struct process_map processes SEC(".maps");

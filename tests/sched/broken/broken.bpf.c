@@ -17,4 +17,4 @@ static inline bool is_dropped(struct task_struct *p)
 			compat_dsq_insert_vtime(p, args);                                          \
 	} while (0)
 
-#include "bpf/sched.bpf.c"
+#include "bpf/sched/sched.bpf.c"

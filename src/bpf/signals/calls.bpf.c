@@ -15,7 +15,7 @@
  * feeds the device. Two threads of one process that do so at the same moment
  * can book a few microseconds to the other's phase; counts are atomic.
  */
-#include "bpf/calls.bpf.h"
+#include "bpf/signals/calls.bpf.h"
 #include "bpf/compat.bpf.h"
 #include "core/comm.h"
 #include "core/mpi.h"

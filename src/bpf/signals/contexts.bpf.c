@@ -9,7 +9,7 @@
  * the whole map is walked for that: 1 ms, and another for every 7,000 entries, with
  * the CPU held. It happens at the end of a process, if at all.
  */
-#include "bpf/memory.bpf.h"
+#include "bpf/signals/memory.bpf.h"
 
 /* The last number that was given to a context. */
 static u64 nr_contexts;

@@ -20,7 +20,7 @@
  * already running when its calls were first traced has allocations that are not
  * in the books; giving them back changes nothing.
  */
-#include "bpf/memory.bpf.h"
+#include "bpf/signals/memory.bpf.h"
 
 #define MAX_MAPPINGS (1 << 16)
 

@@ -10,7 +10,7 @@
  * last counts as the one that ran instead, though others may have had it before.
  */
 #include "bpf/compat.bpf.h"
-#include "bpf/roles.bpf.h"
+#include "bpf/signals/roles.bpf.h"
 
 #define CULPRITS 4096
 

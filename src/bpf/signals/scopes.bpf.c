@@ -8,7 +8,7 @@
  * What is told to end is a member of the object that the entry returned, and
  * frameworks end many other things by the same call.
  */
-#include "bpf/calls.bpf.h"
+#include "bpf/signals/calls.bpf.h"
 #include "core/scope.h"
 
 static bool names_loader(u64 string)

@@ -7,7 +7,7 @@
  * for it only when it looks. Slices end at ticks only, so a timer for each cache ends
  * somebody's turn in time.
  */
-#include "bpf/classes.bpf.h"
+#include "bpf/sched/classes.bpf.h"
 
 #define CLOCK_MONOTONIC 1 /* linux/time.h */
 

@@ -6,7 +6,7 @@
  * cookie, call_rows says what it means and where its arguments are, and a
  * thread's frames carry what is known at the entry over to the return.
  */
-#include "bpf/roles.bpf.h"
+#include "bpf/signals/roles.bpf.h"
 
 /*
  * A program on a call of user space can be preempted by another on the same CPU,

@@ -7,7 +7,7 @@
  * and is still the same program is a loader, whether it was born before its
  * parent made the first call or after, until it makes calls of its own.
  */
-#include "bpf/state.bpf.h"
+#include "bpf/signals/state.bpf.h"
 
 static inline bool is_launcher(const struct thread_state *thread)
 {

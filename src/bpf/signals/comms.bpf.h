@@ -6,7 +6,7 @@
  * is made of. Communicators are in the task storage of the process's leader and
  * go with it; a group lives from its first call's entry to its last one's end.
  */
-#include "bpf/calls.bpf.h"
+#include "bpf/signals/calls.bpf.h"
 #include "core/comm.h"
 
 struct comms_map {

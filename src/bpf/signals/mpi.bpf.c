@@ -3,7 +3,7 @@
  * What MPI tells a process of itself: rank and size come through pointers, after
  * the process asked. See core/mpi.h.
  */
-#include "bpf/calls.bpf.h"
+#include "bpf/signals/calls.bpf.h"
 #include "core/mpi.h"
 
 CALL_PROGRAM("uretprobe.multi", comm_told_return)

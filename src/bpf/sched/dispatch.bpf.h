@@ -2,8 +2,8 @@
 #pragma once
 
 /* Who is next on a CPU: what waits at a cache, in the order it is served. */
-#include "bpf/spinners.bpf.h"
-#include "bpf/weights.bpf.h"
+#include "bpf/sched/spinners.bpf.h"
+#include "bpf/sched/weights.bpf.h"
 
 const volatile u64 patience_ns = NSEC_PER_SEC;
 const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;

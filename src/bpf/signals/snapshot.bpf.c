@@ -4,7 +4,7 @@
  * processes, the process with its leader, then each of its threads. Changes
  * nothing; a process that is written in that very moment shows it by its counts.
  */
-#include "bpf/state.bpf.h"
+#include "bpf/signals/state.bpf.h"
 
 SEC("iter/task")
 int snapshot(struct bpf_iter__task *ctx)

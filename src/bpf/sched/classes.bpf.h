@@ -2,7 +2,7 @@
 #pragma once
 
 /* Finds a task's class (core/policy.h), and takes CPUs for those who may have them. */
-#include "bpf/sched.bpf.h"
+#include "bpf/sched/state.bpf.h"
 
 /* Whom a task may feed: its own process, or the one it was forked from. */
 static struct process_state *consumer_of(struct task_struct *p, struct process_state *process)

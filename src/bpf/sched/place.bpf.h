@@ -9,7 +9,7 @@
  *
  * Nodes are numbered from 1 here; 0 is not known.
  */
-#include "bpf/sched.bpf.h"
+#include "bpf/sched/state.bpf.h"
 
 /* Set by user space, as the machine numbers its GPUs. */
 u8 gpu_node[GPU_MAX];

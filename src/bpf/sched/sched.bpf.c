@@ -42,8 +42,8 @@
  * may lag by one slice; a task counted against the old clock while it moves
  * between caches is off by the same.
  */
-#include "bpf/place.bpf.h"
-#include "bpf/serve.bpf.h"
+#include "bpf/sched/place.bpf.h"
+#include "bpf/sched/dispatch.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 

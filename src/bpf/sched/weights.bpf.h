@@ -7,7 +7,7 @@
  * group of weight 200 counts as two. The group as such has no share: ten tasks in it
  * count as twenty.
  */
-#include "bpf/sched.bpf.h"
+#include "bpf/sched/state.bpf.h"
 
 #define CGROUP_WEIGHT_DEFAULT 100
 /* A product of weights is kept within what a single weight can be. */

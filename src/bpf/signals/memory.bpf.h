@@ -10,7 +10,7 @@
  * its return books that or puts it back. In between the driver may hand the same
  * address to another thread, whose entry must not be mistaken for the old one.
  */
-#include "bpf/calls.bpf.h"
+#include "bpf/signals/calls.bpf.h"
 
 #define MAX_MEMORY (1 << 18)
 

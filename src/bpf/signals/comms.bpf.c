@@ -17,7 +17,7 @@
  * which the runtimes forbid, may count as one. With communicators that do not
  * block, a split may end before all have entered it: it stays unknown then.
  */
-#include "bpf/comms.bpf.h"
+#include "bpf/signals/comms.bpf.h"
 
 #define UNIQUE_ID_WORDS 16
 /* Other threads may settle a communicator while we look, so often at most. */

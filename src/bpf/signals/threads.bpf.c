@@ -13,7 +13,7 @@
  * Everything here runs for every switch and wake-up of the machine, so the first
  * thing each program does is to leave when the task has no state.
  */
-#include "bpf/idle.bpf.h"
+#include "bpf/signals/idle.bpf.h"
 
 /* One bit among others: a futex wait is freezable too. */
 #define TASK_INTERRUPTIBLE 1

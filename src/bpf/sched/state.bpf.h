@@ -3,9 +3,9 @@
 
 /* What the scheduler keeps of caches, CPUs and tasks, and how to reach it. */
 #include "bpf/compat.bpf.h"
-#include "bpf/learn.bpf.h"
-#include "bpf/sched_task.bpf.h"
-#include "bpf/state.bpf.h"
+#include "bpf/signals/learn.bpf.h"
+#include "bpf/sched/task.bpf.h"
+#include "bpf/signals/state.bpf.h"
 #include "core/policy.h"
 #include "core/sched_stats.h"
 

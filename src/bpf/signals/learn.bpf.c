@@ -13,12 +13,12 @@
  *
  * Kernel threads are not learned: they have no executable and the default tier.
  *
- * The averages are the scheduler's to keep (sched_task.bpf.h), and it tells what
+ * The averages are the scheduler's to keep (sched/task.bpf.h), and it tells what
  * happens: sched.bpf.c.
  */
 #include "bpf/compat.bpf.h"
-#include "bpf/learn.bpf.h"
-#include "bpf/state.bpf.h"
+#include "bpf/signals/learn.bpf.h"
+#include "bpf/signals/state.bpf.h"
 #include "core/learner.h"
 
 #define EXE_NAME_WORDS 4
