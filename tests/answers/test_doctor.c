@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include <yyjson.h>
 
-#include "cli/doctor.h"
+#include "cli/doctor/doctor.h"
 
 static char root[] = "/tmp/doctor.XXXXXX";
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "cli/top.h"
+#include "cli/top/top.h"
 
 static inline struct snapshot *made_snapshot(u64 second)
 {

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Completion for shells, from the tables of commands. */
+#include <string.h>
+#include "abi/types.h"
+#include "cli/docs/docs.h"
+
+#define HEADER "# SPDX-License-Identifier: GPL-2.0-only\n# Made from the tables of src/cli.\n"
+
+#define PATH_LEN 128
+
+static const struct command_option no_options[] = { {} };
+static const struct command *const no_commands[] = { NULL };
+
+static const struct command_option *options_of(const struct command *command)
+{
+	return command->options ? command->options : no_options;
+}
+
+static const struct command *const *commands_of(const struct command *command)
+{
+	return command->commands ? command->commands : no_commands;
+}
+
+/* What there is to choose from, by the commands so far. */
+static void print_bash_words(FILE *out, const struct command *command, const char *path)
+{
+	fprintf(out, "\t'%s') words='", path);
+	for (const struct command *const *each = commands_of(command); *each; each++)
+		fprintf(out, "%s ", (*each)->name);
+	for (const struct command_option *row = options_of(command); row->name; row++)
+		fprintf(out, "--%s ", row->name);
+	fprintf(out, "--help'%s ;;\n", command->completion == COMPLETE_FILE ? " files=yes" : "");
+	for (const struct command *const *each = commands_of(command); *each; each++) {
+		char longer[PATH_LEN];
+
+		snprintf(longer, sizeof(longer), "%s %s", path, (*each)->name);
+		print_bash_words(out, *each, longer);
+	}
+}
+
+/* What an option that wants an argument is followed by. */
+static void print_bash_arguments(FILE *out, const struct command *command, const char *path)
+{
+	for (const struct command_option *row = options_of(command); row->name; row++)
+		if (row->argument)
+			fprintf(out, "\t'%s --%s') words='' files=%s ;;\n", path, row->name,
+				row->completion == COMPLETE_FILE ? "yes" : "''");
+	for (const struct command *const *each = commands_of(command); *each; each++) {
+		char longer[PATH_LEN];
+
+		snprintf(longer, sizeof(longer), "%s %s", path, (*each)->name);
+		print_bash_arguments(out, *each, longer);
+	}
+}
+
+static void print_bash_names(FILE *out, const struct command *command, const char *path)
+{
+	for (const struct command *const *each = commands_of(command); *each; each++) {
+		char longer[PATH_LEN];
+
+		snprintf(longer, sizeof(longer), "%s %s", path, (*each)->name);
+		fprintf(out, "\t\t'%s') path=\"$path $word\" ;;\n", longer);
+		print_bash_names(out, *each, longer);
+	}
+}
+
+void docs_print_bash(FILE *out, const struct command *root)
+{
+	fputs(HEADER
+	      "# shellcheck shell=bash\n"
+	      "_zernel() {\n"
+	      "\tlocal current=${COMP_WORDS[COMP_CWORD]} path=zernel words='' files='' word\n"
+	      "\tfor word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
+	      "\t\tcase \"$path $word\" in\n",
+	      out);
+	print_bash_names(out, root, root->name);
+	fputs("\t\tesac\n\tdone\n\tcase \"$path\" in\n", out);
+	print_bash_words(out, root, root->name);
+	fputs("\tesac\n\tcase \"$path ${COMP_WORDS[COMP_CWORD - 1]}\" in\n", out);
+	print_bash_arguments(out, root, root->name);
+	fputs("\tesac\n"
+	      "\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\"\n"
+	      "\t\t[ -z \"$files\" ] || compgen -f -- \"$current\")\n"
+	      "}\n"
+	      "complete -o filenames -F _zernel zernel\n",
+	      out);
+}
+
+/* In single quotes of a shell; zsh takes a colon for the end of a name, and brackets for its help.
+ */
+static void print_quoted(FILE *out, const char *text, const char *escaped)
+{
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs("'\\'", out);
+		else if (strchr(escaped, *text))
+			fputc('\\', out);
+		fputc(*text, out);
+	}
+}
+
+/* The command's own name is the first word then, as _arguments wants it. */
+static void print_zsh_options(FILE *out, const struct command *command, const char *indent,
+			      u32 depth)
+{
+	fprintf(out, "%sshift %u words\n%s((CURRENT -= %u))\n", indent, depth, indent, depth);
+	fprintf(out, "%s_arguments", indent);
+	for (const struct command_option *row = options_of(command); row->name; row++) {
+		fprintf(out, " \\\n%s\t'--%s[", indent, row->name);
+		print_quoted(out, row->help, "[]:");
+		fputc(']', out);
+		if (row->argument)
+			fprintf(out, ":%s:%s", row->argument,
+				row->completion == COMPLETE_FILE ? "_files" : "");
+		fputc('\'', out);
+	}
+	fprintf(out, " \\\n%s\t'--help[this text]'", indent);
+	if (command->operands)
+		fprintf(out, " \\\n%s\t'*:%s:%s'", indent, command->operands,
+			command->completion == COMPLETE_FILE ? "_files" : "");
+	fputc('\n', out);
+}
+
+/* Either the names of its commands, or what follows one of them. Depth is their number. */
+static void print_zsh_command(FILE *out, const struct command *command, u32 depth)
+{
+	static const char tabs[] = "\t\t\t\t\t\t\t\t";
+	const char *indent = tabs + sizeof(tabs) - 2 - 2 * (size_t)depth;
+
+	if (!command->commands) {
+		print_zsh_options(out, command, indent, depth);
+		return;
+	}
+	fprintf(out, "%sif ((CURRENT == %u)); then\n%s\tnames=(", indent, depth + 2, indent);
+	for (const struct command *const *each = command->commands; *each; each++) {
+		fprintf(out, "\n%s\t\t'%s:", indent, (*each)->name);
+		print_quoted(out, (*each)->help, ":");
+		fputc('\'', out);
+	}
+	fprintf(out, "\n%s\t)\n%s\t_describe command names\n%s\treturn\n%sfi\n", indent, indent,
+		indent, indent);
+	fprintf(out, "%scase $words[%u] in\n", indent, depth + 2);
+	for (const struct command *const *each = command->commands; *each; each++) {
+		fprintf(out, "%s\t%s)\n", indent, (*each)->name);
+		print_zsh_command(out, *each, depth + 1);
+		fprintf(out, "%s\t\t;;\n", indent);
+	}
+	fprintf(out, "%sesac\n", indent);
+}
+
+void docs_print_zsh(FILE *out, const struct command *root)
+{
+	fputs("#compdef zernel\n" HEADER "_zernel() {\n\tlocal -a names\n", out);
+	print_zsh_command(out, root, 0);
+	fputs("}\n_zernel \"$@\"\n", out);
+}
+
+/* The condition is that the names of the command and of those above it are on the line. */
+static void print_fish_command(FILE *out, const struct command *command, const char *condition)
+{
+	for (const struct command *const *each = commands_of(command); *each; each++) {
+		char deeper[2 * PATH_LEN];
+
+		fprintf(out, "complete -c zernel -n '%s; and not __fish_seen_subcommand_from",
+			condition);
+		for (const struct command *const *other = command->commands; *other; other++)
+			fprintf(out, " %s", (*other)->name);
+		fprintf(out, "' -a %s -d '", (*each)->name);
+		print_quoted(out, (*each)->help, "");
+		fputs("'\n", out);
+		snprintf(deeper, sizeof(deeper), "%s; and __fish_seen_subcommand_from %s",
+			 condition, (*each)->name);
+		print_fish_command(out, *each, deeper);
+	}
+	if (command->completion == COMPLETE_FILE)
+		fprintf(out, "complete -c zernel -n '%s' -F\n", condition);
+	for (const struct command_option *row = options_of(command); row->name; row++) {
+		fprintf(out, "complete -c zernel -n '%s' -l %s%s%s -d '", condition, row->name,
+			row->argument ? " -r" : "", row->completion == COMPLETE_FILE ? " -F" : "");
+		print_quoted(out, row->help, "");
+		fputs("'\n", out);
+	}
+}
+
+void docs_print_fish(FILE *out, const struct command *root)
+{
+	fputs(HEADER "complete -c zernel -f\ncomplete -c zernel -l help -d 'this text'\n", out);
+	print_fish_command(out, root, "true");
+}

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* zernel doctor: whether Zernel can work here, and the command that helps where it cannot. */
+#include <errno.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "cli/command.h"
+#include "cli/doctor/doctor.h"
+#include "ipc/client.h"
+#include "ipc/snapshot_json.h"
+
+/* Apart from the verdicts, which are 0 to 2. */
+#define EXIT_NOT_LOOKED 3
+
+DEFINE_CLEANUP(struct client, client_free);
+DEFINE_CLEANUP(struct snapshot, snapshot_free);
+
+static enum zerneld_state zerneld_state(int err)
+{
+	static const struct {
+		int err;
+		enum zerneld_state state;
+	} states[] = {
+		{ 0,	     ZERNELD_ANSWERS },
+		{ -EREMOTEIO,    ZERNELD_REFUSES },
+		{ -EACCES,	   ZERNELD_REFUSES },
+		{ -ENOENT,	   ZERNELD_ABSENT  },
+		{ -ECONNREFUSED, ZERNELD_ABSENT	},
+	};
+
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		if (states[i].err == err)
+			return states[i].state;
+	return ZERNELD_BROKEN;
+}
+
+/* Whatever comes of it is a finding and no failure. */
+static void ask_zerneld(const char *socket, struct doctor *doctor, struct snapshot **ret)
+{
+	CLEANUP(client_free_cleanup) struct client *client = NULL;
+	struct client_error error = {};
+	CLEANUP_FREE char *text = NULL;
+	size_t length;
+	int err = client_connect(socket, &client);
+
+	if (err == 0)
+		err = client_request(client, "snapshot", NULL, &text, &length, &error);
+	if (err == 0)
+		err = snapshot_from_json(text, length, ret);
+	doctor->zerneld = zerneld_state(err);
+	doctor->snapshot = *ret;
+	snprintf(doctor->answer, sizeof(doctor->answer), "%s",
+		 err == -EREMOTEIO ? error.message : strerror(-err));
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
+	struct doctor doctor = { .root = "" };
+	struct common_options options;
+	struct term term = term_open(stdout);
+	int verdict;
+
+	if (command_common(command, argc, argv, &options) < 0)
+		return COMMAND_MISUSED;
+	ask_zerneld(options.socket, &doctor, &snapshot);
+	verdict = options.json ? doctor_print_json(&doctor, stdout) : doctor_print(&doctor, &term);
+	return verdict < 0 ? EXIT_NOT_LOOKED : verdict;
+}
+
+static const struct command_option command_options[] = { OPTION_JSON, OPTION_SOCKET, {} };
+static const struct command_status statuses[] = {
+	{ VERDICT_OK, "all is well" },
+	{ VERDICT_WARNING, "less than all of it works" },
+	{ VERDICT_FAILURE, "Zernel, or its scheduler, cannot work" },
+	{ EXIT_NOT_LOOKED, "the command line makes no sense" },
+	{ .help = NULL },
+};
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.help = "whether Zernel can work here, and what helps if not",
+	.description =
+		"Looks at kernel, sched_ext, BTF, lockdown, capabilities, zerneld, schedulers,\n"
+		"GPU runtimes, GPUs, clock and limits. Each line is ok, warning or failure, and\n"
+		"below what is not ok stands the command that helps.",
+	.options = command_options,
+	.statuses = statuses,
+	.misuse_status = EXIT_NOT_LOOKED,
+	.run = run,
+};

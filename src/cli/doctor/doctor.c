@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/doctor/doctor.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <yyjson.h>
+#include "base/cleanup.h"
+#include "cli/doctor/doctor_internal.h"
+
+/* Not from trixie-backports: its 7.2.12 is the one whose BTF is broken. */
+#define NEW_KERNEL "apt install -t forky linux-image-amd64 && reboot"
+
+/* clang-format off */
+const struct check doctor_checks[] = {
+	{ "kernel",       check_kernel,       NEW_KERNEL },
+	{ "sched_ext",    check_sched_ext,    NEW_KERNEL },
+	{ "BTF",          check_btf,          NEW_KERNEL },
+	{ "lockdown",     check_lockdown,
+	  "sed -i 's/ *lockdown=[a-z]*//' /etc/default/grub && update-grub && reboot" },
+	{ "capabilities", check_capabilities, "sudo zernel doctor" },
+	{ "zerneld",      check_zerneld,      "systemctl start zerneld" },
+	{ "scheduler",    check_schedulers,   "systemctl restart zerneld" },
+	{ "libraries",    check_libraries,    "journalctl -u zerneld" },
+	{ "GPU",          check_gpus,         "lspci -nnk" },
+	{ "clock",        check_clock,
+	  "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource" },
+	{ "memlock",      check_memlock,      "ulimit -l unlimited" },
+	{ "open files",   check_files,        "ulimit -n 65536" },
+	{ "pids",         check_pids,         "sysctl -w kernel.pid_max=4194304" },
+	{},
+};
+/* clang-format on */
+
+static const char *const verdict_labels[VERDICT_NR] = {
+	[VERDICT_OK] = "ok",
+	[VERDICT_WARNING] = "warning",
+	[VERDICT_FAILURE] = "failure",
+};
+
+struct finding finding(enum verdict verdict, const char *fix, const char *format, ...)
+{
+	struct finding ret = { .verdict = verdict, .fix = fix };
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(ret.text, sizeof(ret.text), format, arguments);
+	va_end(arguments);
+	return ret;
+}
+
+void doctor_path(const struct doctor *doctor, const char *path, char ret[static DOCTOR_PATH_LEN])
+{
+	snprintf(ret, DOCTOR_PATH_LEN, "%s%s", doctor->root, path);
+}
+
+bool doctor_exists(const struct doctor *doctor, const char *path)
+{
+	char full[DOCTOR_PATH_LEN];
+
+	doctor_path(doctor, path, full);
+	return access(full, F_OK) == 0;
+}
+
+bool doctor_read(const struct doctor *doctor, const char *path, char *ret, size_t size)
+{
+	char full[DOCTOR_PATH_LEN];
+	CLEANUP_FD int fd = -EBADF;
+	size_t used = 0;
+	ssize_t n;
+
+	doctor_path(doctor, path, full);
+	fd = open(full, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	while (used < size - 1 && (n = read(fd, ret + used, size - 1 - used)) > 0)
+		used += (size_t)n;
+	while (used > 0 && ret[used - 1] == '\n')
+		used--;
+	ret[used] = '\0';
+	return true;
+}
+
+static const char *fix_of(const struct check *check, const struct finding *found)
+{
+	return found->fix ? found->fix : check->fix;
+}
+
+int doctor_print(const struct doctor *doctor, const struct term *term)
+{
+	static const enum style styles[VERDICT_NR] = { STYLE_GOOD, STYLE_WARNING, STYLE_BAD };
+	enum verdict worst = VERDICT_OK;
+	u32 nr[VERDICT_NR] = {};
+
+	for (const struct check *check = doctor_checks; check->name; check++) {
+		struct finding found = check->look(doctor);
+
+		term_print(term, styles[found.verdict], "%-7s", verdict_labels[found.verdict]);
+		term_print(term, STYLE_TITLE, "  %-12s", check->name);
+		term_print(term, STYLE_PLAIN, "  %s\n", found.text);
+		if (found.verdict != VERDICT_OK)
+			term_print(term, STYLE_TITLE, "%*s-> %s\n", 23, "", fix_of(check, &found));
+		nr[found.verdict]++;
+		worst = found.verdict > worst ? found.verdict : worst;
+	}
+	term_print(term, STYLE_DIM, "%u ok, %u warnings, %u failures\n", nr[VERDICT_OK],
+		   nr[VERDICT_WARNING], nr[VERDICT_FAILURE]);
+	return (int)worst;
+}
+
+int doctor_print_json(const struct doctor *doctor, FILE *out)
+{
+	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+	yyjson_mut_val *root = yyjson_mut_obj(doc), *checks;
+	enum verdict worst = VERDICT_OK;
+	CLEANUP_FREE char *text = NULL;
+
+	yyjson_mut_doc_set_root(doc, root);
+	checks = yyjson_mut_obj_add_arr(doc, root, "checks");
+	for (const struct check *check = doctor_checks; check->name; check++) {
+		struct finding found = check->look(doctor);
+		yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, checks);
+
+		yyjson_mut_obj_add_str(doc, object, "name", check->name);
+		yyjson_mut_obj_add_str(doc, object, "verdict", verdict_labels[found.verdict]);
+		yyjson_mut_obj_add_strcpy(doc, object, "text", found.text);
+		if (found.verdict != VERDICT_OK)
+			yyjson_mut_obj_add_str(doc, object, "fix", fix_of(check, &found));
+		worst = found.verdict > worst ? found.verdict : worst;
+	}
+	yyjson_mut_obj_add_str(doc, root, "verdict", verdict_labels[worst]);
+	text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY | YYJSON_WRITE_ALLOW_INVALID_UNICODE,
+				NULL);
+	yyjson_mut_doc_free(doc);
+	if (!text || fprintf(out, "%s\n", text) < 0)
+		return -ENOMEM;
+	return (int)worst;
+}

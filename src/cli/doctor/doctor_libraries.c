@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* Who uses a GPU runtime, by what is mapped, and whether zerneld sees those processes. */
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "abi/runtime.h"
+#include "base/cleanup.h"
+#include "cli/doctor/doctor_internal.h"
+
+static const struct {
+	const char *label;
+	const char *library;
+} runtimes[RUNTIME_NR] = {
+#define RUNTIME(id, label_, level, library_) [RUNTIME_##id] = { label_, library_ },
+#include "abi/runtimes.def"
+};
+
+struct census {
+	u32 nr_processes;  /* with a runtime */
+	u32 nr_seen;	   /* of those, how many zerneld knows */
+	u32 nr_unreadable; /* processes of others */
+	u32 runtimes;	   /* a bit for each */
+};
+
+/* The runtimes that a file of /proc/PID/maps names; 0 when it cannot be read. */
+static u32 runtimes_of(const char *path, int *ret_err)
+{
+	CLEANUP_FREE char *line = NULL;
+	FILE *file = fopen(path, "re");
+	size_t room = 0;
+	u32 found = 0;
+
+	*ret_err = file ? 0 : -errno;
+	while (file && getline(&line, &room, file) > 0) {
+		const char *name = strrchr(line, '/');
+
+		for (u32 i = 0; name && i < RUNTIME_NR; i++)
+			if (strncmp(name + 1, runtimes[i].library, strlen(runtimes[i].library)) ==
+			    0)
+				found |= 1U << i;
+	}
+	if (file)
+		fclose(file);
+	return found;
+}
+
+static bool is_seen(const struct snapshot *snapshot, u32 pid)
+{
+	for (u32 i = 0; snapshot && i < snapshot->nr_processes; i++)
+		if (snapshot->processes[i].pid == pid)
+			return true;
+	return false;
+}
+
+static void take_census(const struct doctor *doctor, struct census *census)
+{
+	char path[DOCTOR_PATH_LEN];
+	struct dirent *entry;
+	DIR *dir;
+
+	doctor_path(doctor, "/proc", path);
+	dir = opendir(path);
+	while (dir && (entry = readdir(dir))) {
+		char maps[DOCTOR_PATH_LEN + 300];
+		u32 found;
+		int err;
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(maps, sizeof(maps), "%s/%s/maps", path, entry->d_name);
+		found = runtimes_of(maps, &err);
+		census->nr_unreadable += err == -EACCES || err == -EPERM;
+		census->runtimes |= found;
+		census->nr_processes += found != 0;
+		census->nr_seen += found != 0 &&
+				   is_seen(doctor->snapshot, (u32)strtoul(entry->d_name, NULL, 10));
+	}
+	if (dir)
+		closedir(dir);
+}
+
+/* " cuda nccl" */
+static void name_runtimes(u32 bits, char *text, size_t size)
+{
+	size_t used = 0;
+
+	text[0] = '\0';
+	for (u32 i = 0; i < RUNTIME_NR && used < size; i++)
+		if (bits & (1U << i))
+			used += (size_t)snprintf(text + used, size - used, " %s",
+						 runtimes[i].label);
+}
+
+struct finding check_libraries(const struct doctor *doctor)
+{
+	struct census census = {};
+	char names[128], hidden[64] = "";
+	const struct snapshot_probes *probes;
+
+	take_census(doctor, &census);
+	name_runtimes(census.runtimes, names, sizeof(names));
+	if (census.nr_unreadable)
+		snprintf(hidden, sizeof(hidden), "; %u may not be looked at by you",
+			 census.nr_unreadable);
+	if (census.nr_processes == 0)
+		return finding(VERDICT_OK, NULL, "no process has a GPU runtime mapped%s", hidden);
+	if (!doctor->snapshot)
+		return finding(
+			VERDICT_OK, NULL,
+			"%u processes have%s mapped; whether probes are attached only zerneld "
+			"knows%s",
+			census.nr_processes, names, hidden);
+	probes = &doctor->snapshot->probes;
+	/* Who has a library mapped may not have called it yet. */
+	return finding(
+		probes->nr_libraries ? VERDICT_OK : VERDICT_WARNING, NULL,
+		"%u processes have%s mapped; %llu probes on %llu libraries saw calls of %u%s",
+		census.nr_processes, names, probes->nr_probes, probes->nr_libraries, census.nr_seen,
+		hidden);
+}

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* zernel top: jobs, ranks and threads as they are now, over and over. */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/ask.h"
+#include "cli/command.h"
+#include "cli/top/top_screen.h"
+#include "ipc/snapshot_json.h"
+
+#define INTERVAL_DEFAULT_MS 500
+#define RETRY_MS	    1000
+/* So many intervals, and never less than so long, until a zerneld counts as silent. */
+#define SILENT_INTERVALS    4
+#define SILENT_MIN_MS	    3000
+
+DEFINE_CLEANUP(struct client, client_free);
+
+struct session {
+	const char *socket;
+	u32 interval_ms;
+	struct client *client; /* NULL: zerneld is gone */
+	struct top_screen *screen;
+	struct top top;
+};
+
+static void session_done(struct session *session)
+{
+	top_screen_close(session->screen);
+	client_free(session->client);
+	top_done(&session->top);
+}
+
+/* Quietly: whether it works is told on the screen. */
+static int reconnect(struct session *session)
+{
+	CLEANUP(client_free_cleanup) struct client *client = NULL;
+	int err = client_connect(session->socket, &client);
+
+	if (err == 0)
+		err = client_subscribe(client, session->interval_ms, NULL);
+	if (err < 0)
+		return err;
+	session->client = TAKE_PTR(client);
+	return 0;
+}
+
+static void lose(struct session *session, const char *why)
+{
+	session->client = client_free(session->client);
+	top_trouble(&session->top, why);
+}
+
+/* Everything that came. Only the want of memory is an error. */
+static int take_snapshots(struct session *session)
+{
+	CLEANUP_FREE char *text = NULL;
+	struct snapshot *snapshot;
+	size_t length;
+	int err = client_next(session->client, 0, &text, &length);
+
+	if (err == -EAGAIN)
+		return 0;
+	if (err == 0)
+		err = snapshot_from_json(text, length, &snapshot);
+	if (err == -ENOMEM)
+		return err;
+	if (err < 0) {
+		lose(session, err == -EPROTONOSUPPORT ? "zerneld is of another version;"
+						      : "zerneld is gone, waits for it;");
+		return 0;
+	}
+	top_trouble(&session->top, NULL);
+	return top_feed(&session->top, snapshot);
+}
+
+static int draw(struct session *session)
+{
+	struct canvas *canvas;
+	int err = top_screen_begin(session->screen, &canvas);
+
+	if (err < 0)
+		return err;
+	top_draw(&session->top, canvas);
+	top_screen_end(session->screen);
+	return 0;
+}
+
+static int take_keys(struct session *session)
+{
+	struct top_event event;
+	int err = 0;
+
+	while (err == 0 && top_screen_event(session->screen, &event))
+		err = top_event(&session->top, &event);
+	return err;
+}
+
+static int patience_ms(const struct session *session)
+{
+	u32 silent_ms = SILENT_INTERVALS * session->interval_ms;
+
+	if (!session->client)
+		return RETRY_MS;
+	return (int)(silent_ms < SILENT_MIN_MS ? SILENT_MIN_MS : silent_ms);
+}
+
+/* Nothing happened for as long as it should not. */
+static void be_patient(struct session *session)
+{
+	if (session->client)
+		top_trouble(&session->top, "zerneld says nothing;");
+	else
+		reconnect(session);
+}
+
+static int loop(struct session *session, int signals)
+{
+	int err = 0;
+
+	while (err == 0 && !session->top.quit) {
+		struct pollfd fds[] = {
+			{ .fd = STDIN_FILENO,				      .events = POLLIN },
+			{ .fd = signals,					   .events = POLLIN },
+			{ .fd = session->client ? client_fd(session->client) : -1,
+			  .events = POLLIN							   },
+		};
+		int n;
+
+		/* Some may have come with the answer to a request: nobody polls for those. */
+		err = session->client ? take_snapshots(session) : 0;
+		if (err == 0)
+			err = draw(session);
+		if (err < 0)
+			return err;
+		n = poll(fds, 3, patience_ms(session));
+		/* A window of another size interrupts, and is a key. */
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		if (n > 0 && (fds[1].revents || fds[0].revents & (POLLHUP | POLLERR)))
+			return 0;
+		if (n == 0)
+			be_patient(session);
+		err = take_keys(session);
+	}
+	return err;
+}
+
+/* Ends in good order, so that the terminal is given back. */
+static int catch_signals(int *ret_fd)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	*ret_fd = fd;
+	return 0;
+}
+
+static int open_screen(struct session *session)
+{
+	int err = top_screen_open(&session->screen);
+
+	if (err == -ENOTTY)
+		log_error("top needs a terminal: zernel status prints once");
+	else if (err == -ENODEV)
+		log_error("TERM=%s is no terminal that is known here", getenv("TERM") ?: "");
+	return err;
+}
+
+static int parse(const struct command *command, int argc, char **argv, struct session *session)
+{
+	unsigned long value;
+	char *end;
+	int option;
+
+	while ((option = command_next(command, argc, argv)) != -1) {
+		switch (option) {
+		case 's': session->socket = optarg; break;
+		case 'i':
+			value = strtoul(optarg, &end, 10);
+			if (*end || value < PROTOCOL_INTERVAL_MIN_MS ||
+			    value > PROTOCOL_INTERVAL_MAX_MS)
+				return -EINVAL;
+			session->interval_ms = (u32)value;
+			break;
+		default: return -EINVAL;
+		}
+	}
+	return optind == argc ? 0 : -EINVAL;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	CLEANUP(session_done)
+	struct session session = {
+		.socket = PROTOCOL_SOCKET,
+		.interval_ms = INTERVAL_DEFAULT_MS,
+		.top.sort = TOP_COLUMN_RANK,
+	};
+	CLEANUP_FD int signals = -EBADF;
+
+	if (parse(command, argc, argv, &session) < 0)
+		return COMMAND_MISUSED;
+	if (ask_subscribe(session.socket, session.interval_ms, &session.client) < 0 ||
+	    open_screen(&session) < 0 || catch_signals(&signals) < 0)
+		return EXIT_FAILURE;
+	return loop(&session, signals) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static const struct command_option command_options[] = {
+	{ "interval", 'i', "MS", "how often it looks, 100 at least (500)" },
+	OPTION_SOCKET,
+	{},
+};
+
+const struct command command_top = {
+	.name = "top",
+	.help = "jobs, ranks and threads, their phases over time and why GPUs are idle",
+	.description = "Arrows move, Enter opens and closes, s sorts, / filters, t shows threads, "
+		       "p pauses, h\n"
+		       "explains, q quits; the mouse works too. Without colour phases are "
+		       "letters.",
+	.options = command_options,
+	.run = run,
+};

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/top/top_screen.h"
+#include <errno.h>
+#include <locale.h>
+#include <ncurses.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "base/cleanup.h"
+#include "cli/term.h"
+
+/* How long an escape may take to become the beginning of a key's sequence. */
+#define ESCAPE_MS 50
+
+struct top_screen {
+	SCREEN *terminal;
+	struct canvas canvas;
+};
+
+/* What a style is: with colours, and without. */
+static const struct look {
+	short foreground, background; /* -1: the terminal's own */
+	attr_t coloured;
+	attr_t plain;
+} looks[CANVAS_STYLE_NR] = {
+	[CANVAS_PLAIN] = { -1,	       -1,		   A_NORMAL,	     A_NORMAL  },
+	[CANVAS_TITLE] = { -1,	       -1,		   A_BOLD,		   A_BOLD	  },
+	[CANVAS_DIM] = { COLOR_CYAN,   -1,		 A_NORMAL,	   A_NORMAL  },
+	[CANVAS_GOOD] = { COLOR_GREEN,  -1,		   A_NORMAL,	     A_NORMAL  },
+	[CANVAS_WARNING] = { COLOR_YELLOW, -1,	       A_NORMAL,		 A_NORMAL  },
+	[CANVAS_BAD] = { COLOR_RED,    -1,		A_BOLD,		A_BOLD    },
+	[CANVAS_BAR] = { -1,	     -1,		 A_REVERSE,	    A_REVERSE },
+	[CANVAS_SORTED] = { COLOR_CYAN,	-1,	    A_BOLD | A_REVERSE, A_BOLD    },
+	[CANVAS_PHASE + PHASE_UNKNOWN] = { -1,	       -1,		   A_NORMAL,	     A_NORMAL  },
+	[CANVAS_PHASE + PHASE_DATA_LOADING] = { COLOR_BLACK,  COLOR_YELLOW,  A_NORMAL,	     A_NORMAL  },
+	[CANVAS_PHASE + PHASE_GPU_COMPUTE] = { COLOR_BLACK,  COLOR_GREEN,	 A_NORMAL,	   A_NORMAL  },
+	[CANVAS_PHASE + PHASE_COLLECTIVE] = { COLOR_WHITE,  COLOR_BLUE,    A_NORMAL,		 A_NORMAL  },
+	[CANVAS_PHASE + PHASE_OPTIMIZER] = { COLOR_BLACK,  COLOR_MAGENTA, A_NORMAL,	   A_NORMAL  },
+};
+
+static const struct {
+	int code;
+	enum top_key key;
+} codes[] = {
+	{ KEY_UP,	  TOP_KEY_UP	     },
+	{ KEY_DOWN,	    TOP_KEY_DOWN	 },
+	{ KEY_LEFT,	    TOP_KEY_LEFT	 },
+	{ KEY_RIGHT,     TOP_KEY_RIGHT	   },
+	{ KEY_PPAGE,     TOP_KEY_PAGE_UP   },
+	{ KEY_NPAGE,     TOP_KEY_PAGE_DOWN },
+	{ KEY_HOME,	    TOP_KEY_HOME	 },
+	{ KEY_END,	   TOP_KEY_END       },
+	{ KEY_ENTER,     TOP_KEY_ENTER	   },
+	{ KEY_BACKSPACE, TOP_KEY_BACKSPACE },
+	{ KEY_DC,	  TOP_KEY_BACKSPACE },
+};
+
+/* What a terminal sends for them is a character, mostly. */
+static const struct {
+	wint_t character;
+	enum top_key key;
+} characters[] = {
+	{ '\n', TOP_KEY_ENTER     },
+	     { '\r', TOP_KEY_ENTER	   },
+	  { 0x1b, TOP_KEY_ESCAPE	 },
+	{ 0x7f, TOP_KEY_BACKSPACE },
+	     { '\b', TOP_KEY_BACKSPACE },
+};
+
+static void prepare_colours(struct top_screen *screen)
+{
+	screen->canvas.colour = has_colors() && term_open(stdout).colour;
+	if (!screen->canvas.colour)
+		return;
+	start_color();
+	use_default_colors();
+	for (short i = 0; i < CANVAS_STYLE_NR; i++)
+		init_pair((short)(i + 1), looks[i].foreground, looks[i].background);
+}
+
+int top_screen_open(struct top_screen **ret)
+{
+	CLEANUP_FREE struct top_screen *screen = calloc(1, sizeof(*screen));
+
+	if (!screen)
+		return -ENOMEM;
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return -ENOTTY;
+	/* Which characters it can show is a matter of the locale. */
+	setlocale(LC_CTYPE, "");
+	screen->terminal = newterm(NULL, stdout, stdin);
+	if (!screen->terminal)
+		return -ENODEV;
+	cbreak();
+	noecho();
+	nonl();
+	curs_set(0);
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	set_escdelay(ESCAPE_MS);
+	mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
+	mouseinterval(0);
+	prepare_colours(screen);
+	*ret = TAKE_PTR(screen);
+	return 0;
+}
+
+struct top_screen *top_screen_close(struct top_screen *screen)
+{
+	if (!screen)
+		return NULL;
+	endwin();
+	delscreen(screen->terminal);
+	canvas_done(&screen->canvas);
+	free(screen);
+	return NULL;
+}
+
+int top_screen_begin(struct top_screen *screen, struct canvas **ret)
+{
+	int height, width, err;
+
+	getmaxyx(stdscr, height, width);
+	err = canvas_resize(&screen->canvas, (u32)width, (u32)height);
+	if (err == 0)
+		*ret = &screen->canvas;
+	return err;
+}
+
+void top_screen_end(struct top_screen *screen)
+{
+	const struct canvas *canvas = &screen->canvas;
+
+	erase();
+	for (u32 i = 0; i < canvas->width * canvas->height; i++) {
+		const struct canvas_cell *cell = &canvas->cells[i];
+		const struct look *look = &looks[cell->style];
+		attr_t attributes = canvas->colour ? look->coloured : look->plain;
+		short pair = canvas->colour ? (short)(cell->style + 1) : 0;
+		wchar_t text[] = { cell->character, 0 };
+		cchar_t character;
+
+		if (!cell->character)
+			continue;
+		setcchar(&character, text, cell->selected ? attributes ^ A_REVERSE : attributes,
+			 pair, NULL);
+		mvadd_wch((int)(i / canvas->width), (int)(i % canvas->width), &character);
+	}
+	refresh();
+}
+
+static enum top_key mouse_key(struct top_event *event)
+{
+	static const struct {
+		mmask_t button;
+		enum top_key key;
+	} buttons[] = {
+		{ BUTTON1_PRESSED, TOP_KEY_CLICK	 },
+		{ BUTTON4_PRESSED, TOP_KEY_WHEEL_UP   },
+		{ BUTTON5_PRESSED, TOP_KEY_WHEEL_DOWN },
+	};
+	MEVENT mouse;
+
+	if (getmouse(&mouse) != OK || mouse.x < 0 || mouse.y < 0)
+		return TOP_KEY_NONE;
+	event->x = (u32)mouse.x;
+	event->y = (u32)mouse.y;
+	for (size_t i = 0; i < sizeof(buttons) / sizeof(*buttons); i++)
+		if (mouse.bstate & buttons[i].button)
+			return buttons[i].key;
+	return TOP_KEY_NONE;
+}
+
+bool top_screen_event(struct top_screen *screen, struct top_event *ret)
+{
+	struct top_event event = {};
+	wint_t got;
+	int kind = get_wch(&got);
+
+	if (kind == ERR)
+		return false;
+	if (kind == KEY_CODE_YES && got == KEY_MOUSE)
+		event.key = mouse_key(&event);
+	for (size_t i = 0; kind == KEY_CODE_YES && i < sizeof(codes) / sizeof(*codes); i++)
+		if (got == (wint_t)codes[i].code)
+			event.key = codes[i].key;
+	for (size_t i = 0; kind == OK && i < sizeof(characters) / sizeof(*characters); i++)
+		if (got == characters[i].character)
+			event.key = characters[i].key;
+	if (kind == OK && event.key == TOP_KEY_NONE && got >= ' ') {
+		event.key = TOP_KEY_CHARACTER;
+		event.character = got;
+	}
+	*ret = event;
+	return true;
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* zernel why: looks twice, and says why the GPU was idle in between. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <time.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/ask.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/why/why.h"
+
+#define SECONDS_DEFAULT 5
+#define SECONDS_MAX	3600
+#define EXIT_NOBODY	3
+#define PROGRESS_NS	(100 * NSEC_PER_MSEC)
+
+DEFINE_CLEANUP(struct snapshot, snapshot_free);
+
+struct request {
+	struct why_options options;
+	const char *socket;
+	u32 seconds;
+	bool watch;
+};
+
+static int parse_seconds(const char *text, u32 *ret)
+{
+	char *end;
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || end == text || *end || value < 1 || value > SECONDS_MAX)
+		return -EINVAL;
+	*ret = (u32)value;
+	return 0;
+}
+
+static int parse(const struct command *command, int argc, char **argv, struct request *ret)
+{
+	struct request request = { .socket = PROTOCOL_SOCKET, .seconds = SECONDS_DEFAULT };
+	int option, err = 0;
+
+	while (err == 0 && (option = command_next(command, argc, argv)) != -1) {
+		switch (option) {
+		case 'j': request.options.json = true; break;
+		case 's': request.socket = optarg; break;
+		case 'n': err = parse_seconds(optarg, &request.seconds); break;
+		case 'w': request.watch = true; break;
+		default: err = -EINVAL; break;
+		}
+	}
+	if (err < 0 || argc - optind > 1)
+		return -EINVAL;
+	request.options.who = argv[optind];
+	*ret = request;
+	return 0;
+}
+
+static void wait_seconds(u32 seconds)
+{
+	const struct timespec nap = { .tv_nsec = PROGRESS_NS };
+	const u64 whole_ns = seconds * NSEC_PER_SEC;
+	const struct term term = term_open(stderr);
+
+	for (u64 ns = 0; ns < whole_ns; ns += PROGRESS_NS) {
+		progress_show(&term, ns, whole_ns, "watching for %u s", seconds);
+		nanosleep(&nap, NULL);
+	}
+	progress_end(&term);
+}
+
+static int look(const struct request *request, struct snapshot **ret)
+{
+	CLEANUP_FREE char *text = NULL;
+
+	return ask_snapshot(request->socket, &text, ret);
+}
+
+/* Between the snapshot that is there and a new one, which takes its place. */
+static int answer(const struct request *request, struct snapshot **snapshot)
+{
+	const struct term term = term_open(stdout);
+	struct snapshot *after;
+	int err;
+
+	wait_seconds(request->seconds);
+	err = look(request, &after);
+	if (err < 0)
+		return err;
+	/* On a terminal the former answer makes room. */
+	if (request->watch && term.height && !request->options.json)
+		fputs("\033[H\033[J", stdout);
+	err = why_print(*snapshot, after, &request->options, &term);
+	if (err < 0 && err != -ENOENT)
+		log_error("cannot tell: %s", strerror(-err));
+	if (request->watch && !term.height && !request->options.json)
+		putchar('\n');
+	fflush(stdout);
+	snapshot_free(*snapshot);
+	*snapshot = after;
+	return ferror(stdout) ? -EIO : err;
+}
+
+static int run(const struct command *command, int argc, char **argv)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
+	struct request request;
+	int err;
+
+	if (parse(command, argc, argv, &request) < 0)
+		return COMMAND_MISUSED;
+	err = look(&request, &snapshot);
+	if (err < 0)
+		return EXIT_FAILURE;
+	do
+		err = answer(&request, &snapshot);
+	while (request.watch && (err == 0 || err == -ENOENT));
+	if (err == -ENOENT)
+		return EXIT_NOBODY;
+	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static const struct command_option options[] = {
+	{ "seconds", 'n', "N", "how long to watch (5)" },
+	{ "watch", 'w', NULL, "again and again, until it is interrupted" },
+	OPTION_JSON,
+	OPTION_SOCKET,
+	{},
+};
+static const struct command_status statuses[] = {
+	{ EXIT_SUCCESS, "the answer was told, also where there is nothing to explain" },
+	{ EXIT_FAILURE, "it failed, and the reason was told" },
+	{ EXIT_USAGE, "the command line makes no sense" },
+	{ EXIT_NOBODY, "nobody, or nobody of that name, uses a GPU, or not long enough yet" },
+	{ .help = NULL },
+};
+
+const struct command command_why = {
+	.name = "why",
+	.operands = "[PID|JOB]",
+	.help = "why the GPU is idle, and who is to blame",
+	.description =
+		"Watches for some seconds and says why the GPU was idle meanwhile: a sentence, "
+		"the\n"
+		"causes with their share and who is to blame, and what follows from that. Without\n"
+		"PID or JOB (a name or a cgroup, as zernel status shows them) for all jobs.",
+	.options = options,
+	.statuses = statuses,
+	.run = run,
+};

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* What the files of `zernel why` share: words, advice, and how they are shown. */
+#include "cli/why/why.h"
+#include "core/blame.h"
+
+/* Less idle than that, in thousandths, is nothing to explain. */
+#define WHY_IDLE_PERMILLE 50
+
+#define WHY_SENTENCE_LEN 640
+#define WHY_ADVICE_MAX	 3
+#define WHY_ADVICE_LEN	 320
+
+/* Processes of one job, by rank. */
+struct why_group {
+	const struct snapshot *after;
+	const struct blame *blames;
+	u32 nr;
+	u32 subject; /* whom the answer is about: who was asked for, the straggler, or who idled
+			most */
+	bool asked_for_one;
+	bool has_straggler;
+	struct blame_straggler straggler;
+};
+
+/* Who has no answer, and why not. */
+struct why_missing {
+	const struct snapshot_process *process;
+	int err; /* as of blame_process(); -ENODATA: it launched nothing yet */
+};
+
+struct why {
+	const struct snapshot *after;
+	u32 pid;	      /* the one process that was asked for, or 0 */
+	struct blame *blames; /* of one job side by side, also who was not asked for */
+	struct why_missing *missing;
+	u32 nr_blames;
+	u32 nr_missing;
+};
+
+/* The group that begins at this place; the next one begins `nr` further. */
+struct why_group why_group(const struct why *why, u32 first);
+
+/* What the table calls it. */
+const char *why_cause_title(u32 cause);
+void why_sentence(const struct why_group *group, char ret[static WHY_SENTENCE_LEN]);
+/* What follows from the evidence, the most important first; how many there are. */
+u32 why_advice(const struct why_group *group, char ret[static WHY_ADVICE_MAX][WHY_ADVICE_LEN]);
+/* Why there is no answer for somebody. */
+const char *why_missing_text(int err);
+
+int why_print_text(const struct why *why, const struct term *term);
+int why_print_json(const struct why *why, FILE *out);
+
+/* The share of the time that the GPU was watched, in thousandths. */
+static inline u32 why_share(const struct blame *blame, u64 ns)
+{
+	return blame_permille(ns, blame_watched_ns(blame));
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#include "base/cleanup.h"
+#include "cli/choose.h"
+#include "cli/why/why_internal.h"
+
+DEFINE_CLEANUP(struct table, table_free);
+
+/* Lines of a terminal that are not the list of ranks, and the fewest ranks it gets. */
+#define FIXED_LINES 18
+#define ROWS_MIN    3
+
+static void add_per_step(struct table *table, const struct blame *blame, u64 ns)
+{
+	if (blame->nr_steps)
+		table_cell(table, STYLE_PLAIN, "%.2f",
+			   (double)ns / (double)blame->nr_steps / (double)NSEC_PER_MSEC);
+	else
+		table_cell(table, STYLE_DIM, "-");
+}
+
+static void add_share(struct table *table, const struct blame *blame, enum style style, u64 ns)
+{
+	u32 share = why_share(blame, ns);
+
+	table_cell(table, style, "%u.%u%%", share / 10, share % 10);
+}
+
+/* "cc1 61%, ld 20%" of the cause; what rounds to nothing is left out. */
+static void add_culprits(struct table *table, const struct blame *blame, u32 cause)
+{
+	char text[CULPRITS_MAX * (SNAPSHOT_COMM_LEN + 8)] = "";
+	size_t used = 0;
+
+	for (u32 i = 0; i < blame->nr_culprits && used < sizeof(text); i++) {
+		const struct snapshot_culprit *culprit = &blame->culprits[i];
+		u32 percent = (blame_permille(culprit->ns, blame->cause_ns[cause]) + 5) / 10;
+
+		if (culprit->cause == cause && percent > 0)
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s %u%%",
+						 used ? ", " : "", culprit->name, percent);
+	}
+	table_cell(table, STYLE_PLAIN, "%s", text);
+}
+
+static void add_row(struct table *table, const struct blame *blame, enum style style,
+		    const char *title, u64 ns, const char *note)
+{
+	table_cell(table, style, "%s", title);
+	add_per_step(table, blame, ns);
+	add_share(table, blame, style, ns);
+	if (note)
+		table_cell(table, STYLE_DIM, "%s", note);
+}
+
+/* The largest first; of equals in their order. */
+static void add_causes(struct table *table, const struct blame *blame)
+{
+	u32 largest = blame_largest_cause(blame);
+	bool shown[IDLE_CAUSE_NR] = {};
+
+	while (largest < IDLE_CAUSE_NR) {
+		add_row(table, blame, STYLE_PLAIN, why_cause_title(largest),
+			blame->cause_ns[largest], NULL);
+		add_culprits(table, blame, largest);
+		shown[largest] = true;
+		largest = IDLE_CAUSE_NR;
+		for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++)
+			if (!shown[cause] && blame->cause_ns[cause] > 0 &&
+			    (largest == IDLE_CAUSE_NR ||
+			     blame->cause_ns[cause] > blame->cause_ns[largest]))
+				largest = cause;
+	}
+}
+
+static int print_causes(const struct blame *blame, const struct term *term)
+{
+	static const struct column columns[] = {
+		{ "CAUSE" },
+		     { "MS/STEP", true },
+		  { "OF TIME", true },
+		       { "WHO" },
+		  {},
+	};
+	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
+
+	add_causes(table, blame);
+	add_row(table, blame, STYLE_WARNING, "idle", blame->idle_ns, "");
+	add_row(table, blame, STYLE_GOOD, "busy", blame->busy_ns, "");
+	if (blame->waited != WAITED_UNKNOWN)
+		add_row(table, blame, STYLE_PLAIN, "  waiting for other ranks", blame->waited_ns,
+			blame->waited == WAITED_MEASURED
+				? ""
+				: "at most: the device does not tell when it works");
+	return table_print(table, term);
+}
+
+static void print_steps(const struct blame *blame, const struct term *term)
+{
+	const struct hist *steps = &blame->steps;
+
+	term_print(term, STYLE_DIM, "%s: ", choose_name(blame->process).text);
+	if (blame->nr_steps == 0 || steps->count == 0) {
+		term_print(term, STYLE_PLAIN, "no step ended\n");
+		return;
+	}
+	term_print(term, STYLE_PLAIN, "%llu steps, mean %s, p50 %s, p99 %s\n", blame->nr_steps,
+		   unit_ns(hist_mean(steps)).text, unit_ns(hist_quantile(steps, 500)).text,
+		   unit_ns(hist_quantile(steps, 990)).text);
+}
+
+static void add_rank(struct table *table, const struct blame *blame, bool is_subject)
+{
+	const struct snapshot_process *process = blame->process;
+	u32 cause = blame_largest_cause(blame);
+
+	if (process->nr_ranks)
+		table_cell(table, is_subject ? STYLE_TITLE : STYLE_PLAIN, "%d", process->rank);
+	else
+		table_cell(table, STYLE_DIM, "-");
+	table_cell(table, STYLE_PLAIN, "%u", process->pid);
+	table_cell(table, STYLE_PLAIN, "%s", process->comm);
+	table_cell(table, STYLE_PLAIN, "%s",
+		   blame->steps.count ? unit_ns(hist_mean(&blame->steps)).text : "-");
+	add_share(table, blame, STYLE_PLAIN, blame->busy_ns);
+	add_share(table, blame, STYLE_PLAIN, blame->idle_ns);
+	if (blame->waited == WAITED_UNKNOWN)
+		table_cell(table, STYLE_DIM, "-");
+	else
+		table_cell(table, STYLE_PLAIN, "%s%u.%u%%",
+			   blame->waited == WAITED_AT_MOST ? "<" : "",
+			   why_share(blame, blame->waited_ns) / 10,
+			   why_share(blame, blame->waited_ns) % 10);
+	table_cell(table, STYLE_PLAIN, "%s", cause < IDLE_CAUSE_NR ? why_cause_title(cause) : "");
+}
+
+static int print_ranks(const struct why_group *group, const struct term *term)
+{
+	static const struct column columns[] = {
+		{ "RANK", true },
+		   { "PID", true },
+		      { "COMMAND" },
+		{ "STEP", true },
+		   { "BUSY", true },
+		      { "IDLE", true },
+		{ "WAITS", true },
+		   { "IDLE MOSTLY" },
+		      {},
+	};
+	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
+	u32 room = term->height > FIXED_LINES + ROWS_MIN ? term->height - FIXED_LINES : ROWS_MIN;
+	u32 shown = term->height && group->nr > room ? room : group->nr;
+	int err;
+
+	for (u32 i = 0; i < shown; i++)
+		add_rank(table, &group->blames[i], i == group->subject);
+	err = table_print(table, term);
+	if (shown < group->nr)
+		term_print(term, STYLE_DIM, "... and %u more: --json has all of them\n",
+			   group->nr - shown);
+	term_print(term, STYLE_PLAIN, "\n");
+	return err;
+}
+
+static int print_group(const struct why_group *group, const struct term *term)
+{
+	const struct blame *subject = &group->blames[group->subject];
+	char sentence[WHY_SENTENCE_LEN], advice[WHY_ADVICE_MAX][WHY_ADVICE_LEN];
+	u32 nr_advice = why_advice(group, advice);
+	int err = 0;
+
+	why_sentence(group, sentence);
+	term_print(term, STYLE_TITLE, "%s\n", sentence);
+	term_print(term, STYLE_PLAIN, "\n");
+	if (group->nr > 1 && !group->asked_for_one)
+		err = print_ranks(group, term);
+	print_steps(subject, term);
+	if (err == 0)
+		err = print_causes(subject, term);
+	if (nr_advice)
+		term_print(term, STYLE_PLAIN, "\n");
+	for (u32 i = 0; i < nr_advice; i++)
+		term_print(term, STYLE_PLAIN, "-> %s\n", advice[i]);
+	return err;
+}
+
+int why_print_text(const struct why *why, const struct term *term)
+{
+	int err = 0;
+
+	for (u32 first = 0; err == 0 && first < why->nr_blames;) {
+		struct why_group group = why_group(why, first);
+
+		if (first)
+			term_print(term, STYLE_PLAIN, "\n");
+		err = print_group(&group, term);
+		first += group.nr;
+	}
+	for (u32 i = 0; i < why->nr_missing; i++)
+		term_print(term, STYLE_WARNING, "%s: no answer, %s.\n",
+			   choose_name(why->missing[i].process).text,
+			   why_missing_text(why->missing[i].err));
+	if (!why->nr_blames && !why->nr_missing)
+		term_print(term, STYLE_PLAIN, "%s\n",
+			   why->after->nr_processes ? "No such process or job uses a GPU."
+						    : "No process uses a GPU.");
+	return err;
+}
