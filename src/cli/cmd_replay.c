@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "cli/recording.h"
 #include "cli/status.h"
-#include "cli/why/why.h"
+#include "cli/why/why_print.h"
 #include "ipc/snapshot_json.h"
 
 DEFINE_CLEANUP(struct snapshot, snapshot_free);

@@ -2,12 +2,13 @@
 #pragma once
 
 /*
- * What all commands show things with: colours where somebody sees them, tables whose
- * columns line up, numbers with units. In a pipe there is no colour and no width.
+ * What all commands show things with: colours where somebody sees them, and tables whose
+ * columns line up. In a pipe there is no colour and no width.
  */
 #include <stdbool.h>
 #include <stdio.h>
 #include "abi/types.h"
+#include "base/units.h"
 
 enum style {
 	STYLE_PLAIN,
@@ -32,16 +33,6 @@ struct term term_open(FILE *out);
 /* Never more than one line; what a terminal would obey is shown as a question mark. */
 __attribute__((format(printf, 3, 4))) void term_print(const struct term *term, enum style style,
 						      const char *format, ...);
-
-/* A short text that lives as long as the expression it is in. */
-struct unit_text {
-	char text[24];
-};
-
-struct unit_text unit_bytes(u64 bytes);	 /* 1.5 GiB */
-struct unit_text unit_ns(u64 ns);	 /* 1.5 ms */
-struct unit_text unit_age(u64 seconds);	 /* 3 h */
-struct unit_text unit_count(u64 number); /* 1.5 M */
 
 struct column {
 	const char *title;

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "answers/capture.h"
-#include "cli/why/why.h"
+#include "cli/why/why_print.h"
 
 #define SPAN_NS	  (5 * NSEC_PER_SEC)
 #define NR_STEPS  100

@@ -23,9 +23,10 @@ MAY_USE = {
     "ipc": {"abi", "core", "base"},
     "metrics": {"abi", "core", "base"},
     "record": {"abi", "core", "base", "ipc"},
+    "answers": {"abi", "core", "base", "ipc"},
     "daemon": {"abi", "core", "base", "collect", "config", "store", "ipc"},
-    "serve": {"abi", "core", "base", "config", "ipc", "metrics"},
-    "cli": {"abi", "core", "base", "config", "store", "ipc", "record", "serve"},
+    "serve": {"abi", "core", "base", "config", "ipc", "metrics", "answers"},
+    "cli": {"abi", "core", "base", "config", "store", "ipc", "record", "answers", "serve"},
 }
 # What core may take from libc: types, memory and strings; no I/O, no clock.
 CORE_SYSTEM = {"math.h", "stdbool.h", "stddef.h", "stdint.h", "string.h", "errno.h", "stdlib.h", "limits.h"}

@@ -2,9 +2,8 @@
 #pragma once
 
 /* The experiment of `zernel ab`: carries it out, and tells what came of it. */
-#include "cli/choose.h"
+#include "answers/ab_report.h"
 #include "cli/term.h"
-#include "core/ab.h"
 
 struct ab_options {
 	const char *socket;
@@ -12,33 +11,6 @@ struct ab_options {
 	u64 total_ns;
 	u64 seed;
 	u32 bound_permille; /* how much longer a step may take than it did */
-};
-
-/* How it came to its end. */
-enum ab_end {
-	AB_COMPLETE,
-	AB_TOO_SLOW, /* the job, beyond the bound */
-	AB_INTERRUPTED,
-	AB_JOB_GONE,	 /* or a part of it */
-	AB_ZERNELD_GONE, /* or it was started anew */
-	AB_REFUSED,	 /* by zerneld, to switch the scheduler */
-	AB_EJECTED,	 /* the scheduler, by the kernel */
-	AB_MEDDLED,	 /* somebody else switched the scheduler */
-	AB_END_NR,
-};
-
-struct ab_report {
-	char subject[SNAPSHOT_TEXT_LEN];
-	struct ab_plan plan;
-	u64 seed;
-	u32 found; /* the state of the scheduler at the start: enum snapshot_sched_state */
-	u32 end;
-	int signal;
-	bool restored;		/* it is in that state again */
-	struct ab_window usual; /* in that state */
-	struct ab_window slow;	/* what was beyond the bound */
-	u32 nr_pairs;
-	struct ab_pair pairs[AB_PAIRS_MAX];
 };
 
 /*

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <time.h>
+#include "answers/choose.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/ab/ab.h"

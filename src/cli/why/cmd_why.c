@@ -9,7 +9,7 @@
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/progress.h"
-#include "cli/why/why.h"
+#include "cli/why/why_print.h"
 
 #define SECONDS_DEFAULT 5
 #define SECONDS_MAX	3600

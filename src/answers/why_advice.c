@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What to do about it: a table of causes and evidence. What does not follow from them is not said.
  */
-#include "cli/why/why_internal.h"
+#include "answers/why.h"
+#include <stdio.h>
 #include <string.h>
 
 /* A cause that took less of the time than that, in thousandths, is not worth advice. */

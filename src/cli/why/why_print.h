@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #pragma once
 
-/*
- * The answer to "why is the GPU idle", from two snapshots and nothing else: whoever has
- * the same two, from zerneld or from a recording, prints the same bytes.
- */
+/* Shows the answer of answers/why.h on a terminal, in a pipe, or as JSON. */
 #include "cli/term.h"
 #include "core/snapshot.h"
 

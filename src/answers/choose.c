@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-#include "cli/choose.h"
+#include "answers/choose.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,10 @@
 /* The answer in words. */
 #include <errno.h>
 #include <stdarg.h>
-#include "cli/choose.h"
-#include "cli/why/why_internal.h"
+#include <stdio.h>
+#include "answers/choose.h"
+#include "answers/why.h"
+#include "base/units.h"
 
 static const struct {
 	const char *title;

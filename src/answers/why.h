@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #pragma once
 
-/* What the files of `zernel why` share: words, advice, and how they are shown. */
-#include "cli/why/why.h"
+/*
+ * The answer to "why is the GPU idle", from two snapshots and nothing else: whoever has
+ * the same two, from zerneld or from a recording, gets the same words.
+ */
+#include <stddef.h>
+#include "base/cleanup.h"
 #include "core/blame.h"
 
 /* Less idle than that, in thousandths, is nothing to explain. */
@@ -39,6 +43,12 @@ struct why {
 	u32 nr_missing;
 };
 
+/* `who` is a process or a job, as in choose.h; NULL: all. Both snapshots outlive the answer. */
+int why_new(const struct snapshot *before, const struct snapshot *after, const char *who,
+	    struct why **ret);
+struct why *why_free(struct why *why);
+DEFINE_CLEANUP(struct why, why_free);
+
 /* The group that begins at this place; the next one begins `nr` further. */
 struct why_group why_group(const struct why *why, u32 first);
 
@@ -50,8 +60,8 @@ u32 why_advice(const struct why_group *group, char ret[static WHY_ADVICE_MAX][WH
 /* Why there is no answer for somebody. */
 const char *why_missing_text(int err);
 
-int why_print_text(const struct why *why, const struct term *term);
-int why_print_json(const struct why *why, FILE *out);
+/* All of it, on one line. */
+int why_to_json(const struct why *why, char **ret, size_t *ret_length);
 
 /* The share of the time that the GPU was watched, in thousandths. */
 static inline u32 why_share(const struct blame *blame, u64 ns)

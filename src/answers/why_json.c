@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <errno.h>
 #include <yyjson.h>
-#include "base/cleanup.h"
-#include "cli/why/why_internal.h"
+#include "answers/why.h"
 
 static void add_steps(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct blame *blame)
 {
@@ -83,11 +82,11 @@ static void add_group(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct wh
 		add_blame(doc, values, &group->blames[i]);
 }
 
-int why_print_json(const struct why *why, FILE *out)
+int why_to_json(const struct why *why, char **ret, size_t *ret_length)
 {
 	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
 	yyjson_mut_val *root = yyjson_mut_obj(doc), *list;
-	CLEANUP_FREE char *text = NULL;
+	char *text;
 
 	yyjson_mut_doc_set_root(doc, root);
 	yyjson_mut_obj_add_uint(doc, root, "time_ms", why->after->time_ms);
@@ -106,7 +105,10 @@ int why_print_json(const struct why *why, FILE *out)
 		yyjson_mut_obj_add_str(doc, object, "reason",
 				       why_missing_text(why->missing[i].err));
 	}
-	text = yyjson_mut_write(doc, 0, NULL);
+	text = yyjson_mut_write(doc, 0, ret_length);
 	yyjson_mut_doc_free(doc);
-	return text && fprintf(out, "%s\n", text) > 0 ? 0 : -ENOMEM;
+	if (!text)
+		return -ENOMEM;
+	*ret = text;
+	return 0;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#include "cli/why/why_print.h"
+#include <errno.h>
+#include "answers/choose.h"
+#include "answers/why.h"
 #include "base/cleanup.h"
-#include "cli/choose.h"
-#include "cli/why/why_internal.h"
 
 DEFINE_CLEANUP(struct table, table_free);
 
@@ -183,7 +185,7 @@ static int print_group(const struct why_group *group, const struct term *term)
 	return err;
 }
 
-int why_print_text(const struct why *why, const struct term *term)
+static int print_text(const struct why *why, const struct term *term)
 {
 	int err = 0;
 
@@ -204,4 +206,29 @@ int why_print_text(const struct why *why, const struct term *term)
 			   why->after->nr_processes ? "No such process or job uses a GPU."
 						    : "No process uses a GPU.");
 	return err;
+}
+
+static int print_json(const struct why *why, FILE *out)
+{
+	CLEANUP_FREE char *text = NULL;
+	size_t length;
+	int err = why_to_json(why, &text, &length);
+
+	if (err < 0)
+		return err;
+	return fprintf(out, "%s\n", text) > 0 ? 0 : -EIO;
+}
+
+int why_print(const struct snapshot *before, const struct snapshot *after,
+	      const struct why_options *options, const struct term *term)
+{
+	CLEANUP(why_free_cleanup) struct why *why = NULL;
+	int err = why_new(before, after, options->who, &why);
+
+	if (err < 0)
+		return err;
+	err = options->json ? print_json(why, term->out) : print_text(why, term);
+	if (err < 0)
+		return err;
+	return why->nr_blames ? 0 : -ENOENT;
 }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#include "answers/why.h"
 #include <errno.h>
 #include <stdlib.h>
-#include "base/cleanup.h"
-#include "cli/choose.h"
-#include "cli/why/why_internal.h"
+#include "answers/choose.h"
 
 /* By job, then by rank, then by age. */
 static int compare_blames(const void *a, const void *b)
@@ -89,25 +88,30 @@ struct why_group why_group(const struct why *why, u32 first)
 	return group;
 }
 
-int why_print(const struct snapshot *before, const struct snapshot *after,
-	      const struct why_options *options, const struct term *term)
+struct why *why_free(struct why *why)
 {
-	CLEANUP_FREE struct blame *blames = calloc(after->nr_processes + 1, sizeof(*blames));
-	CLEANUP_FREE struct why_missing *missing =
-		calloc(after->nr_processes + 1, sizeof(*missing));
-	struct why why = {
-		.after = after,
-		.pid = choose_pid(after, options->who),
-		.blames = blames,
-		.missing = missing,
-	};
-	int err;
+	if (why) {
+		free(why->blames);
+		free(why->missing);
+	}
+	free(why);
+	return NULL;
+}
 
-	if (!blames || !missing)
+int why_new(const struct snapshot *before, const struct snapshot *after, const char *who,
+	    struct why **ret)
+{
+	CLEANUP(why_free_cleanup) struct why *why = calloc(1, sizeof(*why));
+
+	if (!why)
 		return -ENOMEM;
-	collect(&why, before, options->who);
-	err = options->json ? why_print_json(&why, term->out) : why_print_text(&why, term);
-	if (err < 0)
-		return err;
-	return why.nr_blames ? 0 : -ENOENT;
+	why->after = after;
+	why->pid = choose_pid(after, who);
+	why->blames = calloc(after->nr_processes + 1, sizeof(*why->blames));
+	why->missing = calloc(after->nr_processes + 1, sizeof(*why->missing));
+	if (!why->blames || !why->missing)
+		return -ENOMEM;
+	collect(why, before, who);
+	*ret = TAKE_PTR(why);
+	return 0;
 }

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+#pragma once
+
+/* Numbers with units, for people. */
+#include "abi/types.h"
+
+/* A short text that lives as long as the expression it is in. */
+struct unit_text {
+	char text[24];
+};
+
+struct unit_text unit_bytes(u64 bytes);	 /* 1.5 GiB */
+struct unit_text unit_ns(u64 ns);	 /* 1.5 ms */
+struct unit_text unit_age(u64 seconds);	 /* 3 h */
+struct unit_text unit_count(u64 number); /* 1.5 M */
