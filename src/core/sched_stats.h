@@ -18,10 +18,10 @@ struct sched_cpu {
 
 static inline void sched_stats_add(struct sched_stats *to, const struct sched_stats *from)
 {
-	for (u32 class = 0; class < CLASS_SLOTS; class ++) {
+	for (u32 cls = 0; cls < CLASS_SLOTS; cls++) {
 		for (u32 decision = 0; decision < DECISION_NR; decision++)
-			to->counters.nr[class][decision] += from->counters.nr[class][decision];
-		to->counters.ran_ns[class] += from->counters.ran_ns[class];
-		hist_add(&to->waits[class], &from->waits[class]);
+			to->counters.nr[cls][decision] += from->counters.nr[cls][decision];
+		to->counters.ran_ns[cls] += from->counters.ran_ns[cls];
+		hist_add(&to->waits[cls], &from->waits[cls]);
 	}
 }

@@ -146,12 +146,12 @@ static void fold_scheduler(const struct supervisor *supervisor, struct snapshot_
 	sched->patience_ns = kernel_patience_ns(kernel);
 	if (!kernel_has_scheduler(kernel) || kernel_read_scheduler(kernel, &stats) < 0)
 		return;
-	for (u32 class = 0; class < CLASS_NR; class ++) {
-		struct snapshot_class *to = &sched->classes[class];
+	for (u32 cls = 0; cls < CLASS_NR; cls++) {
+		struct snapshot_class *to = &sched->classes[cls];
 
-		memcpy(to->nr, stats.counters.nr[class], sizeof(to->nr));
-		to->ran_ns = stats.counters.ran_ns[class];
-		to->runqueue_wait = stats.waits[class];
+		memcpy(to->nr, stats.counters.nr[cls], sizeof(to->nr));
+		to->ran_ns = stats.counters.ran_ns[cls];
+		to->runqueue_wait = stats.waits[cls];
 	}
 }
 

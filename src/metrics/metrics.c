@@ -116,14 +116,14 @@ static void add_scheduler(struct metrics *m, const struct snapshot_sched *sched)
 		[DECISION_WENT_ON] = METRIC_SCHEDULER_WENT_ON,
 	};
 
-	for (u32 class = 0; class < CLASS_NR; class ++) {
-		struct metric_labels labels = { .kind = sched_class_label(class) };
+	for (u32 cls = 0; cls < CLASS_NR; cls++) {
+		struct metric_labels labels = { .kind = sched_class_label(cls) };
 
 		for (u32 decision = 0; decision < DECISION_NR; decision++)
 			add_value(m, decisions[decision], &labels,
-				  sched->classes[class].nr[decision]);
-		add_value(m, METRIC_SCHEDULER_RUN, &labels, sched->classes[class].ran_ns);
-		add_hist(m, METRIC_RUNQUEUE_WAIT, &labels, &sched->classes[class].runqueue_wait);
+				  sched->classes[cls].nr[decision]);
+		add_value(m, METRIC_SCHEDULER_RUN, &labels, sched->classes[cls].ran_ns);
+		add_hist(m, METRIC_RUNQUEUE_WAIT, &labels, &sched->classes[cls].runqueue_wait);
 	}
 }
 

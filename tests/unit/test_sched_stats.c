@@ -9,13 +9,12 @@
 
 static void fill(struct sched_stats *stats, u32 factor)
 {
-	for (u32 class = 0; class < CLASS_NR; class ++) {
+	for (u32 cls = 0; cls < CLASS_NR; cls++) {
 		for (u32 decision = 0; decision < DECISION_NR; decision++)
-			stats->counters.nr[class][decision] =
-				factor * (class * DECISION_NR + decision);
-		stats->counters.ran_ns[class] = factor * (class + 1);
+			stats->counters.nr[cls][decision] = factor * (cls * DECISION_NR + decision);
+		stats->counters.ran_ns[cls] = factor * (cls + 1);
 		for (u32 i = 0; i < factor; i++)
-			hist_record(&stats->waits[class], 1000 * (class + 1));
+			hist_record(&stats->waits[cls], 1000 * (cls + 1));
 	}
 }
 

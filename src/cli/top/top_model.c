@@ -146,9 +146,9 @@ static struct top_node_counters node_counters_of(const struct snapshot *snapshot
 		.bpf_run_ns = snapshot->cost.bpf_run_ns,
 	};
 
-	for (u32 class = 0; class < CLASS_NR; class ++)
+	for (u32 cls = 0; cls < CLASS_NR; cls++)
 		for (u32 decision = 0; decision < DECISION_NR; decision++)
-			ret.nr_decisions[class] += snapshot->sched.classes[class].nr[decision];
+			ret.nr_decisions[cls] += snapshot->sched.classes[cls].nr[decision];
 	return ret;
 }
 
