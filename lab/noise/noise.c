@@ -216,14 +216,14 @@ static const struct kind {
 	const char *name;
 	int (*run)(const struct noise *noise, struct tally *tally);
 } kinds[] = {
-	{ "hogs",	  run_hogs	   },
+	{ "hogs", run_hogs },
 	{ "forkstorm", run_forkstorm },
 };
 
 static const struct option_row options[] = {
 	{ "seconds", OPTION_DOUBLE, offsetof(struct noise, seconds), 0, NULL,
-	  "how long; 0: until SIGTERM"								  },
-	{ "seed",	  OPTION_U64,    offsetof(struct noise, seed),    0, NULL, "of the lengths of jobs" },
+	  "how long; 0: until SIGTERM" },
+	{ "seed", OPTION_U64, offsetof(struct noise, seed), 0, NULL, "of the lengths of jobs" },
 };
 
 static int kind_run(const struct kind *kind, const struct noise *noise)

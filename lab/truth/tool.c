@@ -128,10 +128,10 @@ static const struct command {
 	int (*run)(int nr, char **args);
 	const char *help;
 } commands[] = {
-	{ "dump",	  "FILE...",    NULL,	   1, 1 << 20, cmd_dump,	 "every record as a line of JSON"		  },
-	{ "check",   "DIR",	  NULL,	1, 1,	      cmd_check,	 "exit 1 when the truth of a run does not add up" },
-	{ "summary", "DIR --json", "--json", 2, 2,	   cmd_summary,
-	  "steps, first tokens, device use and phases"								  },
+	{ "dump", "FILE...", NULL, 1, 1 << 20, cmd_dump, "every record as a line of JSON" },
+	{ "check", "DIR", NULL, 1, 1, cmd_check, "exit 1 when the truth of a run does not add up" },
+	{ "summary", "DIR --json", "--json", 2, 2, cmd_summary,
+	  "steps, first tokens, device use and phases" },
 };
 
 int main(int argc, char **argv)

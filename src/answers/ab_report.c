@@ -10,14 +10,14 @@ static const struct {
 	const char *label;
 	const char *text;
 } ends[AB_END_NR] = {
-	[AB_COMPLETE] = { "complete",     NULL					   },
-	[AB_TOO_SLOW] = { "too_slow",     NULL					   },
-	[AB_INTERRUPTED] = { "interrupted",  "Interrupted"				  },
-	[AB_JOB_GONE] = { "job_gone",     "The job, or a part of it, ended"	},
-	[AB_ZERNELD_GONE] = { "zerneld_gone", "zerneld ended"			      },
-	[AB_REFUSED] = { "refused",	    "zerneld does not switch the scheduler" },
-	[AB_EJECTED] = { "ejected",	    "The kernel took the scheduler down"	 },
-	[AB_MEDDLED] = { "meddled",	    "Somebody else switched the scheduler"  },
+	[AB_COMPLETE] = { "complete", NULL },
+	[AB_TOO_SLOW] = { "too_slow", NULL },
+	[AB_INTERRUPTED] = { "interrupted", "Interrupted" },
+	[AB_JOB_GONE] = { "job_gone", "The job, or a part of it, ended" },
+	[AB_ZERNELD_GONE] = { "zerneld_gone", "zerneld ended" },
+	[AB_REFUSED] = { "refused", "zerneld does not switch the scheduler" },
+	[AB_EJECTED] = { "ejected", "The kernel took the scheduler down" },
+	[AB_MEDDLED] = { "meddled", "Somebody else switched the scheduler" },
 };
 
 static const char *const verdicts[] = {

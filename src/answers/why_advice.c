@@ -33,44 +33,44 @@ static const struct {
 	enum evidence evidence;
 	const char *text;
 } rows[] = {
-	{ BUSY_STRAGGLER,	  ALWAYS,
+	{ BUSY_STRAGGLER, ALWAYS,
 	  "Rank $R has more to compute than the others, or a slower GPU: compare batches and "
-	  "clocks"									   },
-	{ IDLE_RUNQUEUE,	 SCHEDULER_OFF,	TRY_AB				       },
-	{ IDLE_RUNQUEUE,	 SCHEDULER_ON,
+	  "clocks" },
+	{ IDLE_RUNQUEUE, SCHEDULER_OFF, TRY_AB },
+	{ IDLE_RUNQUEUE, SCHEDULER_ON,
 	  "The scheduler puts launchers first already, but keeps $O of each CPU for others: fewer "
-	  "of those on this machine, or a smaller others_permille (zernel config show)"	},
-	{ IDLE_LOADER_CPU,	   ALWAYS,
+	  "of those on this machine, or a smaller others_permille (zernel config show)" },
+	{ IDLE_LOADER_CPU, ALWAYS,
 	  "Loaders ($L now) compute as fast as they can: more of them if there are CPUs, or "
 	  "cheaper "
-	  "preprocessing"								    },
-	{ IDLE_LOADER_RUNQUEUE, SCHEDULER_OFF,       TRY_AB				      },
+	  "preprocessing" },
+	{ IDLE_LOADER_RUNQUEUE, SCHEDULER_OFF, TRY_AB },
 	{ IDLE_LOADER_RUNQUEUE, SCHEDULER_ON,
 	  "The scheduler puts late loaders ($L now) first already, but keeps $O of each CPU for "
-	  "others: fewer of those on this machine, or more CPUs"				 },
-	{ IDLE_LOADER_DISK,	    NAMED,
-	  "Loaders wait for $C: a faster disk, or the data cached in memory"		     },
-	{ IDLE_LOADER_DISK,	    UNNAMED,
-	  "Loaders wait for a disk: a faster one, or the data cached in memory"		},
-	{ IDLE_LOADER_OTHER,    ALWAYS,
+	  "others: fewer of those on this machine, or more CPUs" },
+	{ IDLE_LOADER_DISK, NAMED,
+	  "Loaders wait for $C: a faster disk, or the data cached in memory" },
+	{ IDLE_LOADER_DISK, UNNAMED,
+	  "Loaders wait for a disk: a faster one, or the data cached in memory" },
+	{ IDLE_LOADER_OTHER, ALWAYS,
 	  "Loaders wait for neither CPU nor disk: look for a file system on the network, or for "
-	  "loaders that wait for each other"						 },
-	{ IDLE_COLLECTIVE,	   STRAGGLER_ELSEWHERE, "Rank $R comes last: zernel why $S"	    },
-	{ IDLE_COLLECTIVE,	   NO_STRAGGLER,
+	  "loaders that wait for each other" },
+	{ IDLE_COLLECTIVE, STRAGGLER_ELSEWHERE, "Rank $R comes last: zernel why $S" },
+	{ IDLE_COLLECTIVE, NO_STRAGGLER,
 	  "No rank of this node stands out: the network, or a rank on another node "
-	  "(docs/FLEET.md)"								  },
-	{ IDLE_CPU,		    ALWAYS,
+	  "(docs/FLEET.md)" },
+	{ IDLE_CPU, ALWAYS,
 	  "The launching thread works while the GPU is idle: less work between steps, larger "
-	  "batches, or launches recorded once (CUDA graphs)"				     },
-	{ IDLE_DISK,	     NAMED,
-	  "The launching thread itself waits for $C: read and write in another thread"	       },
-	{ IDLE_DISK,	     UNNAMED,
-	  "The launching thread itself waits for a disk: read and write in another thread"	   },
-	{ IDLE_MEMORY,	       ALWAYS,
+	  "batches, or launches recorded once (CUDA graphs)" },
+	{ IDLE_DISK, NAMED,
+	  "The launching thread itself waits for $C: read and write in another thread" },
+	{ IDLE_DISK, UNNAMED,
+	  "The launching thread itself waits for a disk: read and write in another thread" },
+	{ IDLE_MEMORY, ALWAYS,
 	  "Memory is short: a higher limit for the job, or less of it in use on this machine" },
-	{ IDLE_LOCK,	     ALWAYS,
+	{ IDLE_LOCK, ALWAYS,
 	  "The launching thread waits for another thread of process $P: a profiler shows for "
-	  "which"									    },
+	  "which" },
 };
 
 static const char *culprit_name(const struct blame *blame, u32 cause)

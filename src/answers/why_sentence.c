@@ -12,25 +12,25 @@ static const struct {
 	const char *because;
 	const char *culprit; /* what somebody did who is named, or NULL */
 } causes[IDLE_CAUSE_NR] = {
-	[IDLE_CPU] = { "launcher computed",	    "its launching thread computed",	     NULL },
-	[IDLE_RUNQUEUE] = { "launcher waited for a CPU",	 "its launching thread waited for a CPU",
-			    "%s ran instead"								},
-	[IDLE_LOADER_CPU] = { "loaders computed",		  "loaders still computed its data",	     NULL },
-	[IDLE_LOADER_RUNQUEUE] = { "loaders waited for a CPU",     "loaders waited for a CPU",
-			   "%s ran instead"								},
-	[IDLE_LOADER_DISK] = { "loaders waited for a disk",    "loaders waited for a disk",
-		       "it was %s"								     },
+	[IDLE_CPU] = { "launcher computed", "its launching thread computed", NULL },
+	[IDLE_RUNQUEUE] = { "launcher waited for a CPU", "its launching thread waited for a CPU",
+			    "%s ran instead" },
+	[IDLE_LOADER_CPU] = { "loaders computed", "loaders still computed its data", NULL },
+	[IDLE_LOADER_RUNQUEUE] = { "loaders waited for a CPU", "loaders waited for a CPU",
+				   "%s ran instead" },
+	[IDLE_LOADER_DISK] = { "loaders waited for a disk", "loaders waited for a disk",
+			       "it was %s" },
 	[IDLE_LOADER_OTHER] = { "loaders waited otherwise",
-			"loaders waited for neither CPU nor disk",				   NULL },
+				"loaders waited for neither CPU nor disk", NULL },
 	[IDLE_COLLECTIVE] = { "launcher waited for ranks",
-		      "its launching thread waited for other ranks",			     NULL },
-	[IDLE_DISK] = { "launcher waited for a disk",   "its launching thread waited for a disk",
-			"it was %s"								     },
-	[IDLE_MEMORY] = { "launcher waited for memory",	"its launching thread waited for memory",
-			  NULL									    },
+			      "its launching thread waited for other ranks", NULL },
+	[IDLE_DISK] = { "launcher waited for a disk", "its launching thread waited for a disk",
+			"it was %s" },
+	[IDLE_MEMORY] = { "launcher waited for memory", "its launching thread waited for memory",
+			  NULL },
 	[IDLE_LOCK] = { "launcher waited for a thread",
-			"its launching thread waited for another thread",			  NULL },
-	[IDLE_OTHER] = { "launcher slept",		   "its launching thread slept",		 NULL },
+			"its launching thread waited for another thread", NULL },
+	[IDLE_OTHER] = { "launcher slept", "its launching thread slept", NULL },
 };
 
 const char *why_cause_title(u32 cause)
@@ -97,7 +97,7 @@ static void add_straggler(struct sentence *sentence, const struct why_group *gro
 		{ " Rank %d comes to collectives last, %u %% of the time after the others.",
 		  "Rank %d comes to collectives last, %u %% of the time after the others. " },
 		{ " Rank %d holds it up in collectives, %u %% of the time.",
-		  "Rank %d holds up the others: they wait %u %% of the time for it. "	      },
+		  "Rank %d holds up the others: they wait %u %% of the time for it. " },
 	};
 	const struct blame *straggler = &group->blames[group->straggler.at];
 	u32 percent = (blame_permille(group->straggler.lead_ns, straggler->wall_ns) + 5) / 10;

@@ -22,14 +22,12 @@ static struct unit_text in_units(double value, const struct unit *units)
 
 struct unit_text unit_bytes(u64 bytes)
 {
-	static const struct unit units[] = {
-		{ 1099511627776.0, "TiB" },
-		{ 1073741824.0, "GiB" },
-		{ 1048576.0, "MiB" },
-		{ 1024.0, "KiB" },
-		{ 1.0, "B" },
-		{}
-	};
+	static const struct unit units[] = { { 1099511627776.0, "TiB" },
+					     { 1073741824.0, "GiB" },
+					     { 1048576.0, "MiB" },
+					     { 1024.0, "KiB" },
+					     { 1.0, "B" },
+					     {} };
 
 	return in_units((double)bytes, units);
 }
@@ -37,13 +35,8 @@ struct unit_text unit_bytes(u64 bytes)
 struct unit_text unit_ns(u64 ns)
 {
 	static const struct unit units[] = {
-		{ 3600e9, "h" },
-		 { 60e9, "min" },
-		  { 1e9, "s" },
-		{ 1e6, "ms" },
-		{ 1e3, "us" },
-		 { 1.0, "ns" },
-		  {},
+		{ 3600e9, "h" }, { 60e9, "min" }, { 1e9, "s" }, { 1e6, "ms" },
+		{ 1e3, "us" },	 { 1.0, "ns" },	  {},
 	};
 
 	return in_units((double)ns, units);
@@ -51,12 +44,7 @@ struct unit_text unit_ns(u64 ns)
 
 struct unit_text unit_count(u64 number)
 {
-	static const struct unit units[] = {
-		{ 1e9, "G" },
-		      { 1e6, "M" },
-		    { 1.0, "" },
-		 {}
-	};
+	static const struct unit units[] = { { 1e9, "G" }, { 1e6, "M" }, { 1.0, "" }, {} };
 
 	return in_units((double)number, units);
 }
@@ -67,10 +55,10 @@ struct unit_text unit_age(u64 seconds)
 		u64 seconds;
 		const char *name;
 	} units[] = {
-		{ 86400, "d"   },
-		{ 3600,	"h"   },
-		{ 60,    "min" },
-		{ 1,     "s"	 },
+		{ 86400, "d" },
+		{ 3600, "h" },
+		{ 60, "min" },
+		{ 1, "s" },
 	};
 	struct unit_text ret;
 	u32 i = 0;

@@ -33,7 +33,7 @@ static const struct place {
 	const char *train, *noise, *libraries;
 } places[] = {
 	{ "../../lab/train/train", "../../lab/noise/noise", "../../lab/vgpu" },
-	{ "../" DEMO_DIR "/train", "../" DEMO_DIR "/noise", "../" DEMO_DIR   },
+	{ "../" DEMO_DIR "/train", "../" DEMO_DIR "/noise", "../" DEMO_DIR },
 };
 
 struct demo {

@@ -14,7 +14,7 @@ static const struct format {
 	int (*write)(struct record_reader *reader, FILE *out);
 } formats[] = {
 	{ 'p', record_to_perfetto },
-	{ 'c', record_to_csv	     },
+	{ 'c', record_to_csv },
 };
 #define NR_FORMATS (sizeof(formats) / sizeof(formats[0]))
 

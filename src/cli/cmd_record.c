@@ -131,7 +131,7 @@ static int follow(struct session *session, struct client *client, int signal_fd,
 	bool progress = isatty(STDERR_FILENO);
 	struct pollfd fds[] = {
 		{ .fd = client_fd(client), .events = POLLIN },
-		{ .fd = signal_fd,	   .events = POLLIN },
+		{ .fd = signal_fd, .events = POLLIN },
 	};
 	int err = 0;
 

@@ -66,7 +66,7 @@ static const struct {
 	u32 nr_operands;
 } questions[] = {
 	{ "status", answer_status, 1, 0 },
-	{ "why",	 answer_why,    2, 1 },
+	{ "why", answer_why, 2, 1 },
 };
 #define NR_QUESTIONS (sizeof(questions) / sizeof(questions[0]))
 

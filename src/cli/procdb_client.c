@@ -73,8 +73,7 @@ static int take_profiles(yyjson_doc *doc, struct procdb_copies *copies)
 	if (!larger)
 		return -ENOMEM;
 	copies->profiles = larger;
-	yyjson_arr_foreach(list, i, nr, each)
-	{
+	yyjson_arr_foreach(list, i, nr, each) {
 		if (procdb_text_profile(each, &copies->profiles[copies->nr]))
 			copies->nr++;
 	}

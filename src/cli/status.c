@@ -83,11 +83,7 @@ static int print_list(const struct term *term, const struct table *table, u32 sh
 static int print_jobs(const struct snapshot *snapshot, const struct term *term)
 {
 	static const struct column columns[] = {
-		{ "JOB" },
-		   { "PROCESSES", true },
-		  { "RANKS", true },
-		     { "CGROUP" },
-		   {},
+		{ "JOB" }, { "PROCESSES", true }, { "RANKS", true }, { "CGROUP" }, {},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = NULL;
 	u32 shown = rows_shown(term, snapshot->nr_jobs);
@@ -209,12 +205,7 @@ static void add_gpu(struct table *table, const struct snapshot_gpu *gpu)
 static int print_gpus(const struct snapshot *snapshot, const struct term *term)
 {
 	static const struct column columns[] = {
-		{ "GPU", true },
-		 { "BUSY", true },
-		   { "USED", true },
-		     { "OF", true },
-		     { "UUID" },
-		 {},
+		{ "GPU", true }, { "BUSY", true }, { "USED", true }, { "OF", true }, { "UUID" }, {},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = NULL;
 	u32 shown = rows_shown(term, snapshot->nr_gpus);

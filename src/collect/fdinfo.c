@@ -15,21 +15,9 @@ struct unit {
 	u64 factor;
 };
 
-static const struct unit plain[] = {
-	{ "", 1 },
-	   { NULL }
-};
-static const struct unit times[] = {
-	{ "ns", 1 },
-	     { "", 1 },
-	{ NULL }
-};
-static const struct unit sizes[] = {
-	{ "KiB", 1 << 10 },
-	    { "MiB", 1 << 20 },
-	{ "", 1 },
-	   { NULL }
-};
+static const struct unit plain[] = { { "", 1 }, { NULL } };
+static const struct unit times[] = { { "ns", 1 }, { "", 1 }, { NULL } };
+static const struct unit sizes[] = { { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "", 1 }, { NULL } };
 
 struct key {
 	const char *text; /* with a dash at its end: the name of an engine or region follows */
@@ -155,16 +143,16 @@ static bool take_region(struct fdinfo *info, const struct key *key, struct slice
 
 /* The first that matches counts, so the longer of two prefixes comes first. */
 static const struct key keys[] = {
-	{ "drm-driver",		take_driver, FDINFO_DRIVER,	    NULL	 },
-	{ "drm-pdev",	      take_pdev,	 FDINFO_PDEV,	      NULL  },
-	{ "drm-client-id",	   take_client, FDINFO_CLIENT_ID,	  plain },
-	{ "drm-engine-capacity-", take_engine, FDINFO_CAPACITY,	plain },
-	{ "drm-engine-",		 take_engine, FDINFO_BUSY_NS,	      times },
-	{ "drm-total-cycles-",    take_engine, FDINFO_TOTAL_CYCLES,	 plain },
-	{ "drm-cycles-",		 take_engine, FDINFO_CYCLES,	     plain },
-	{ "drm-resident-",	   take_region, FDINFO_RESIDENT_BYTES, sizes },
-	{ "drm-memory-",		 take_region, FDINFO_MEMORY_BYTES,   sizes },
-	{ "drm-total-",		take_region, FDINFO_TOTAL_BYTES,	 sizes },
+	{ "drm-driver", take_driver, FDINFO_DRIVER, NULL },
+	{ "drm-pdev", take_pdev, FDINFO_PDEV, NULL },
+	{ "drm-client-id", take_client, FDINFO_CLIENT_ID, plain },
+	{ "drm-engine-capacity-", take_engine, FDINFO_CAPACITY, plain },
+	{ "drm-engine-", take_engine, FDINFO_BUSY_NS, times },
+	{ "drm-total-cycles-", take_engine, FDINFO_TOTAL_CYCLES, plain },
+	{ "drm-cycles-", take_engine, FDINFO_CYCLES, plain },
+	{ "drm-resident-", take_region, FDINFO_RESIDENT_BYTES, sizes },
+	{ "drm-memory-", take_region, FDINFO_MEMORY_BYTES, sizes },
+	{ "drm-total-", take_region, FDINFO_TOTAL_BYTES, sizes },
 };
 #define NR_KEYS (sizeof(keys) / sizeof(keys[0]))
 

@@ -109,9 +109,7 @@ static struct device *device_of(struct drm_clients *clients, const struct fdinfo
 	if (clients->nr_devices == GPU_MAX_DEVICES)
 		return NULL;
 	device = &clients->devices[clients->nr_devices++];
-	*device = (struct device){
-		.identity = { .valid = GPU_HAS_NAME, .numa_node = -1 }
-	};
+	*device = (struct device){ .identity = { .valid = GPU_HAS_NAME, .numa_node = -1 } };
 	memcpy(device->key, key, sizeof(device->key));
 	memcpy(device->identity.name, info->driver, sizeof(info->driver));
 	if (is_pci)

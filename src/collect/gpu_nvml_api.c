@@ -95,21 +95,21 @@ struct symbol {
 
 /* A later row fills what an earlier one did not: version 2 of a call has the layout of 3. */
 static const struct symbol symbols[] = {
-	{ "nvmlInit_v2",			     CALL(init),		     true  },
-	{ "nvmlShutdown",			    CALL(shutdown),		  true  },
-	{ "nvmlDeviceGetCount_v2",		   CALL(count),		true  },
-	{ "nvmlDeviceGetHandleByIndex_v2",	   CALL(handle),		 true  },
-	{ "nvmlDeviceGetName",		       CALL(name),		   false },
-	{ "nvmlDeviceGetUUID",		       CALL(uuid),		   false },
-	{ "nvmlDeviceGetPciInfo_v3",		     CALL(pci),			false },
-	{ "nvmlDeviceGetNumaNodeId",		     CALL(numa_node),	      false },
-	{ "nvmlDeviceGetUtilizationRates",	   CALL(utilization),	      false },
-	{ "nvmlDeviceGetMemoryInfo",		     CALL(memory),		   false },
-	{ "nvmlDeviceGetMemoryInfo_v2",		CALL(memory_v2),		 false },
-	{ "nvmlDeviceGetTotalEnergyConsumption",	 CALL(energy),	       false },
-	{ "nvmlDeviceGetComputeRunningProcesses_v3", CALL(processes),	      false },
-	{ "nvmlDeviceGetComputeRunningProcesses_v2", CALL(processes),	      false },
-	{ "nvmlDeviceGetProcessUtilization",	     CALL(process_utilization), false },
+	{ "nvmlInit_v2", CALL(init), true },
+	{ "nvmlShutdown", CALL(shutdown), true },
+	{ "nvmlDeviceGetCount_v2", CALL(count), true },
+	{ "nvmlDeviceGetHandleByIndex_v2", CALL(handle), true },
+	{ "nvmlDeviceGetName", CALL(name), false },
+	{ "nvmlDeviceGetUUID", CALL(uuid), false },
+	{ "nvmlDeviceGetPciInfo_v3", CALL(pci), false },
+	{ "nvmlDeviceGetNumaNodeId", CALL(numa_node), false },
+	{ "nvmlDeviceGetUtilizationRates", CALL(utilization), false },
+	{ "nvmlDeviceGetMemoryInfo", CALL(memory), false },
+	{ "nvmlDeviceGetMemoryInfo_v2", CALL(memory_v2), false },
+	{ "nvmlDeviceGetTotalEnergyConsumption", CALL(energy), false },
+	{ "nvmlDeviceGetComputeRunningProcesses_v3", CALL(processes), false },
+	{ "nvmlDeviceGetComputeRunningProcesses_v2", CALL(processes), false },
+	{ "nvmlDeviceGetProcessUtilization", CALL(process_utilization), false },
 };
 
 struct nvml_api {

@@ -130,8 +130,7 @@ static int leave_out_scheduler(struct zernel_bpf *skel)
 	struct bpf_program *prog;
 	int err;
 
-	bpf_object__for_each_program(prog, skel->obj)
-	{
+	bpf_object__for_each_program(prog, skel->obj) {
 		if (bpf_program__type(prog) != BPF_PROG_TYPE_STRUCT_OPS)
 			continue;
 		err = bpf_program__set_autoload(prog, false);

@@ -9,8 +9,7 @@ u64 kernel_run_ns(const struct kernel *kernel)
 	struct bpf_program *prog;
 	u64 sum = 0;
 
-	bpf_object__for_each_program(prog, kernel->skel->obj)
-	{
+	bpf_object__for_each_program(prog, kernel->skel->obj) {
 		struct bpf_prog_info info = {};
 		u32 size = sizeof(info);
 

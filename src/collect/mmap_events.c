@@ -116,7 +116,7 @@ static const struct {
 	size_t size;
 	u64 (*decode)(const struct record *record);
 } decoders[PERF_RECORD_MAX] = {
-	[PERF_RECORD_MMAP2] = { sizeof(struct record_map),  decode_map  },
+	[PERF_RECORD_MMAP2] = { sizeof(struct record_map), decode_map },
 	[PERF_RECORD_COMM] = { sizeof(struct record_comm), decode_comm },
 	[PERF_RECORD_FORK] = { sizeof(struct record_task), decode_fork },
 	[PERF_RECORD_EXIT] = { sizeof(struct record_task), decode_exit },

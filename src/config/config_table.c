@@ -12,12 +12,8 @@ static int parse_bool(const struct config_key *key, const char *value, void *to)
 		const char *text;
 		bool value;
 	} words[] = {
-		{ "yes",	 true  },
-		    { "no",    false },
-		     { "true",  true  },
-		{ "false", false },
-		    { "on",    true	 },
-		     { "off",   false },
+		{ "yes", true },    { "no", false }, { "true", true },
+		{ "false", false }, { "on", true },  { "off", false },
 	};
 
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {

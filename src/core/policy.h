@@ -54,7 +54,7 @@ struct tier_rule {
 #define TIER_SLOTS 4 /* a power of two, which the verifier understands */
 
 static const struct tier_rule tier_rules[TIER_SLOTS] = {
-	[TIER_BATCH] = { 0,		    TIER_BATCH       },
+	[TIER_BATCH] = { 0, TIER_BATCH },
 	[TIER_INTERACTIVE] = { 2 * NSEC_PER_MSEC, TIER_INTERACTIVE },
 	[TIER_LAT_CRITICAL] = { 4 * NSEC_PER_MSEC, TIER_INTERACTIVE },
 };

@@ -12,19 +12,19 @@ static const struct {
 	const char *name;
 	const char *reason;
 } kept[] = {
-	{ CAP_BPF,		   "CAP_BPF",
+	{ CAP_BPF, "CAP_BPF",
 	  "reads and writes the kernel side's maps, attaches its programs, loads them if that was "
-	  "refused at first"							       },
-	{ CAP_PERFMON,	       "CAP_PERFMON",
-	  "attaches probes to GPU libraries; hears of every mapping of code"		     },
+	  "refused at first" },
+	{ CAP_PERFMON, "CAP_PERFMON",
+	  "attaches probes to GPU libraries; hears of every mapping of code" },
 	{ CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE",
 	  "opens libraries that were replaced since they were mapped (/proc/PID/map_files)" },
-	{ CAP_SYS_PTRACE,	  "CAP_SYS_PTRACE",
-	  "reads /proc/PID of other users: maps, environment and GPU handles"		      },
-	{ CAP_SYS_NICE,		"CAP_SYS_NICE",
+	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
+	  "reads /proc/PID of other users: maps, environment and GPU handles" },
+	{ CAP_SYS_NICE, "CAP_SYS_NICE",
 	  "attaches the scheduler as a real-time task, which a busy machine cannot hold up" },
-	{ CAP_DAC_READ_SEARCH,    "CAP_DAC_READ_SEARCH",
-	  "opens libraries where only their owner may look"				    },
+	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
+	  "opens libraries where only their owner may look" },
 };
 #define NR_KEPT (sizeof(kept) / sizeof(kept[0]))
 

@@ -187,12 +187,12 @@ static const struct {
 	enum access needed;
 	void (*run)(struct connection *c, yyjson_val *params, struct reply *reply);
 } own_methods[] = {
-	{ .method = "hello",	     .needed = ACCESS_NONE, .run = say_hello    },
-	{ .method = "snapshot",	.needed = ACCESS_READ, .run = snapshot     },
-	{ .method = "subscribe",	 .needed = ACCESS_READ, .run = subscribe	 },
-	{ .method = "unsubscribe",  .needed = ACCESS_READ, .run = unsubscribe  },
+	{ .method = "hello", .needed = ACCESS_NONE, .run = say_hello },
+	{ .method = "snapshot", .needed = ACCESS_READ, .run = snapshot },
+	{ .method = "subscribe", .needed = ACCESS_READ, .run = subscribe },
+	{ .method = "unsubscribe", .needed = ACCESS_READ, .run = unsubscribe },
 	{ .method = "record.start", .needed = ACCESS_READ, .run = record_start },
-	{ .method = "record.stop",  .needed = ACCESS_READ, .run = unsubscribe  },
+	{ .method = "record.stop", .needed = ACCESS_READ, .run = unsubscribe },
 };
 #define NR_OWN_METHODS (sizeof(own_methods) / sizeof(own_methods[0]))
 

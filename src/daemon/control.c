@@ -13,8 +13,7 @@ static int change_rules(yyjson_val *value, struct sched_policy *policy)
 
 	if (!yyjson_is_arr(value))
 		return -EINVAL;
-	yyjson_arr_foreach(value, i, nr, name)
-	{
+	yyjson_arr_foreach(value, i, nr, name) {
 		if (!yyjson_is_str(name) ||
 		    sched_rule_find(yyjson_get_str(name), yyjson_get_len(name), &rule) < 0)
 			return -EINVAL;
@@ -37,9 +36,9 @@ static const struct {
 	int (*change)(yyjson_val *value, struct sched_policy *policy);
 	const char *problem;
 } members[] = {
-	{ "rules_off",       change_rules,
+	{ "rules_off", change_rules,
 	  "rules_off must be a list of rules: feeder, loader, late-loader, spinner, helper, "
-	  "preempt, tier"						      },
+	  "preempt, tier" },
 	{ "others_permille", change_others, "others_permille must be 0 to 900" },
 };
 #define NR_MEMBERS (sizeof(members) / sizeof(members[0]))
@@ -50,8 +49,7 @@ int control_policy_change(yyjson_val *params, struct sched_policy *policy, const
 	yyjson_val *key, *value;
 	size_t i, nr, m;
 
-	yyjson_obj_foreach(params, i, nr, key, value)
-	{
+	yyjson_obj_foreach(params, i, nr, key, value) {
 		for (m = 0; m < NR_MEMBERS && !yyjson_equals_str(key, members[m].name); m++)
 			;
 		*ret_problem = m < NR_MEMBERS ? members[m].problem

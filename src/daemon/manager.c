@@ -161,7 +161,7 @@ int manager_fd(const struct manager *manager)
 int manager_poll(struct manager *manager, int timeout_ms)
 {
 	struct pollfd fds[] = {
-		{ .fd = mmap_events_fd(manager->maps),     .events = POLLIN },
+		{ .fd = mmap_events_fd(manager->maps), .events = POLLIN },
 		{ .fd = kernel_events_fd(manager->kernel), .events = POLLIN },
 	};
 	int err = poll(fds, 2, timeout_ms);

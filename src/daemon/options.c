@@ -23,28 +23,26 @@ static void print_help(FILE *out)
 	      out);
 }
 
-static const struct option long_options[] = {
-	{ "config", required_argument, NULL, 'c' },
-	{ "without", required_argument, NULL, 'w' },
-	{ "state", required_argument, NULL, 's' },
-	{ "profiles", required_argument, NULL, 'p' },
-	{ "socket", required_argument, NULL, 'S' },
-	{ "foreground", no_argument, NULL, 'f' },
-	{ "print-config", no_argument, NULL, 'C' },
-	{ "print-capabilities", no_argument, NULL, 'P' },
-	{ "help", no_argument, NULL, 'h' },
-	{ "version", no_argument, NULL, 'V' },
-	{}
-};
+static const struct option long_options[] = { { "config", required_argument, NULL, 'c' },
+					      { "without", required_argument, NULL, 'w' },
+					      { "state", required_argument, NULL, 's' },
+					      { "profiles", required_argument, NULL, 'p' },
+					      { "socket", required_argument, NULL, 'S' },
+					      { "foreground", no_argument, NULL, 'f' },
+					      { "print-config", no_argument, NULL, 'C' },
+					      { "print-capabilities", no_argument, NULL, 'P' },
+					      { "help", no_argument, NULL, 'h' },
+					      { "version", no_argument, NULL, 'V' },
+					      {} };
 
 static const struct {
 	int option;
 	const char *key;
 } keys[] = {
-	{ 'w', "scheduler.without"	   },
+	{ 'w', "scheduler.without" },
 	{ 's', "learning.state_directory" },
-	{ 'p', "learning.profiles"	   },
-	{ 'S', "socket.path"		     },
+	{ 'p', "learning.profiles" },
+	{ 'S', "socket.path" },
 };
 
 static int take_override(struct options *options, int option, const char *value)

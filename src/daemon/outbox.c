@@ -29,9 +29,9 @@ static void remove_first(struct outbox *outbox)
 static size_t parts_left(struct outbox *outbox, struct iovec parts[static NR_PARTS])
 {
 	struct iovec all[NR_PARTS] = {
-		{ outbox->lines[0].head,	 strlen(outbox->lines[0].head) },
+		{ outbox->lines[0].head, strlen(outbox->lines[0].head) },
 		{ outbox->lines[0].body->text, outbox->lines[0].body->length },
-		{ (void *)line_end,	    strlen(line_end)		     },
+		{ (void *)line_end, strlen(line_end) },
 	};
 	size_t skip = outbox->nr_sent, nr = 0;
 

@@ -59,15 +59,15 @@ static const struct {
 	enum access needed;
 	void (*run)(struct requests *r, yyjson_val *params, struct reply *reply);
 } methods[] = {
-	{ "policy.get",	ACCESS_READ,   policy_get		},
-	{ "policy.set",	ACCESS_CHANGE, policy_set	  },
-	{ "scheduler.attach", ACCESS_CHANGE, scheduler_attach    },
-	{ "scheduler.detach", ACCESS_CHANGE, scheduler_detach    },
-	{ "procdb.list",	 ACCESS_READ,   procdb_list	  },
-	{ "procdb.show",	 ACCESS_READ,   procdb_show	  },
-	{ "procdb.export",	   ACCESS_READ,	procdb_export	      },
-	{ "procdb.import",	   ACCESS_CHANGE, procdb_import	},
-	{ "procdb.forget",	   ACCESS_CHANGE, procdb_forget_named },
+	{ "policy.get", ACCESS_READ, policy_get },
+	{ "policy.set", ACCESS_CHANGE, policy_set },
+	{ "scheduler.attach", ACCESS_CHANGE, scheduler_attach },
+	{ "scheduler.detach", ACCESS_CHANGE, scheduler_detach },
+	{ "procdb.list", ACCESS_READ, procdb_list },
+	{ "procdb.show", ACCESS_READ, procdb_show },
+	{ "procdb.export", ACCESS_READ, procdb_export },
+	{ "procdb.import", ACCESS_CHANGE, procdb_import },
+	{ "procdb.forget", ACCESS_CHANGE, procdb_forget_named },
 };
 #define NR_METHODS (sizeof(methods) / sizeof(methods[0]))
 

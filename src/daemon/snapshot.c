@@ -98,10 +98,10 @@ static void fold_devices(struct folder *f, struct snapshot *s)
 		u32 from;
 		u32 to;
 	} fields[] = {
-		{ GPU_HAS_UTILISATION,  SNAPSHOT_GPU_BUSY	 },
-		{ GPU_HAS_MEMORY_USED,  SNAPSHOT_GPU_MEMORY_USED	},
+		{ GPU_HAS_UTILISATION, SNAPSHOT_GPU_BUSY },
+		{ GPU_HAS_MEMORY_USED, SNAPSHOT_GPU_MEMORY_USED },
 		{ GPU_HAS_MEMORY_TOTAL, SNAPSHOT_GPU_MEMORY_TOTAL },
-		{ GPU_HAS_ACTIVE,	  SNAPSHOT_GPU_ACTIVE	      },
+		{ GPU_HAS_ACTIVE, SNAPSHOT_GPU_ACTIVE },
 	};
 
 	for (u32 i = 0; i < f->gpus->nr_devices; i++) {

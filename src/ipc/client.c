@@ -271,8 +271,7 @@ bool client_may(const struct client *client, const char *what)
 	yyjson_val *may = yyjson_obj_get(yyjson_doc_get_root(doc), "may"), *each;
 	size_t i, nr;
 
-	yyjson_arr_foreach(may, i, nr, each)
-	{
+	yyjson_arr_foreach(may, i, nr, each) {
 		if (yyjson_equals_str(each, what))
 			return true;
 	}

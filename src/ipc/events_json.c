@@ -124,8 +124,7 @@ int events_from_json(const char *text, size_t len, struct events *events)
 
 	if (err == 0)
 		events->nr_lost += yyjson_get_uint(lost);
-	yyjson_arr_foreach(list, i, nr, row)
-	{
+	yyjson_arr_foreach(list, i, nr, row) {
 		struct event event;
 
 		if (err == 0)

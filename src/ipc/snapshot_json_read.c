@@ -116,8 +116,7 @@ static int get_hist(yyjson_val *object, struct hist *ret)
 
 	if (buckets && !yyjson_is_arr(buckets))
 		return -EBADMSG;
-	yyjson_arr_foreach(buckets, i, nr, pair)
-	{
+	yyjson_arr_foreach(buckets, i, nr, pair) {
 		u64 slot = 0;
 
 		if (err == 0)
@@ -160,8 +159,7 @@ static int get_inner(yyjson_val *list, const struct field *fields, void *array, 
 	if ((list && !yyjson_is_arr(list)) || yyjson_arr_size(list) > max)
 		return -EBADMSG;
 	*ret_nr = (u32)yyjson_arr_size(list);
-	yyjson_arr_foreach(list, i, nr, one)
-	{
+	yyjson_arr_foreach(list, i, nr, one) {
 		if (err == 0)
 			err = get_fields(one, fields, (char *)array + i * size);
 	}
@@ -231,8 +229,7 @@ static int get_list(yyjson_val *list, struct snapshot *s,
 	size_t i, nr;
 	int err = 0;
 
-	yyjson_arr_foreach(list, i, nr, item)
-	{
+	yyjson_arr_foreach(list, i, nr, item) {
 		if (err == 0)
 			err = yyjson_is_obj(item) ? get(item, s, (u32)i) : -EBADMSG;
 	}
@@ -245,7 +242,8 @@ static size_t count_hists(yyjson_val *list, const char *key)
 	yyjson_val *item;
 	size_t i, nr, sum = 0;
 
-	yyjson_arr_foreach(list, i, nr, item) sum += yyjson_obj_size(yyjson_obj_get(item, key));
+	yyjson_arr_foreach(list, i, nr, item)
+		sum += yyjson_obj_size(yyjson_obj_get(item, key));
 	return sum;
 }
 

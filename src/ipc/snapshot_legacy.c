@@ -12,13 +12,13 @@ static const struct {
 	u32 permille;
 	u32 unit_ns;
 } quantiles[] = {
-	{ "cuda_latency_p50_us",	 HIST_LAUNCH,					      500, NSEC_PER_USEC },
-	{ "cuda_latency_p99_us",	 HIST_LAUNCH,					      990, NSEC_PER_USEC },
-	{ "nccl_allreduce_p50_ms",  HIST_COLLECTIVE + DETAIL_ALL_REDUCE - COLLECTIVE_FIRST, 500,
-	  NSEC_PER_MSEC											 },
-	{ "nccl_allreduce_p99_ms",  HIST_COLLECTIVE + DETAIL_ALL_REDUCE - COLLECTIVE_FIRST, 990,
-	  NSEC_PER_MSEC											 },
-	{ "dataloader_wait_p50_ms", HIST_LOADER_WAIT,					      500, NSEC_PER_MSEC },
+	{ "cuda_latency_p50_us", HIST_LAUNCH, 500, NSEC_PER_USEC },
+	{ "cuda_latency_p99_us", HIST_LAUNCH, 990, NSEC_PER_USEC },
+	{ "nccl_allreduce_p50_ms", HIST_COLLECTIVE + DETAIL_ALL_REDUCE - COLLECTIVE_FIRST, 500,
+	  NSEC_PER_MSEC },
+	{ "nccl_allreduce_p99_ms", HIST_COLLECTIVE + DETAIL_ALL_REDUCE - COLLECTIVE_FIRST, 990,
+	  NSEC_PER_MSEC },
+	{ "dataloader_wait_p50_ms", HIST_LOADER_WAIT, 500, NSEC_PER_MSEC },
 };
 
 static double quantile(const struct snapshot *s, u32 kind, u32 permille, u32 unit_ns)

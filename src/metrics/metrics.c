@@ -133,16 +133,16 @@ static void add_node(struct metrics *m, const struct snapshot *s)
 		enum metric metric;
 		u64 value;
 	} plain[] = {
-		{ METRIC_SCHEDULER_ATTACHED,    s->sched.state == SCHED_ATTACHED },
-		{ METRIC_SCHEDULER_EJECTED,	    s->sched.state == SCHED_EJECTED  },
-		{ METRIC_SCHEDULER_EJECTIONS,   s->sched.nr_ejected		  },
-		{ METRIC_LEARNING_PROFILES,	    s->learning.nr_profiles	    },
-		{ METRIC_LEARNING_CONFIDENT,    s->learning.nr_confident	      },
-		{ METRIC_LEARNING_OBSERVATIONS, s->learning.nr_observations	    },
-		{ METRIC_SNAPSHOT_TIME,		s->time_ms * NSEC_PER_MSEC	   },
-		{ METRIC_DAEMON_CPU,	     s->cost.cpu_ns		    },
-		{ METRIC_DAEMON_MEMORY,		s->cost.rss_bytes		  },
-		{ METRIC_BPF_RUN,		  s->cost.bpf_run_ns		     },
+		{ METRIC_SCHEDULER_ATTACHED, s->sched.state == SCHED_ATTACHED },
+		{ METRIC_SCHEDULER_EJECTED, s->sched.state == SCHED_EJECTED },
+		{ METRIC_SCHEDULER_EJECTIONS, s->sched.nr_ejected },
+		{ METRIC_LEARNING_PROFILES, s->learning.nr_profiles },
+		{ METRIC_LEARNING_CONFIDENT, s->learning.nr_confident },
+		{ METRIC_LEARNING_OBSERVATIONS, s->learning.nr_observations },
+		{ METRIC_SNAPSHOT_TIME, s->time_ms * NSEC_PER_MSEC },
+		{ METRIC_DAEMON_CPU, s->cost.cpu_ns },
+		{ METRIC_DAEMON_MEMORY, s->cost.rss_bytes },
+		{ METRIC_BPF_RUN, s->cost.bpf_run_ns },
 	};
 
 	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)

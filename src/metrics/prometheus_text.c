@@ -56,10 +56,10 @@ static void put_value(FILE *out, enum metric_unit unit, u64 value)
 		u64 one;
 		int nr_digits;
 	} scales[] = {
-		[UNIT_NONE] = { 1,		   0 },
-		[UNIT_BYTES] = { 1,	    0 },
+		[UNIT_NONE] = { 1, 0 },
+		[UNIT_BYTES] = { 1, 0 },
 		[UNIT_SECONDS] = { NSEC_PER_SEC, 9 },
-		[UNIT_RATIO] = { 100,	      2 },
+		[UNIT_RATIO] = { 100, 2 },
 	};
 	u64 rest = value % scales[unit].one;
 	int nr_digits = scales[unit].nr_digits;

@@ -30,8 +30,8 @@ static void put_packet(struct perfetto *trace, TracePacket *packet)
 void perfetto_begin(struct perfetto *trace, u64 time_ms, u64 monotonic_ns)
 {
 	TraceClock clocks[] = {
-		{ CLOCK_ID_REALTIME,  time_ms * NSEC_PER_MSEC },
-		{ CLOCK_ID_MONOTONIC, monotonic_ns		   },
+		{ CLOCK_ID_REALTIME, time_ms * NSEC_PER_MSEC },
+		{ CLOCK_ID_MONOTONIC, monotonic_ns },
 	};
 	ClockSnapshot snapshot = {
 		.clocks = clocks,

@@ -13,11 +13,9 @@ enum endpoint endpoint_find(const char *path)
 		const char *path;
 		enum endpoint endpoint;
 	} endpoints[] = {
-		{ "/metrics",	      ENDPOINT_METRICS  },
-		  { "/api/v1/snapshot", ENDPOINT_SNAPSHOT },
-		{ "/ws",		 ENDPOINT_WS	     },
-		  { "/healthz",		ENDPOINT_HEALTH	},
-		{ "/readyz",	     ENDPOINT_READY    },
+		{ "/metrics", ENDPOINT_METRICS }, { "/api/v1/snapshot", ENDPOINT_SNAPSHOT },
+		{ "/ws", ENDPOINT_WS },		  { "/healthz", ENDPOINT_HEALTH },
+		{ "/readyz", ENDPOINT_READY },
 	};
 
 	for (size_t i = 0; i < sizeof(endpoints) / sizeof(endpoints[0]); i++)

@@ -360,8 +360,7 @@ static void test_json(void **state)
 		yyjson_equals_str(yyjson_obj_get(yyjson_doc_get_root(doc), "verdict"), "warning"));
 	checks = yyjson_obj_get(yyjson_doc_get_root(doc), "checks");
 	assert_int_equal(yyjson_arr_size(checks), 13);
-	yyjson_arr_foreach(checks, i, nr, check)
-	{
+	yyjson_arr_foreach(checks, i, nr, check) {
 		bool ok = yyjson_equals_str(yyjson_obj_get(check, "verdict"), "ok");
 
 		assert_int_equal(ok, yyjson_obj_get(check, "fix") == NULL);

@@ -3,12 +3,7 @@
 /* Tables, units and colours, as they come out. */
 #include "answers/capture.h"
 
-static const struct column columns[] = {
-	{ "NAME" },
-	    { "NR", true },
-	    { "WHAT" },
-	{}
-};
+static const struct column columns[] = { { "NAME" }, { "NR", true }, { "WHAT" }, {} };
 
 static char *print_sample(struct term term)
 {

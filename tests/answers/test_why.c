@@ -180,20 +180,20 @@ static void advice_follows_from_the_evidence(void **state)
 		u32 sched;
 		const char *advice;
 	} rows[] = {
-		{ IDLE_RUNQUEUE,	 "cc1",	SCHED_OFF,	   "zernel ab 4711"		    },
-		{ IDLE_RUNQUEUE,	 NULL,      SCHED_EJECTED,  "zernel ab 4711"		       },
-		{ IDLE_RUNQUEUE,	 "cc1",	SCHED_ATTACHED, "keeps 30 % of each CPU for others" },
-		{ IDLE_LOADER_RUNQUEUE, "cc1",     SCHED_ATTACHED, "late loaders (3 now) first"	    },
-		{ IDLE_LOADER_CPU,	   NULL,	 SCHED_ATTACHED, "cheaper preprocessing"		 },
-		{ IDLE_LOADER_DISK,	    "nvme0n1", SCHED_ATTACHED, "Loaders wait for nvme0n1:"	   },
-		{ IDLE_LOADER_DISK,	    NULL,	  SCHED_ATTACHED, "Loaders wait for a disk:"	     },
-		{ IDLE_LOADER_OTHER,    NULL,	   SCHED_ATTACHED, "network"			     },
-		{ IDLE_COLLECTIVE,	   NULL,	 SCHED_ATTACHED, "No rank of this node stands out"   },
-		{ IDLE_CPU,		    NULL,	  SCHED_ATTACHED, "less work between steps"	    },
-		{ IDLE_DISK,	     "sda",	    SCHED_ATTACHED, "thread itself waits for sda:"	   },
-		{ IDLE_DISK,	     NULL,	   SCHED_ATTACHED, "thread itself waits for a disk:"   },
-		{ IDLE_MEMORY,	       NULL,	     SCHED_ATTACHED, "Memory is short"		       },
-		{ IDLE_LOCK,	     NULL,	   SCHED_ATTACHED, "a profiler shows"		      },
+		{ IDLE_RUNQUEUE, "cc1", SCHED_OFF, "zernel ab 4711" },
+		{ IDLE_RUNQUEUE, NULL, SCHED_EJECTED, "zernel ab 4711" },
+		{ IDLE_RUNQUEUE, "cc1", SCHED_ATTACHED, "keeps 30 % of each CPU for others" },
+		{ IDLE_LOADER_RUNQUEUE, "cc1", SCHED_ATTACHED, "late loaders (3 now) first" },
+		{ IDLE_LOADER_CPU, NULL, SCHED_ATTACHED, "cheaper preprocessing" },
+		{ IDLE_LOADER_DISK, "nvme0n1", SCHED_ATTACHED, "Loaders wait for nvme0n1:" },
+		{ IDLE_LOADER_DISK, NULL, SCHED_ATTACHED, "Loaders wait for a disk:" },
+		{ IDLE_LOADER_OTHER, NULL, SCHED_ATTACHED, "network" },
+		{ IDLE_COLLECTIVE, NULL, SCHED_ATTACHED, "No rank of this node stands out" },
+		{ IDLE_CPU, NULL, SCHED_ATTACHED, "less work between steps" },
+		{ IDLE_DISK, "sda", SCHED_ATTACHED, "thread itself waits for sda:" },
+		{ IDLE_DISK, NULL, SCHED_ATTACHED, "thread itself waits for a disk:" },
+		{ IDLE_MEMORY, NULL, SCHED_ATTACHED, "Memory is short" },
+		{ IDLE_LOCK, NULL, SCHED_ATTACHED, "a profiler shows" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -195,9 +195,9 @@ int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
 		process->nr_ranks = NR_PROCESSES;
 		process->books[LEVEL_RUNTIME][0] = (struct memory_book){ 1 << 20, 1 << 21, 2, 1 };
 		process->step.nr_steps = 40 + i;
-		process->idle = (struct idle_account){
-			.busy_ns = 900, .idle_ns = { [IDLE_CPU] = 70, [IDLE_DISK] = 30 }
-		};
+		process->idle =
+			(struct idle_account){ .busy_ns = 900,
+					       .idle_ns = { [IDLE_CPU] = 70, [IDLE_DISK] = 30 } };
 		strcpy(process->comm, "train\xff");
 		all.threads[i].tid = all.threads[i].tgid = process->task.pid;
 		all.threads[i].role = ROLE_LAUNCHER;

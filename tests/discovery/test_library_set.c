@@ -71,22 +71,22 @@ static void test_names(void **state)
 		const char *name;
 		int runtime;
 	} cases[] = {
-		{ "/usr/lib/libcuda.so.1",	   RUNTIME_CUDA_DRIVER },
-		{ "libcuda.so",			RUNTIME_CUDA_DRIVER },
-		{ "/x/libcudart.so.12.4.127",      RUNTIME_CUDA	   },
-		{ "/x/libcudart-d0da41ae.so.11.0", RUNTIME_CUDA	},
-		{ "/x/libcudart-abc123.so.12",     RUNTIME_CUDA	    },
-		{ "/x/libnccl.so.2",		     RUNTIME_NCCL	  },
-		{ "/x/libnccl-net.so",	       -ENOENT	       },
-		{ "/x/libnccl-net.so.2",		 -ENOENT		 },
-		{ "/x/libcudart-.so",	      -ENOENT	      },
-		{ "/x/libcudart.software",	   -ENOENT		   },
-		{ "/x/libcudart",		  -ENOENT		  },
-		{ "/x/libcudart.so/other",	   -ENOENT		   },
-		{ "/x/libmpi.so.40",		     RUNTIME_MPI	 },
-		{ "/x/libmpi_mpifh.so.40",	   -ENOENT		   },
-		{ "/x/mylibcuda.so",		     -ENOENT	     },
-		{ "",			      -ENOENT	      },
+		{ "/usr/lib/libcuda.so.1", RUNTIME_CUDA_DRIVER },
+		{ "libcuda.so", RUNTIME_CUDA_DRIVER },
+		{ "/x/libcudart.so.12.4.127", RUNTIME_CUDA },
+		{ "/x/libcudart-d0da41ae.so.11.0", RUNTIME_CUDA },
+		{ "/x/libcudart-abc123.so.12", RUNTIME_CUDA },
+		{ "/x/libnccl.so.2", RUNTIME_NCCL },
+		{ "/x/libnccl-net.so", -ENOENT },
+		{ "/x/libnccl-net.so.2", -ENOENT },
+		{ "/x/libcudart-.so", -ENOENT },
+		{ "/x/libcudart.software", -ENOENT },
+		{ "/x/libcudart", -ENOENT },
+		{ "/x/libcudart.so/other", -ENOENT },
+		{ "/x/libmpi.so.40", RUNTIME_MPI },
+		{ "/x/libmpi_mpifh.so.40", -ENOENT },
+		{ "/x/mylibcuda.so", -ENOENT },
+		{ "", -ENOENT },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)

@@ -31,11 +31,9 @@ static const struct {
 	const char *name;
 	int (*print)(const struct snapshot *s, char **ret, size_t *ret_len);
 } formats[] = {
-	{ "json",	  snapshot_to_json	   },
-	      { "legacy",	  snapshot_to_legacy_json },
-	{ "text",	  to_text		  },
-	      { "openmetrics", to_openmetrics	      },
-	{ "protobuf",    to_protobuf		  },
+	{ "json", snapshot_to_json }, { "legacy", snapshot_to_legacy_json },
+	{ "text", to_text },	      { "openmetrics", to_openmetrics },
+	{ "protobuf", to_protobuf },
 };
 
 int main(int argc, char **argv)

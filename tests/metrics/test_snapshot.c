@@ -112,17 +112,18 @@ static void test_text_is_always_utf8(void **state)
 	static const struct {
 		const char *from, *to;
 	} rows[] = {
-		{ "",		      ""				     },
-		{ "plain",		   "plain"				   },
-		{ "\xc3\xa4\xe2\x82\xac", "\xc3\xa4\xe2\x82\xac"		 },
+		{ "", "" },
+		{ "plain", "plain" },
+		{ "\xc3\xa4\xe2\x82\xac", "\xc3\xa4\xe2\x82\xac" },
 		{ "a\xff"
-		  "b",	  "a\xef\xbf\xbd"
-		  "b"		      },
-		{ "\xc0\x80",	      "\xef\xbf\xbd\xef\xbf\xbd"		 }, /* a long form of zero */
-		{ "\xed\xa0\x80",	  "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" }, /* a surrogate */
+		  "b",
+		  "a\xef\xbf\xbd"
+		  "b" },
+		{ "\xc0\x80", "\xef\xbf\xbd\xef\xbf\xbd" }, /* a long form of zero */
+		{ "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" }, /* a surrogate */
 		{ "\xf4\x90\x80\x80",
-		  "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"		     }, /* too large */
-		{ "cut \xe2\x82",	  "cut \xef\xbf\xbd\xef\xbf\xbd"	 },
+		  "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" }, /* too large */
+		{ "cut \xe2\x82", "cut \xef\xbf\xbd\xef\xbf\xbd" },
 	};
 	char text[32];
 
@@ -143,13 +144,13 @@ static void test_every_label_is_there_and_no_other(void **state)
 		const char *(*label)(u32 i);
 		u32 nr;
 	} rows[] = {
-		{ snapshot_drop_label,	       DROP_NR	       },
+		{ snapshot_drop_label, DROP_NR },
 		{ snapshot_sched_state_label, SCHED_STATE_NR },
-		{ snapshot_hist_label,	       HIST_KIND_NR   },
-		{ idle_cause_label,	    IDLE_CAUSE_NR  },
-		{ sched_class_label,	     CLASS_NR	      },
-		{ sched_decision_label,	DECISION_NR    },
-		{ sched_rule_label,	    RULE_NR	    },
+		{ snapshot_hist_label, HIST_KIND_NR },
+		{ idle_cause_label, IDLE_CAUSE_NR },
+		{ sched_class_label, CLASS_NR },
+		{ sched_decision_label, DECISION_NR },
+		{ sched_rule_label, RULE_NR },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {

@@ -81,8 +81,8 @@ static void kernel_books_the_time_in_each_phase(void **state)
 		u64 now;
 	} steps[] = {
 		{ PHASE_DATA_LOADING, 1000 },
-		{ PHASE_GPU_COMPUTE,  5000 },
-		{ PHASE_OPTIMIZER,	   8000 },
+		{ PHASE_GPU_COMPUTE, 5000 },
+		{ PHASE_OPTIMIZER, 8000 },
 	};
 	struct parity_batch *b = batch_of(state);
 
@@ -124,17 +124,13 @@ static void kernel_decides_six_tenths_exactly(void **state)
 	struct parity_batch *b = batch_of(state);
 
 	for (u32 i = 0; i < 3; i++) {
-		b->cases[i].votes = (struct tier_votes){
-			{ 0, 5, 0 }
-		};
+		b->cases[i].votes = (struct tier_votes){ { 0, 5, 0 } };
 		b->cases[i].nr_observations = 5;
 		b->cases[i].average = huge;
 		b->cases[i].deviation = huge / 5 * 4 + (i == 1);
 	}
 	b->cases[2].nr_observations = 2;
-	b->cases[3].votes = (struct tier_votes){
-		{ 2, 0, 2 }
-	};
+	b->cases[3].votes = (struct tier_votes){ { 2, 0, 2 } };
 	b->cases[3].observed = 9;
 	run_in_kernel(state, 4);
 	assert_int_equal(b->results[0].confident, 1);
@@ -295,9 +291,9 @@ static struct parity_case random_case(struct random *r)
 	c.learner = random_learner(r);
 	c.waker = random_learner(r);
 	c.idle = random_account(r);
-	c.share = (struct wait_share){
-		random_any(r), random_any(r), { random_any(r), random_any(r), random_any(r) }
-	};
+	c.share = (struct wait_share){ random_any(r),
+				       random_any(r),
+				       { random_any(r), random_any(r), random_any(r) } };
 	c.step = random_steps(r);
 	/* One clear winner and a deviation below the average: where the decision is close. */
 	if (random_below(r, 2))

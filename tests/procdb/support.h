@@ -50,13 +50,11 @@ static inline struct procdb_key key_numbered(unsigned int i)
 
 static inline struct procdb_record record_of(u8 tier, u64 average, u64 deviation)
 {
-	return (struct procdb_record){
-		.tier = tier,
-		.behaviour = { .runtime_avg_ns = average,
-			       .runtime_dev_ns = deviation,
-			       .wakeup_freq = 7,
-			       .switch_rate = 9 }
-	};
+	return (struct procdb_record){ .tier = tier,
+				       .behaviour = { .runtime_avg_ns = average,
+						      .runtime_dev_ns = deviation,
+						      .wakeup_freq = 7,
+						      .switch_rate = 9 } };
 }
 
 static inline void merge_times(struct procdb *db, const char *comm, u8 tier, int times, u64 now_s)

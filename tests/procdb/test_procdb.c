@@ -64,12 +64,8 @@ static void test_merge_first_as_is_then_averaged(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
 	struct procdb_key key = key_named("cc1");
-	struct procdb_record first = {
-		.tier = 0, .behaviour = { 1000, 100, 10, 80 }
-	};
-	struct procdb_record second = {
-		.tier = 2, .behaviour = { 1008, 0, 9, 81 }
-	};
+	struct procdb_record first = { .tier = 0, .behaviour = { 1000, 100, 10, 80 } };
+	struct procdb_record second = { .tier = 2, .behaviour = { 1008, 0, 9, 81 } };
 	const struct procdb_profile *p;
 
 	assert_int_equal(procdb_merge(db, &key, 1000, &first, 5), 0);
@@ -147,11 +143,9 @@ static void test_unstable_runtime_is_not_confident(void **state)
 		u64 average, deviation;
 		bool confident;
 	} rows[] = {
-		{ 1000, 0,	   true	},
-		      { 1000, 800,  true	}, /* 0.5 + 0.5 x 0.2 = 0.6 */
-		{ 1000, 801,  false },
-		      { 1000, 5000, false },
-		{ 0,    0,	false }, /* no average: stability 0, so 0.5 */
+		{ 1000, 0, true },    { 1000, 800, true }, /* 0.5 + 0.5 x 0.2 = 0.6 */
+		{ 1000, 801, false }, { 1000, 5000, false },
+		{ 0, 0, false }, /* no average: stability 0, so 0.5 */
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -327,9 +321,7 @@ static void test_identity_is_executable_and_role(void **state)
 static void test_name_is_cut_at_its_end(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
-	struct procdb_key garbage = {
-		.comm = { 'a', 'b', 0, 'x', 'y' }
-	};
+	struct procdb_key garbage = { .comm = { 'a', 'b', 0, 'x', 'y' } };
 	struct procdb_key endless = {};
 	struct procdb_record seen = record_of(2, 1000, 0);
 
@@ -407,9 +399,9 @@ static void test_index_agrees_with_a_model(void **state)
 static void test_configuration_is_checked(void **state)
 {
 	static const struct procdb_config bad[] = {
-		{ .capacity = 0,			 .vote_bound = 128,			    .disuse_s = 60 },
-		{ .capacity = PROCDB_CAPACITY_MAX + 1, .vote_bound = 128,			  .disuse_s = 60 },
-		{ .capacity = 512,			   .vote_bound = PROCDB_VOTE_BOUND_MIN - 1, .disuse_s = 60 },
+		{ .capacity = 0, .vote_bound = 128, .disuse_s = 60 },
+		{ .capacity = PROCDB_CAPACITY_MAX + 1, .vote_bound = 128, .disuse_s = 60 },
+		{ .capacity = 512, .vote_bound = PROCDB_VOTE_BOUND_MIN - 1, .disuse_s = 60 },
 	};
 	struct procdb *db = NULL;
 

@@ -20,18 +20,12 @@ static void test_defects_are_told_apart(void **state)
 		size_t size;
 		enum procdb_defect defect;
 	} rows[] = {
-		{ 0,  'P', 0,   PROCDB_FILE_TOO_SHORT   },
-		{ 0,  'P', 11,  PROCDB_FILE_TOO_SHORT   },
-		{ 0,  'p', 140, PROCDB_FILE_BAD_MAGIC   },
-		{ 4,  0,	140, PROCDB_FILE_BAD_VERSION },
-		{ 4,  4,	140, PROCDB_FILE_BAD_VERSION },
-		{ 7,  1,	140, PROCDB_FILE_BAD_VERSION },
-		{ 0,  'P', 139, PROCDB_FILE_TRUNCATED   },
-		{ 0,  'P', 12,  PROCDB_FILE_TRUNCATED   },
-		{ 8,  3,	140, PROCDB_FILE_TRUNCATED   },
-		{ 11, 255, 140, PROCDB_FILE_TRUNCATED   },
-		{ 8,  1,	140, PROCDB_FILE_TRAILING	  },
-		{ 0,  'P', 140, PROCDB_FILE_SOUND	 },
+		{ 0, 'P', 0, PROCDB_FILE_TOO_SHORT },	{ 0, 'P', 11, PROCDB_FILE_TOO_SHORT },
+		{ 0, 'p', 140, PROCDB_FILE_BAD_MAGIC }, { 4, 0, 140, PROCDB_FILE_BAD_VERSION },
+		{ 4, 4, 140, PROCDB_FILE_BAD_VERSION }, { 7, 1, 140, PROCDB_FILE_BAD_VERSION },
+		{ 0, 'P', 139, PROCDB_FILE_TRUNCATED }, { 0, 'P', 12, PROCDB_FILE_TRUNCATED },
+		{ 8, 3, 140, PROCDB_FILE_TRUNCATED },	{ 11, 255, 140, PROCDB_FILE_TRUNCATED },
+		{ 8, 1, 140, PROCDB_FILE_TRAILING },	{ 0, 'P', 140, PROCDB_FILE_SOUND },
 	};
 
 	assert_int_equal(v2.size, 140);

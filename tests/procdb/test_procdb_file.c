@@ -148,9 +148,7 @@ static void test_version_3_layout(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
 	struct procdb_key key = { .exe_id = 0x1122334455667788, .role = 4, .comm = "trainer" };
-	struct procdb_record seen = {
-		.tier = 2, .behaviour = { 1000, 20, 30, 40 }
-	};
+	struct procdb_record seen = { .tier = 2, .behaviour = { 1000, 20, 30, 40 } };
 	u8 hand[16 + 88] = "PDDB", *at = hand + 16;
 
 	for (int i = 0; i < 3; i++)

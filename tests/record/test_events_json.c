@@ -16,11 +16,11 @@
 static void test_events_make_the_round_trip(void **state)
 {
 	static const struct event list[] = {
-		{ 1,	     EVENT_PHASE,	  10,	      11, PHASE_COLLECTIVE	   },
-		{ UINT64_MAX, EVENT_ROLE,	  UINT32_MAX, 12, ROLE_COLLECTIVE_HELPER },
-		{ 3,	     EVENT_STEP,	 10,	     10, UINT32_MAX		    },
-		{ 4,	     EVENT_THREAD_EXIT, 10,	    12, 0			  },
-		{ 5,	     EVENT_EXIT,	 10,	     10, 0			   },
+		{ 1, EVENT_PHASE, 10, 11, PHASE_COLLECTIVE },
+		{ UINT64_MAX, EVENT_ROLE, UINT32_MAX, 12, ROLE_COLLECTIVE_HELPER },
+		{ 3, EVENT_STEP, 10, 10, UINT32_MAX },
+		{ 4, EVENT_THREAD_EXIT, 10, 12, 0 },
+		{ 5, EVENT_EXIT, 10, 10, 0 },
 	};
 	struct events events = { .nr_lost = 7, .list = (struct event *)list, .nr = 5 }, read = {};
 	CLEANUP_FREE char *text = NULL;

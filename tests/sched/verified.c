@@ -63,6 +63,7 @@ int main(int argc, char **argv)
 		bpf_program__set_autoload(prog, false);
 	err = bpf_object__load(object);
 	puts("program                  | insns  | states | peak");
-	bpf_object__for_each_program(prog, object) print_program(prog);
+	bpf_object__for_each_program(prog, object)
+		print_program(prog);
 	return err < 0;
 }

@@ -24,10 +24,8 @@ static void an_exposed_address_needs_tls_and_a_way_to_know_its_callers(void **st
 	};
 
 	for (size_t i = 0; i < sizeof(exposed) / sizeof(exposed[0]); i++) {
-		struct serve_config config = {
-			.addresses = { "::1", exposed[i] },
-			    .nr_addresses = 2
-		};
+		struct serve_config config = { .addresses = { "::1", exposed[i] },
+					       .nr_addresses = 2 };
 
 		assert_non_null(serve_config_defect(&config));
 		config.token_file = "t";

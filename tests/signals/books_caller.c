@@ -229,21 +229,21 @@ static const struct {
 	bool meddles;
 	void (*run)(struct caller *c);
 } ops[] = {
-	{ 300, false, false, op_alloc	      },
-	{ 220, false, false, op_free	     },
-	{ 30,  false, false, op_wrong_free	  },
-	{ 60,  false, false, op_set_device	  },
-	{ 2,   false, true,  op_reset	   },
-	{ 30,  true,  false, op_create_context  },
-	{ 12,  true,  false, op_destroy_context },
-	{ 60,  true,  false, op_set_context	  },
-	{ 40,  true,  false, op_pop_context	  },
-	{ 30,  true,  true,  op_primary	     },
-	{ 2,   true,  true,	 op_release_primary },
-	{ 40,  true,  false, op_create_handle   },
-	{ 50,  true,  false, op_map		  },
-	{ 40,  true,  false, op_unmap	    },
-	{ 30,  true,  false, op_release_handle  },
+	{ 300, false, false, op_alloc },
+	{ 220, false, false, op_free },
+	{ 30, false, false, op_wrong_free },
+	{ 60, false, false, op_set_device },
+	{ 2, false, true, op_reset },
+	{ 30, true, false, op_create_context },
+	{ 12, true, false, op_destroy_context },
+	{ 60, true, false, op_set_context },
+	{ 40, true, false, op_pop_context },
+	{ 30, true, true, op_primary },
+	{ 2, true, true, op_release_primary },
+	{ 40, true, false, op_create_handle },
+	{ 50, true, false, op_map },
+	{ 40, true, false, op_unmap },
+	{ 30, true, false, op_release_handle },
 };
 
 #define NR_OPS (sizeof(ops) / sizeof(*ops))

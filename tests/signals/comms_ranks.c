@@ -351,11 +351,11 @@ static void init_threads(u32 process, ncclComm_t *comm)
 }
 
 const struct scenario scenarios[] = {
-	{ "ncclCommInitRank, 4 processes",			   4, rank_init	},
-	{ "ncclCommInitRankConfig, 4 processes",			 4, init_rank_config },
-	{ "ncclCommInitAll, 1 process",				1, init_all	    },
-	{ "ncclCommInitRank, 1 process with 4 threads",		1, init_threads	},
-	{ "ncclCommInitRank in a group, 2 processes with 2 ranks", 2, init_group	 },
+	{ "ncclCommInitRank, 4 processes", 4, rank_init },
+	{ "ncclCommInitRankConfig, 4 processes", 4, init_rank_config },
+	{ "ncclCommInitAll, 1 process", 1, init_all },
+	{ "ncclCommInitRank, 1 process with 4 threads", 1, init_threads },
+	{ "ncclCommInitRank in a group, 2 processes with 2 ranks", 2, init_group },
 };
 const u32 nr_scenarios = sizeof(scenarios) / sizeof(*scenarios);
 const struct scenario *scenario;

@@ -185,13 +185,11 @@ static pid_t command_start(const struct options *options)
 
 static int options_parse(int argc, char **argv, struct options *ret)
 {
-	static const struct option rows[] = {
-		{ "json", no_argument, NULL, 'j' },
-		{ "calls", no_argument, NULL, 'c' },
-		{ "every", required_argument, NULL, 'e' },
-		{ "timeline", required_argument, NULL, 't' },
-		{}
-	};
+	static const struct option rows[] = { { "json", no_argument, NULL, 'j' },
+					      { "calls", no_argument, NULL, 'c' },
+					      { "every", required_argument, NULL, 'e' },
+					      { "timeline", required_argument, NULL, 't' },
+					      {} };
 	/* The output of a guest is a file: whoever shows it on a terminal says so. */
 	struct options options = {
 		.is_terminal = isatty(STDOUT_FILENO) || getenv("SIGNALS_TERMINAL"),

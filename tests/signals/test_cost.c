@@ -170,11 +170,9 @@ static void test_past_endbr64_is_cheaper(void **state)
 		native_library(protected_lib, RUNTIME_CUDA, CALL_CUDA_cudaLaunchKernel);
 	struct reader *reader = reader__open_and_load();
 	struct place past, start;
-	static struct variant variants[] = {
-		{ "no probe" },
-		{ "empty, past endbr64", place_attach, place_detach },
-		{ "empty, on endbr64", place_attach, place_detach }
-	};
+	static struct variant variants[] = { { "no probe" },
+					     { "empty, past endbr64", place_attach, place_detach },
+					     { "empty, on endbr64", place_attach, place_detach } };
 	double factor;
 
 	assert_non_null(reader);

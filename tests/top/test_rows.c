@@ -146,11 +146,9 @@ static void test_filtered_by_name_pid_job_and_thread(void **state)
 	static const struct {
 		const char *filter, *rows;
 	} cases[] = {
-		{ "ODD",	 "first 104"			     },
-		    { "10",	    "second 102 101 100 first 105 104 103" },
-		{ "105",	 "first 105"			     },
-		    { "first",  "first 105 104 103"			   },
-		{ "worker", "second 100"				 },
+		{ "ODD", "first 104" },	    { "10", "second 102 101 100 first 105 104 103" },
+		{ "105", "first 105" },	    { "first", "first 105 104 103" },
+		{ "worker", "second 100" },
 	};
 	struct fixture f = begin(80, 24);
 

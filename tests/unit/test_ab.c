@@ -139,15 +139,15 @@ static struct tally repeat(struct random *r, const struct job *job)
 static void without_an_effect_none_is_shown(void **state)
 {
 	static const struct job jobs[] = {
-		{ "steady",			    0.05, 0,    0,	0,  0, EQUAL, NR_PAIRS, WINDOW_NS },
-		{ "steady, 6 pairs",		     0.05, 0,    0,	 0,  0, EQUAL, 6,	 WINDOW_NS },
-		{ "steps that depend on each other", 0.3,  0.99, 0,	   0,  0, EQUAL, NR_PAIRS,
-		  WINDOW_NS									       },
-		{ "likewise, 6 pairs",	       0.3,  0.99, 0,    0,	0, EQUAL, 6,	     WINDOW_NS },
-		{ "heavy tail",			0.8,  0,	0.01, 20, 0, EQUAL, NR_PAIRS, WINDOW_NS },
-		{ "heavy tail, 10 steps a window",   0.8,	0.5,  0.01, 20, 0, EQUAL, NR_PAIRS,
-		  10 * STEP_NS									    },
-		{ "gets slower",			 0.1,  0,	 0,    0,  1, EQUAL, NR_PAIRS, WINDOW_NS },
+		{ "steady", 0.05, 0, 0, 0, 0, EQUAL, NR_PAIRS, WINDOW_NS },
+		{ "steady, 6 pairs", 0.05, 0, 0, 0, 0, EQUAL, 6, WINDOW_NS },
+		{ "steps that depend on each other", 0.3, 0.99, 0, 0, 0, EQUAL, NR_PAIRS,
+		  WINDOW_NS },
+		{ "likewise, 6 pairs", 0.3, 0.99, 0, 0, 0, EQUAL, 6, WINDOW_NS },
+		{ "heavy tail", 0.8, 0, 0.01, 20, 0, EQUAL, NR_PAIRS, WINDOW_NS },
+		{ "heavy tail, 10 steps a window", 0.8, 0.5, 0.01, 20, 0, EQUAL, NR_PAIRS,
+		  10 * STEP_NS },
+		{ "gets slower", 0.1, 0, 0, 0, 1, EQUAL, NR_PAIRS, WINDOW_NS },
 	};
 	struct random r = random_start();
 
@@ -163,11 +163,11 @@ static void without_an_effect_none_is_shown(void **state)
 static void an_effect_is_shown_as_large_as_it_is(void **state)
 {
 	static const struct job jobs[] = {
-		{ "steady, 5 % better",	0.05, 0,	 0,    0,  0, 0.95, NR_PAIRS, WINDOW_NS },
-		{ "2.3 times as fast",	       0.3,  0.9, 0,    0,  0, 0.43, NR_PAIRS, WINDOW_NS },
-		{ "30 % worse, 6 pairs",	 0.1,  0.5, 0,    0,	 0, 1.3,	 6,	    WINDOW_NS },
-		{ "heavy tail, 30 % better",  0.8,  0,   0.01, 20, 0, 0.7,  NR_PAIRS, WINDOW_NS },
-		{ "gets slower, 10 % better", 0.1,  0,   0,	 0,  1, 0.9,  NR_PAIRS, WINDOW_NS },
+		{ "steady, 5 % better", 0.05, 0, 0, 0, 0, 0.95, NR_PAIRS, WINDOW_NS },
+		{ "2.3 times as fast", 0.3, 0.9, 0, 0, 0, 0.43, NR_PAIRS, WINDOW_NS },
+		{ "30 % worse, 6 pairs", 0.1, 0.5, 0, 0, 0, 1.3, 6, WINDOW_NS },
+		{ "heavy tail, 30 % better", 0.8, 0, 0.01, 20, 0, 0.7, NR_PAIRS, WINDOW_NS },
+		{ "gets slower, 10 % better", 0.1, 0, 0, 0, 1, 0.9, NR_PAIRS, WINDOW_NS },
 	};
 	struct random r = random_start();
 
@@ -310,10 +310,7 @@ static void worse_is_noticed_and_chance_is_not(void **state)
 static void processes_are_measured_between_snapshots(void **state)
 {
 	const struct snapshot_limits limits = { 4, 8, 8, 8, 16 };
-	const struct ab_key keys[] = {
-		{ .pid = 1, .start_ns = 5 },
-		     { .pid = 2, .start_ns = 6 }
-	};
+	const struct ab_key keys[] = { { .pid = 1, .start_ns = 5 }, { .pid = 2, .start_ns = 6 } };
 	struct snapshot *s[2];
 	struct ab_window window;
 

@@ -30,7 +30,7 @@ static void assert_place(const struct comm_group *group, u32 parent_rank, u32 ra
 static void a_split_orders_each_color_by_key(void **state)
 {
 	const struct comm_member members[] = {
-		{ .color = 0, .key = 0  },
+		{ .color = 0, .key = 0 },
 		{ .color = 1, .key = -1 },
 		{ .color = 0, .key = -2 },
 		{ .color = 1, .key = -3 },
@@ -45,12 +45,7 @@ static void a_split_orders_each_color_by_key(void **state)
 
 static void equal_keys_keep_the_order_of_the_parent(void **state)
 {
-	const struct comm_member members[] = {
-		{ 7, 5 },
-		  { 7, 5 },
-		    { 7, 4 },
-		      { 7, 5 }
-	};
+	const struct comm_member members[] = { { 7, 5 }, { 7, 5 }, { 7, 4 }, { 7, 5 } };
 	struct comm_group group = whole_group(members, 4);
 
 	assert_place(&group, 0, 1, 4);
@@ -62,10 +57,7 @@ static void equal_keys_keep_the_order_of_the_parent(void **state)
 static void no_color_is_in_none_and_counts_for_none(void **state)
 {
 	const struct comm_member members[] = {
-		{ COMM_NO_COLOR, 0 },
-		      { 3,		   0 },
-		{ COMM_NO_COLOR, 0 },
-		      { 3,		   0 }
+		{ COMM_NO_COLOR, 0 }, { 3, 0 }, { COMM_NO_COLOR, 0 }, { 3, 0 }
 	};
 	struct comm_group group = whole_group(members, 4);
 
@@ -80,8 +72,8 @@ static void keys_may_be_as_far_apart_as_can_be(void **state)
 	const struct comm_member members[] = {
 		{ INT32_MAX, INT32_MAX },
 		{ INT32_MAX, INT32_MIN },
-		{ 0,	     INT32_MIN },
-		{ INT32_MAX, 0	       },
+		{ 0, INT32_MIN },
+		{ INT32_MAX, 0 },
 	};
 	struct comm_group group = whole_group(members, 4);
 

@@ -71,14 +71,14 @@ static void known_values_lie_in_known_buckets(void **state)
 		u64 ns;
 		s32 schema_index;
 	} rows[] = {
-		{ 1,		     -119 }, /* 2^-29.75 s is 1.1 ns */
-		{ 1000,			-79  }, /* 2^-19.75 s is 1.13 us */
-		{ 1000000,		   -39  },
-		{ NSEC_PER_SEC,		0	  }, /* the upper bound belongs to the bucket */
-		{ NSEC_PER_SEC + 1,	    1    },
-		{ 2 * NSEC_PER_SEC,	    4    },
-		{ 2 * NSEC_PER_SEC + 1, 5	  },
-		{ 16384 * NSEC_PER_SEC, 56   },
+		{ 1, -119 },   /* 2^-29.75 s is 1.1 ns */
+		{ 1000, -79 }, /* 2^-19.75 s is 1.13 us */
+		{ 1000000, -39 },
+		{ NSEC_PER_SEC, 0 }, /* the upper bound belongs to the bucket */
+		{ NSEC_PER_SEC + 1, 1 },
+		{ 2 * NSEC_PER_SEC, 4 },
+		{ 2 * NSEC_PER_SEC + 1, 5 },
+		{ 16384 * NSEC_PER_SEC, 56 },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

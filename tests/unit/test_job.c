@@ -16,22 +16,22 @@ static void names_are_those_that_people_use(void **state)
 		const char *cgroup;
 		const char *name;
 	} rows[] = {
-		{ "/system.slice/slurmstepd.scope/job_1234/step_0/user/task_0",				"slurm-1234"		     },
-		{ "/slurm/uid_1000/job_7",								 "slurm-7"		     },
-		{ "/slurm/job_/step_0",								    "/slurm/job_/step_0"	     },
-		{ "/slurm/job_12x",									"/slurm/job_12x"		     },
-		{ "/kubepods/burstable/pod" UID_DASHES "/c0ffee",					  "pod-" UID_DASHES		    },
+		{ "/system.slice/slurmstepd.scope/job_1234/step_0/user/task_0", "slurm-1234" },
+		{ "/slurm/uid_1000/job_7", "slurm-7" },
+		{ "/slurm/job_/step_0", "/slurm/job_/step_0" },
+		{ "/slurm/job_12x", "/slurm/job_12x" },
+		{ "/kubepods/burstable/pod" UID_DASHES "/c0ffee", "pod-" UID_DASHES },
 		{ "/kubepods.slice/kubepods-burstable.slice/"
 		  "kubepods-burstable-pod" UID_BARS ".slice/cri-containerd-c0ffee.scope",
-		  "pod-" UID_DASHES												       },
-		{ "/kubepods/tripod" UID_DASHES,							   "/kubepods/tripod" UID_DASHES },
-		{ "/system.slice/train.service",							   "train.service"		 },
+		  "pod-" UID_DASHES },
+		{ "/kubepods/tripod" UID_DASHES, "/kubepods/tripod" UID_DASHES },
+		{ "/system.slice/train.service", "train.service" },
 		{ "/user.slice/user-1000.slice/user@1000.service/app.slice/run-r1.scope",
-		  "run-r1.scope"													  },
-		{ "/user.slice",									   "/user.slice"		       },
-		{ "/.service",									     "/.service"		   },
-		{ "/",										     "/"			   },
-		{ "",										      ""			    },
+		  "run-r1.scope" },
+		{ "/user.slice", "/user.slice" },
+		{ "/.service", "/.service" },
+		{ "/", "/" },
+		{ "", "" },
 	};
 	char name[128];
 

@@ -196,8 +196,8 @@ static void a_change_is_told_and_moves_the_vote(void **state)
 	static const struct {
 		u64 sleep_ns, burns_ns;
 	} rows[] = {
-		{ 2 * MS,		  40 * MS  },
-		{ 10 * MS,		   80 * MS  },
+		{ 2 * MS, 40 * MS },
+		{ 10 * MS, 80 * MS },
 		{ 3600 * NSEC_PER_SEC, 200 * MS },
 	};
 

@@ -14,16 +14,16 @@ static void handles_are_told_apart(void **state)
 		enum mpi_handle kind;
 		u64 bytes;
 	} vectors[] = {
-		{ 0x4c000101,     MPI_HANDLE_NUMBER,	 1  }, /* MPI_CHAR */
-		{ 0x4c000405,     MPI_HANDLE_NUMBER,	 4  }, /* MPI_INT */
-		{ 0x4c00080b,     MPI_HANDLE_NUMBER,	 8  }, /* MPI_DOUBLE */
-		{ 0x4c00100c,     MPI_HANDLE_NUMBER,	 16 }, /* MPI_LONG_DOUBLE */
-		{ 0x8c000000,     MPI_HANDLE_OPAQUE,	 0  }, /* MPI_FLOAT_INT */
-		{ 0xcc000001,     MPI_HANDLE_OPAQUE,	 0  }, /* made by the program */
-		{ 0x44000000,     MPI_HANDLE_OPAQUE,	 0  }, /* MPI_COMM_WORLD, no datatype */
-		{ 0x559a2017be60, MPI_HANDLE_POINTER, 0	},
-		{ 0x404060,	    MPI_HANDLE_POINTER, 0  },
-		{ 0,		     MPI_HANDLE_EMPTY,   0	 },
+		{ 0x4c000101, MPI_HANDLE_NUMBER, 1 },  /* MPI_CHAR */
+		{ 0x4c000405, MPI_HANDLE_NUMBER, 4 },  /* MPI_INT */
+		{ 0x4c00080b, MPI_HANDLE_NUMBER, 8 },  /* MPI_DOUBLE */
+		{ 0x4c00100c, MPI_HANDLE_NUMBER, 16 }, /* MPI_LONG_DOUBLE */
+		{ 0x8c000000, MPI_HANDLE_OPAQUE, 0 },  /* MPI_FLOAT_INT */
+		{ 0xcc000001, MPI_HANDLE_OPAQUE, 0 },  /* made by the program */
+		{ 0x44000000, MPI_HANDLE_OPAQUE, 0 },  /* MPI_COMM_WORLD, no datatype */
+		{ 0x559a2017be60, MPI_HANDLE_POINTER, 0 },
+		{ 0x404060, MPI_HANDLE_POINTER, 0 },
+		{ 0, MPI_HANDLE_EMPTY, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {

@@ -105,11 +105,11 @@ static void names_and_labels_are_the_reference_ones(void **state)
 		enum phase phase;
 		const char *name, *label;
 	} rows[] = {
-		{ PHASE_DATA_LOADING, "DataLoading",    "data_loading"    },
-		{ PHASE_GPU_COMPUTE,  "GpuCompute",	   "gpu_compute"	 },
-		{ PHASE_COLLECTIVE,   "NcclCollective", "nccl_collective" },
-		{ PHASE_OPTIMIZER,	   "OptimizerStep",  "optimizer_step"  },
-		{ PHASE_UNKNOWN,	 "Unknown",	    "unknown"	      },
+		{ PHASE_DATA_LOADING, "DataLoading", "data_loading" },
+		{ PHASE_GPU_COMPUTE, "GpuCompute", "gpu_compute" },
+		{ PHASE_COLLECTIVE, "NcclCollective", "nccl_collective" },
+		{ PHASE_OPTIMIZER, "OptimizerStep", "optimizer_step" },
+		{ PHASE_UNKNOWN, "Unknown", "unknown" },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -103,9 +103,7 @@ static void fractions_survive_the_largest_totals(void **state)
 static void detection_enters_the_phase_once_it_is_stable(void **state)
 {
 	const struct phase_config config = PHASE_CONFIG_DEFAULT;
-	struct task_state task = {
-		.signals = { .is_ml = 1, .gpu_utilization = 95 }
-	};
+	struct task_state task = { .signals = { .is_ml = 1, .gpu_utilization = 95 } };
 
 	task_detect(&config, &task, 100);
 	task_detect(&config, &task, 200);

@@ -8,9 +8,7 @@
 #include "core/tier.h"
 
 #define VOTES(batch, interactive, critical)                                                        \
-	(&(struct tier_votes){                                                                     \
-		{ batch, interactive, critical } \
-	 })
+	(&(struct tier_votes){ { batch, interactive, critical } })
 
 static void tiers_have_the_reference_numbers(void **state)
 {

@@ -306,7 +306,7 @@ static void test_check_finds_what_is_wrong(void **state)
 		{ 300, 200, 150, 5, 0, 110, 1, 30, 2 }, /* backwards, and the end has no phase */
 		{ 300, 200, 300, 6, 0, 110, 1, 30, 2 }, /* neither launch nor work has a partner */
 		{ 300, 200, 300, 5, 1, 110, 1, 30, 2 }, /* the same, by device */
-		{ 300, 200, 300, 5, 0, 90,  1, 30, 1 }, /* busy before the launch */
+		{ 300, 200, 300, 5, 0, 90, 1, 30, 1 },	/* busy before the launch */
 		{ 300, 200, 300, 5, 0, 110, 2, 30, 1 }, /* a step is missing */
 		{ 300, 200, 300, 5, 0, 110, 1, 31, 2 }, /* launcher and loader did too much */
 	};

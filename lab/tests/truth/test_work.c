@@ -56,12 +56,9 @@ static void test_phases_tile_and_bursts_end(void **state)
 		enum phase phase;
 		u64 at_ms, end_ms;
 	} expected[] = {
-		{ PHASE_GPU_COMPUTE,  0,	10 },
-		       { PHASE_OPTIMIZER,	  10, 14 },
-		{ PHASE_GPU_COMPUTE,  14, 20 },
-		       { PHASE_OPTIMIZER,	  20, 25 },
-		{ PHASE_UNKNOWN,	 25, 30 },
-		       { PHASE_DATA_LOADING, 30, 40 },
+		{ PHASE_GPU_COMPUTE, 0, 10 },  { PHASE_OPTIMIZER, 10, 14 },
+		{ PHASE_GPU_COMPUTE, 14, 20 }, { PHASE_OPTIMIZER, 20, 25 },
+		{ PHASE_UNKNOWN, 25, 30 },     { PHASE_DATA_LOADING, 30, 40 },
 	};
 	char dir[] = "/tmp/work-test-XXXXXX", path[64];
 	struct phases phases;

@@ -156,13 +156,10 @@ static void test_failed_destroy_changes_nothing(void **state)
 	CUDA_OK(cuCtxDestroy_v2(a));
 }
 
-static const CUmemAllocationProp prop = {
-	.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 }
-};
-static const CUmemAccessDesc access_desc = {
-	.location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
-		.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE
-};
+static const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+					  .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
+static const CUmemAccessDesc access_desc = { .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+					     .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
 
 static void test_vmm(void **state)
 {

@@ -47,11 +47,7 @@ static void add_times(struct table *table, const char *title, const double *ns,
 static int print_effect(const struct ab_effect *effect, const struct term *term)
 {
 	static const struct column columns[] = {
-		{ "" },
-		{ "WITHOUT", true },
-		     { "WITH", true },
-		       { "CHANGE", true },
-		   { "95 %", true },
+		{ "" }, { "WITHOUT", true }, { "WITH", true }, { "CHANGE", true }, { "95 %", true },
 		{},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);

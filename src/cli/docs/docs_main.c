@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 		void (*print)(FILE *out, const struct command *root);
 	} completions[] = {
 		{ "completion/zernel.bash", docs_print_bash },
-		{ "completion/_zernel",	docs_print_zsh  },
+		{ "completion/_zernel", docs_print_zsh },
 		{ "completion/zernel.fish", docs_print_fish },
 	};
 	int err;

@@ -20,11 +20,11 @@ static enum zerneld_state zerneld_state(int err)
 		int err;
 		enum zerneld_state state;
 	} states[] = {
-		{ 0,	     ZERNELD_ANSWERS },
-		{ -EREMOTEIO,    ZERNELD_REFUSES },
-		{ -EACCES,	   ZERNELD_REFUSES },
-		{ -ENOENT,	   ZERNELD_ABSENT  },
-		{ -ECONNREFUSED, ZERNELD_ABSENT	},
+		{ 0, ZERNELD_ANSWERS },
+		{ -EREMOTEIO, ZERNELD_REFUSES },
+		{ -EACCES, ZERNELD_REFUSES },
+		{ -ENOENT, ZERNELD_ABSENT },
+		{ -ECONNREFUSED, ZERNELD_ABSENT },
 	};
 
 	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)

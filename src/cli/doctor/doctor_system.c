@@ -18,9 +18,9 @@ static const struct {
 	u32 bit;
 	const char *name;
 } needed[] = {
-	{ CAP_BPF,		   "CAP_BPF"	     },
-	{ CAP_PERFMON,	       "CAP_PERFMON"	     },
-	{ CAP_SYS_PTRACE,	  "CAP_SYS_PTRACE"	   },
+	{ CAP_BPF, "CAP_BPF" },
+	{ CAP_PERFMON, "CAP_PERFMON" },
+	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE" },
 	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH" },
 };
 
@@ -120,8 +120,8 @@ static const struct {
 	const char *fix;
 } vendors[] = {
 	{ "0x10de", "an NVIDIA GPU", "modprobe nvidia" },
-	{ "0x1002", "an AMD GPU",	  "modprobe amdgpu" },
-	{ "0x8086", "an Intel GPU",  "modprobe xe"	  },
+	{ "0x1002", "an AMD GPU", "modprobe amdgpu" },
+	{ "0x8086", "an Intel GPU", "modprobe xe" },
 };
 #define NR_VENDORS (sizeof(vendors) / sizeof(vendors[0]))
 

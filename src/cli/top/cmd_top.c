@@ -127,10 +127,10 @@ static int loop(struct session *session, int signals)
 
 	while (err == 0 && !session->top.quit) {
 		struct pollfd fds[] = {
-			{ .fd = STDIN_FILENO,				      .events = POLLIN },
-			{ .fd = signals,					   .events = POLLIN },
+			{ .fd = STDIN_FILENO, .events = POLLIN },
+			{ .fd = signals, .events = POLLIN },
 			{ .fd = session->client ? client_fd(session->client) : -1,
-			  .events = POLLIN							   },
+			  .events = POLLIN },
 		};
 		int n;
 

@@ -91,10 +91,7 @@ static void encode(u32 character, char *to)
 	static const struct {
 		u32 below, first, nr;
 	} rows[] = {
-		{ 0x80,	0,	   1 },
-		{ 0x800,	 0xc0, 2 },
-		    { 0x10000,  0xe0, 3 },
-		  { 0x110000, 0xf0, 4 }
+		{ 0x80, 0, 1 }, { 0x800, 0xc0, 2 }, { 0x10000, 0xe0, 3 }, { 0x110000, 0xf0, 4 }
 	};
 	u32 i = 0;
 

@@ -17,12 +17,9 @@ static const struct {
 	char letter;
 	const char *word;
 } phases[PHASE_NR + 1] = {
-	[PHASE_UNKNOWN] = { '.', "-"	     },
-	      [PHASE_DATA_LOADING] = { 'D', "data"	   },
-	[PHASE_GPU_COMPUTE] = { 'G', "gpu"	   },
-	      [PHASE_COLLECTIVE] = { 'C', "collect" },
-	[PHASE_OPTIMIZER] = { 'O', "optim"   },
-	      [TOP_STRIP_GAP] = { ' ', ""	  },
+	[PHASE_UNKNOWN] = { '.', "-" },	      [PHASE_DATA_LOADING] = { 'D', "data" },
+	[PHASE_GPU_COMPUTE] = { 'G', "gpu" }, [PHASE_COLLECTIVE] = { 'C', "collect" },
+	[PHASE_OPTIMIZER] = { 'O', "optim" }, [TOP_STRIP_GAP] = { ' ', "" },
 };
 
 char top_phase_letter(u32 phase)

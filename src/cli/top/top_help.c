@@ -12,16 +12,16 @@ static const struct {
 	const char *keys;
 	const char *help;
 } keys[] = {
-	{ "arrows, pages", "move"			  },
-	{ "left, right",	 "other columns"		 },
-	{ "Enter, click",  "open or close"		  },
-	{ "t",	       "threads of all, or none" },
-	{ "s",	       "sort by a column"	  },
-	{ "/",	       "filter: a name or a pid" },
-	{ "Esc",		 "no filter"		     },
-	{ "p",	       "pause, go on"	      },
-	{ "h, ?",	  "this help"		      },
-	{ "q",	       "quit"		      },
+	{ "arrows, pages", "move" },
+	{ "left, right", "other columns" },
+	{ "Enter, click", "open or close" },
+	{ "t", "threads of all, or none" },
+	{ "s", "sort by a column" },
+	{ "/", "filter: a name or a pid" },
+	{ "Esc", "no filter" },
+	{ "p", "pause, go on" },
+	{ "h, ?", "this help" },
+	{ "q", "quit" },
 };
 
 static void draw_phases(struct canvas *canvas, u32 y, u32 x)

@@ -22,36 +22,31 @@ static const struct look {
 	attr_t coloured;
 	attr_t plain;
 } looks[CANVAS_STYLE_NR] = {
-	[CANVAS_PLAIN] = { -1,	       -1,		   A_NORMAL,	     A_NORMAL  },
-	[CANVAS_TITLE] = { -1,	       -1,		   A_BOLD,		   A_BOLD	  },
-	[CANVAS_DIM] = { COLOR_CYAN,   -1,		 A_NORMAL,	   A_NORMAL  },
-	[CANVAS_GOOD] = { COLOR_GREEN,  -1,		   A_NORMAL,	     A_NORMAL  },
-	[CANVAS_WARNING] = { COLOR_YELLOW, -1,	       A_NORMAL,		 A_NORMAL  },
-	[CANVAS_BAD] = { COLOR_RED,    -1,		A_BOLD,		A_BOLD    },
-	[CANVAS_BAR] = { -1,	     -1,		 A_REVERSE,	    A_REVERSE },
-	[CANVAS_SORTED] = { COLOR_CYAN,	-1,	    A_BOLD | A_REVERSE, A_BOLD    },
-	[CANVAS_PHASE + PHASE_UNKNOWN] = { -1,	       -1,		   A_NORMAL,	     A_NORMAL  },
-	[CANVAS_PHASE + PHASE_DATA_LOADING] = { COLOR_BLACK,  COLOR_YELLOW,  A_NORMAL,	     A_NORMAL  },
-	[CANVAS_PHASE + PHASE_GPU_COMPUTE] = { COLOR_BLACK,  COLOR_GREEN,	 A_NORMAL,	   A_NORMAL  },
-	[CANVAS_PHASE + PHASE_COLLECTIVE] = { COLOR_WHITE,  COLOR_BLUE,    A_NORMAL,		 A_NORMAL  },
-	[CANVAS_PHASE + PHASE_OPTIMIZER] = { COLOR_BLACK,  COLOR_MAGENTA, A_NORMAL,	   A_NORMAL  },
+	[CANVAS_PLAIN] = { -1, -1, A_NORMAL, A_NORMAL },
+	[CANVAS_TITLE] = { -1, -1, A_BOLD, A_BOLD },
+	[CANVAS_DIM] = { COLOR_CYAN, -1, A_NORMAL, A_NORMAL },
+	[CANVAS_GOOD] = { COLOR_GREEN, -1, A_NORMAL, A_NORMAL },
+	[CANVAS_WARNING] = { COLOR_YELLOW, -1, A_NORMAL, A_NORMAL },
+	[CANVAS_BAD] = { COLOR_RED, -1, A_BOLD, A_BOLD },
+	[CANVAS_BAR] = { -1, -1, A_REVERSE, A_REVERSE },
+	[CANVAS_SORTED] = { COLOR_CYAN, -1, A_BOLD | A_REVERSE, A_BOLD },
+	[CANVAS_PHASE + PHASE_UNKNOWN] = { -1, -1, A_NORMAL, A_NORMAL },
+	[CANVAS_PHASE + PHASE_DATA_LOADING] = { COLOR_BLACK, COLOR_YELLOW, A_NORMAL, A_NORMAL },
+	[CANVAS_PHASE + PHASE_GPU_COMPUTE] = { COLOR_BLACK, COLOR_GREEN, A_NORMAL, A_NORMAL },
+	[CANVAS_PHASE + PHASE_COLLECTIVE] = { COLOR_WHITE, COLOR_BLUE, A_NORMAL, A_NORMAL },
+	[CANVAS_PHASE + PHASE_OPTIMIZER] = { COLOR_BLACK, COLOR_MAGENTA, A_NORMAL, A_NORMAL },
 };
 
 static const struct {
 	int code;
 	enum top_key key;
 } codes[] = {
-	{ KEY_UP,	  TOP_KEY_UP	     },
-	{ KEY_DOWN,	    TOP_KEY_DOWN	 },
-	{ KEY_LEFT,	    TOP_KEY_LEFT	 },
-	{ KEY_RIGHT,     TOP_KEY_RIGHT	   },
-	{ KEY_PPAGE,     TOP_KEY_PAGE_UP   },
-	{ KEY_NPAGE,     TOP_KEY_PAGE_DOWN },
-	{ KEY_HOME,	    TOP_KEY_HOME	 },
-	{ KEY_END,	   TOP_KEY_END       },
-	{ KEY_ENTER,     TOP_KEY_ENTER	   },
-	{ KEY_BACKSPACE, TOP_KEY_BACKSPACE },
-	{ KEY_DC,	  TOP_KEY_BACKSPACE },
+	{ KEY_UP, TOP_KEY_UP },		{ KEY_DOWN, TOP_KEY_DOWN },
+	{ KEY_LEFT, TOP_KEY_LEFT },	{ KEY_RIGHT, TOP_KEY_RIGHT },
+	{ KEY_PPAGE, TOP_KEY_PAGE_UP }, { KEY_NPAGE, TOP_KEY_PAGE_DOWN },
+	{ KEY_HOME, TOP_KEY_HOME },	{ KEY_END, TOP_KEY_END },
+	{ KEY_ENTER, TOP_KEY_ENTER },	{ KEY_BACKSPACE, TOP_KEY_BACKSPACE },
+	{ KEY_DC, TOP_KEY_BACKSPACE },
 };
 
 /* What a terminal sends for them is a character, mostly. */
@@ -59,11 +54,8 @@ static const struct {
 	wint_t character;
 	enum top_key key;
 } characters[] = {
-	{ '\n', TOP_KEY_ENTER     },
-	     { '\r', TOP_KEY_ENTER	   },
-	  { 0x1b, TOP_KEY_ESCAPE	 },
-	{ 0x7f, TOP_KEY_BACKSPACE },
-	     { '\b', TOP_KEY_BACKSPACE },
+	{ '\n', TOP_KEY_ENTER },     { '\r', TOP_KEY_ENTER },	  { 0x1b, TOP_KEY_ESCAPE },
+	{ 0x7f, TOP_KEY_BACKSPACE }, { '\b', TOP_KEY_BACKSPACE },
 };
 
 static void prepare_colours(struct top_screen *screen)
@@ -154,8 +146,8 @@ static enum top_key mouse_key(struct top_event *event)
 		mmask_t button;
 		enum top_key key;
 	} buttons[] = {
-		{ BUTTON1_PRESSED, TOP_KEY_CLICK	 },
-		{ BUTTON4_PRESSED, TOP_KEY_WHEEL_UP   },
+		{ BUTTON1_PRESSED, TOP_KEY_CLICK },
+		{ BUTTON4_PRESSED, TOP_KEY_WHEEL_UP },
 		{ BUTTON5_PRESSED, TOP_KEY_WHEEL_DOWN },
 	};
 	MEVENT mouse;

@@ -77,11 +77,7 @@ static void add_causes(struct table *table, const struct blame *blame)
 static int print_causes(const struct blame *blame, const struct term *term)
 {
 	static const struct column columns[] = {
-		{ "CAUSE" },
-		     { "MS/STEP", true },
-		  { "OF TIME", true },
-		       { "WHO" },
-		  {},
+		{ "CAUSE" }, { "MS/STEP", true }, { "OF TIME", true }, { "WHO" }, {},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
 
@@ -138,15 +134,9 @@ static void add_rank(struct table *table, const struct blame *blame, bool is_sub
 static int print_ranks(const struct why_group *group, const struct term *term)
 {
 	static const struct column columns[] = {
-		{ "RANK", true },
-		   { "PID", true },
-		      { "COMMAND" },
-		{ "STEP", true },
-		   { "BUSY", true },
-		      { "IDLE", true },
-		{ "WAITS", true },
-		   { "IDLE MOSTLY" },
-		      {},
+		{ "RANK", true },  { "PID", true },   { "COMMAND" },
+		{ "STEP", true },  { "BUSY", true },  { "IDLE", true },
+		{ "WAITS", true }, { "IDLE MOSTLY" }, {},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
 	u32 room = term->height > FIXED_LINES + ROWS_MIN ? term->height - FIXED_LINES : ROWS_MIN;
