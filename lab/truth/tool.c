@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/macros.h"
 #include "truth/check.h"
 #include "truth/summary.h"
 
@@ -138,7 +139,7 @@ int main(int argc, char **argv)
 {
 	const struct command *command;
 
-	for (size_t i = 0; argc > 1 && i < sizeof(commands) / sizeof(*commands); i++) {
+	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(commands); i++) {
 		command = &commands[i];
 		if (strcmp(argv[1], command->name) == 0 && argc - 2 >= command->min &&
 		    argc - 2 <= command->max &&
@@ -146,7 +147,7 @@ int main(int argc, char **argv)
 			return command->run(argc - 2, argv + 2);
 	}
 	fprintf(stderr, "Usage:\n");
-	for (size_t i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(stderr, "  truth %-8s %-12s %s\n", commands[i].name, commands[i].args,
 			commands[i].help);
 	return 2;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/macros.h"
 #include "vgpu/engine.h"
 #include "vgpu/identity.h"
 
@@ -46,7 +47,7 @@ static const struct {
 	{ CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error" },
 };
 
-#define NR_ERRORS (sizeof(errors) / sizeof(errors[0]))
+#define NR_ERRORS ARRAY_SIZE(errors)
 
 CUresult CU(GetErrorString)(CUresult error, const char **ret)
 {
@@ -136,7 +137,7 @@ CUresult CU(DeviceGetAttribute)(int *value, int attribute, CUdevice device)
 		*value = (int)IDENTITY_PCI_BUS(engine.visible[device]);
 		return CUDA_SUCCESS;
 	}
-	for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(attributes); i++)
 		if (attributes[i].attribute == attribute) {
 			*value = attributes[i].value;
 			return CUDA_SUCCESS;

@@ -14,6 +14,7 @@
  * A rank that dies leaves the others waiting, as in reality:
  * ncclCommGetAsyncError then says ncclRemoteError and ncclCommAbort ends the wait.
  */
+#include "base/macros.h"
 #include "vgpu/include/vgpu_nccl.h"
 #include "vgpu/ops.h"
 
@@ -48,8 +49,6 @@ struct call {
 	u64 number;
 	u64 entry_ns;
 };
-
-#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Calls inside a group wait for its end; outside one they are a group of their own. */
 ncclResult_t group_add_call(const struct call *call);

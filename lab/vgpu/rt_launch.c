@@ -3,6 +3,7 @@
 /* The runtime's launches, graphs and error names; see rt.c. */
 #include <pthread.h>
 
+#include "base/macros.h"
 #include "vgpu/rt.h"
 
 static struct {
@@ -139,7 +140,7 @@ static const struct {
 
 const char *RT(GetErrorName)(RT(Error_t) error)
 {
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
 		if (names[i].error == error)
 			return names[i].name;
 	return "unrecognized error code";

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "abi/types.h"
+#include "base/macros.h"
 
 /* The command line of a lab program as one table, which also is its --help. */
 enum option_type {
@@ -28,5 +29,3 @@ struct option_row {
  */
 int options_parse(const char *usage, const struct option_row *rows, size_t nr_rows, int argc,
 		  char **argv, void *config, int *ret_first_operand);
-
-#define ARRAY_SIZE(array) (sizeof(array) / sizeof((array)[0]))

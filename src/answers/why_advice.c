@@ -2,6 +2,7 @@
 /* What to do about it: a table of causes and evidence. What does not follow from them is not said.
  */
 #include "answers/why.h"
+#include "base/macros.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -169,14 +170,14 @@ static u64 weight(const struct why_group *group, u32 cause)
 
 u32 why_advice(const struct why_group *group, char ret[static WHY_ADVICE_MAX][WHY_ADVICE_LEN])
 {
-	bool given[sizeof(rows) / sizeof(rows[0])] = {};
+	bool given[ARRAY_SIZE(rows)] = {};
 	u32 nr = 0;
 
 	while (nr < WHY_ADVICE_MAX) {
 		u32 best = 0;
 		u64 most = 0;
 
-		for (u32 row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+		for (u32 row = 0; row < ARRAY_SIZE(rows); row++) {
 			u64 ns = given[row] || !holds(rows[row].evidence, group, rows[row].cause)
 					 ? 0
 					 : weight(group, rows[row].cause);
@@ -189,7 +190,7 @@ u32 why_advice(const struct why_group *group, char ret[static WHY_ADVICE_MAX][WH
 		if (most == 0)
 			break;
 		/* The same advice for two causes is given once. */
-		for (u32 row = 0; row < sizeof(rows) / sizeof(rows[0]); row++)
+		for (u32 row = 0; row < ARRAY_SIZE(rows); row++)
 			given[row] |= strcmp(rows[row].text, rows[best].text) == 0;
 		write_advice(group, best, ret[nr++]);
 	}

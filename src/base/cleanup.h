@@ -9,26 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/macros.h"
 
-#define CLEANUP(fn)  __attribute__((cleanup(fn)))
 #define CLEANUP_FREE CLEANUP(cleanup_free)
 #define CLEANUP_FD   CLEANUP(cleanup_fd)
-
-/* Makes `free_fn`_cleanup() for a type with a free function that accepts NULL. */
-#define DEFINE_CLEANUP(type, free_fn)                                                              \
-	static inline void free_fn##_cleanup(type **object)                                        \
-	{                                                                                          \
-		free_fn(*object);                                                                  \
-	}                                                                                          \
-	struct cleanup_needs_semicolon
-
-#define TAKE_PTR(pointer)                                                                          \
-	({                                                                                         \
-		__typeof__(pointer) *take_from = &(pointer);                                       \
-		__typeof__(pointer) taken = *take_from;                                            \
-		*take_from = NULL;                                                                 \
-		taken;                                                                             \
-	})
 
 #define TAKE_FD(fd)                                                                                \
 	({                                                                                         \

@@ -7,8 +7,6 @@
 #include "base/log.h"
 #include "ipc/snapshot_json.h"
 
-DEFINE_CLEANUP(struct client, client_free);
-
 int ask(struct client *client, const char *method, const char *params, char **ret_text,
 	size_t *ret_length)
 {

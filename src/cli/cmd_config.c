@@ -11,8 +11,6 @@
 #include "cli/term.h"
 #include "config/config_table.h"
 
-DEFINE_CLEANUP(struct table, table_free);
-
 /* Of each key; to be freed. A problem is logged. */
 static int load(const char *file, bool must_exist, struct config_origin **ret)
 {

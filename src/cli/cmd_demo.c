@@ -20,8 +20,6 @@
 #include "cli/command.h"
 #include "ipc/client.h"
 
-DEFINE_CLEANUP(struct client, client_free);
-
 #define SECONDS_DEFAULT 60
 #define SECONDS_MAX	86400
 #define QUIET_SECONDS	5
@@ -57,7 +55,7 @@ static int find_programs(struct demo *demo)
 	if (!end)
 		return -ENOENT;
 	end[1] = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		snprintf(demo->train, sizeof(demo->train), "%s%s", here, places[i].train);
 		snprintf(demo->noise, sizeof(demo->noise), "%s%s", here, places[i].noise);
 		snprintf(demo->libraries, sizeof(demo->libraries), "%s%s", here,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/macros.h"
 #include "cli/command.h"
 #include "cli/recording.h"
 #include "record/record_export.h"
@@ -16,7 +17,7 @@ static const struct format {
 	{ 'p', record_to_perfetto },
 	{ 'c', record_to_csv },
 };
-#define NR_FORMATS (sizeof(formats) / sizeof(formats[0]))
+#define NR_FORMATS ARRAY_SIZE(formats)
 
 static int write_to(const struct recording *recording, const struct format *format,
 		    const char *path)

@@ -16,9 +16,6 @@
 #include "cli/procdb_table.h"
 #include "store/procdb_store.h"
 
-DEFINE_CLEANUP(struct procdb, procdb_free);
-DEFINE_CLEANUP(struct client, client_free);
-
 struct request {
 	const char *path;
 	const char *socket;  /* NULL: the file is meant, whoever runs */

@@ -12,6 +12,7 @@
 #include <time.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/term.h"
@@ -22,9 +23,6 @@
 #define INTERVAL_MS 200
 #define PROGRESS_MS 1000
 
-DEFINE_CLEANUP(struct client, client_free);
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 struct session {
 	FILE *out;
 	struct record_writer *writer; /* NULL until the first snapshot came */
@@ -33,14 +31,6 @@ struct session {
 	u64 nr_events;
 	u64 nr_lost;
 };
-
-static u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
-}
 
 static int begin(struct session *session, const char *text, size_t length)
 {
@@ -83,7 +73,8 @@ static int take(struct session *session, enum client_push kind, const char *text
 		session->nr_snapshots++;
 	if (err == 0 && !session->writer)
 		err = begin(session, text, length);
-	return err < 0 ? err : record_write(session->writer, frames[kind], now_ns(), text, length);
+	return err < 0 ? err
+		       : record_write(session->writer, frames[kind], time_now_ns(), text, length);
 }
 
 /* All that came. -ECONNRESET: zerneld is gone. */
@@ -106,7 +97,7 @@ static int take_all(struct session *session, struct client *client)
 static void print_size(const struct session *session, FILE *out)
 {
 	u64 bytes = session->writer ? record_writer_nr_bytes(session->writer) : 0;
-	double seconds = (double)(now_ns() - session->begun_ns) / NSEC_PER_SEC;
+	double seconds = (double)(time_now_ns() - session->begun_ns) / NSEC_PER_SEC;
 
 	fprintf(out, "%.0f s, %llu snapshots, %llu events", seconds, session->nr_snapshots,
 		session->nr_events);
@@ -119,7 +110,7 @@ static void print_size(const struct session *session, FILE *out)
 /* How long the next wait may be; 0 when the time is up. */
 static int patience_ms(u64 end_ns, bool progress)
 {
-	u64 now = now_ns(), left_ms = now < end_ns ? (end_ns - now) / NSEC_PER_MSEC + 1 : 0;
+	u64 now = time_now_ns(), left_ms = now < end_ns ? (end_ns - now) / NSEC_PER_MSEC + 1 : 0;
 	u64 most_ms = progress ? PROGRESS_MS : 60 * PROGRESS_MS;
 
 	return (int)(left_ms < most_ms ? left_ms : most_ms);
@@ -135,7 +126,7 @@ static int follow(struct session *session, struct client *client, int signal_fd,
 	};
 	int err = 0;
 
-	while (err == 0 && !fds[1].revents && now_ns() < end_ns) {
+	while (err == 0 && !fds[1].revents && time_now_ns() < end_ns) {
 		if (poll(fds, 2, patience_ms(end_ns, progress)) < 0)
 			return -errno;
 		err = take_all(session, client);
@@ -161,12 +152,13 @@ static int finish(struct session *session, struct client *client, bool gone)
 		return err < 0 ? err : -ENODATA;
 	if (err == -ECONNRESET)
 		err = 0;
-	return err < 0 ? err : record_write(session->writer, RECORD_FRAME_END, now_ns(), "", 0);
+	return err < 0 ? err
+		       : record_write(session->writer, RECORD_FRAME_END, time_now_ns(), "", 0);
 }
 
 static int record_to(FILE *out, struct client *client, int signal_fd, u64 seconds)
 {
-	struct session session = { .out = out, .begun_ns = now_ns() };
+	struct session session = { .out = out, .begun_ns = time_now_ns() };
 	u64 end_ns = seconds ? session.begun_ns + seconds * NSEC_PER_SEC : ~0ULL;
 	int err = follow(&session, client, signal_fd, end_ns);
 	bool gone = err == -ECONNRESET;

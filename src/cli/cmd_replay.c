@@ -12,8 +12,6 @@
 #include "cli/why/why_print.h"
 #include "ipc/snapshot_json.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 #define EXIT_NOBODY 3 /* as of zernel why */
 
 struct request {
@@ -68,7 +66,7 @@ static const struct {
 	{ "status", answer_status, 1, 0 },
 	{ "why", answer_why, 2, 1 },
 };
-#define NR_QUESTIONS (sizeof(questions) / sizeof(questions[0]))
+#define NR_QUESTIONS ARRAY_SIZE(questions)
 
 static int keep(struct span *span, const struct record_frame *frame)
 {

@@ -8,8 +8,6 @@
 #include "cli/command.h"
 #include "cli/status.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 static int run(const struct command *command, int argc, char **argv)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;

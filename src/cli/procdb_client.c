@@ -8,12 +8,10 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/ask.h"
+#include "ipc/json.h"
 
 /* As an image in base64 they fit in a request. */
 #define BATCH_MAX 256
-
-DEFINE_CLEANUP(struct procdb, procdb_free);
-DEFINE_CLEANUP(yyjson_doc, yyjson_doc_free);
 
 /* Asks, and reads the answer; a document to be freed. */
 static int ask_document(struct client *client, const char *method, const char *params,

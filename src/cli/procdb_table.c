@@ -3,8 +3,6 @@
 #include "base/cleanup.h"
 #include "core/process.h"
 
-DEFINE_CLEANUP(struct table, table_free);
-
 static void add_profile(struct table *table, const struct procdb_profile *p, u64 now_s)
 {
 	bool predicted = procdb_profile_is_confident(p);

@@ -5,8 +5,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 
-DEFINE_CLEANUP(struct record_reader, record_reader_free);
-
 static int open_reader(struct recording *recording)
 {
 	CLEANUP(record_reader_free_cleanup) struct record_reader *reader = NULL;

@@ -3,8 +3,6 @@
 #include "base/cleanup.h"
 #include "core/process.h"
 
-DEFINE_CLEANUP(struct table, table_free);
-
 /* Lines of a terminal that are not rows of a list, and the fewest rows a list gets. */
 #define FIXED_LINES 17
 #define ROWS_MIN    3

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "abi/types.h"
+#include "base/macros.h"
 #include "base/units.h"
 
 enum style {
@@ -44,6 +45,7 @@ struct table;
 /* The columns end with one without a title, and outlive the table. */
 struct table *table_new(const struct column *columns);
 struct table *table_free(struct table *table);
+DEFINE_CLEANUP(struct table, table_free);
 
 /* The next cell, row by row. NULL for `table` is no table: that is found when it is printed. */
 __attribute__((format(printf, 3, 4))) void table_cell(struct table *table, enum style style,

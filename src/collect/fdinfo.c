@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "collect/fdinfo.h"
+#include "base/macros.h"
 
 #include <errno.h>
 #include <stdbool.h>
@@ -154,7 +155,7 @@ static const struct key keys[] = {
 	{ "drm-memory-", take_region, FDINFO_MEMORY_BYTES, sizes },
 	{ "drm-total-", take_region, FDINFO_TOTAL_BYTES, sizes },
 };
-#define NR_KEYS (sizeof(keys) / sizeof(keys[0]))
+#define NR_KEYS ARRAY_SIZE(keys)
 
 static void take_line(struct fdinfo *info, struct slice line)
 {
@@ -204,7 +205,7 @@ static bool is_device_memory(const char *region)
 {
 	static const char *const prefixes[] = { "vram", "local", "lmem" };
 
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++)
 		if (!strncmp(region, prefixes[i], strlen(prefixes[i])))
 			return true;
 	return false;

@@ -15,7 +15,7 @@ static const struct gpu_source_ops *const sources[] = {
 	&gpu_nvml_ops,
 	&gpu_fdinfo_ops,
 };
-#define NR_SOURCES (sizeof(sources) / sizeof(sources[0]))
+#define NR_SOURCES ARRAY_SIZE(sources)
 
 const struct gpu_config gpu_config_system = {
 	.nvml_library = "libnvidia-ml.so.1",
@@ -37,8 +37,6 @@ struct gpu {
 	struct known known[GPU_MAX_DEVICES];
 	struct gpu_samples scratch; /* of one source */
 };
-
-DEFINE_CLEANUP(struct gpu, gpu_free);
 
 int gpu_new(const struct gpu_config *config, struct gpu **ret)
 {

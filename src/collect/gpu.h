@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 #include "abi/types.h"
+#include "base/macros.h"
 
 #define GPU_MAX_DEVICES	  64
 #define GPU_MAX_PROCESSES 512
@@ -92,6 +93,7 @@ struct gpu;
 /* Opens every backend that exists here; a machine without any is not an error. */
 int gpu_new(const struct gpu_config *config, struct gpu **ret);
 struct gpu *gpu_free(struct gpu *gpu);
+DEFINE_CLEANUP(struct gpu, gpu_free);
 
 /* `now_ns` is monotonic. Two sources that see one PCI address yield one device. */
 int gpu_read(struct gpu *gpu, const pid_t *pids, size_t nr_pids, u64 now_ns,

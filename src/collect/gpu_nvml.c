@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <time.h>
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "collect/gpu.h"
 #include "collect/gpu_nvml_api.h"
 
@@ -95,17 +96,6 @@ static void *nvml_thread(void *argument)
 	if (abandoned)
 		nvml_destroy(nvml);
 	return NULL;
-}
-
-static struct timespec time_after(u64 ns)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ns += (u64)ts.tv_nsec;
-	ts.tv_sec += (time_t)(ns / NSEC_PER_SEC);
-	ts.tv_nsec = (long)(ns % NSEC_PER_SEC);
-	return ts;
 }
 
 /* With the lock held. True when all that was asked is answered in time. */

@@ -124,8 +124,6 @@ struct nvml_api {
 	struct nvml_process_utilization utilizations[MAX_UTILISATION_SAMPLES];
 };
 
-DEFINE_CLEANUP(struct nvml_api, nvml_api_close);
-
 /*
  * The sanitizer for calls through pointers compares the names of types, and a
  * library built from its own header has other names for the same layouts.
@@ -136,7 +134,7 @@ DEFINE_CLEANUP(struct nvml_api, nvml_api_close);
 
 static int resolve(struct nvml_api *api)
 {
-	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(symbols); i++) {
 		void **slot = (void **)((char *)&api->call + symbols[i].offset);
 
 		if (!*slot)

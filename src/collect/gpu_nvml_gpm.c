@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "collect/gpu_nvml_gpm.h"
+#include "base/macros.h"
+#include "base/time.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -71,7 +73,7 @@ struct nvml_gpm *nvml_gpm_new(void *library)
 	void **const slots[] = { (void **)&calls.query, (void **)&calls.alloc, (void **)&calls.free,
 				 (void **)&calls.get, (void **)&calls.metrics };
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		*slots[i] = dlsym(library, names[i]);
 		if (!*slots[i])
 			return NULL;
@@ -92,14 +94,6 @@ struct nvml_gpm *nvml_gpm_free(struct nvml_gpm *gpm)
 	return NULL;
 }
 
-static u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
-}
-
 /* The first look: from here on it is watched, if it can be. */
 static bool watch(struct nvml_gpm *gpm, struct gpm_device *state, void *device)
 {
@@ -111,7 +105,7 @@ static bool watch(struct nvml_gpm *gpm, struct gpm_device *state, void *device)
 			   gpm->call.alloc(&state->samples[0]) != NVML_SUCCESS ||
 			   gpm->call.alloc(&state->samples[1]) != NVML_SUCCESS ||
 			   gpm->call.get(device, state->samples[0]) != NVML_SUCCESS;
-	state->sampled_ns = now_ns();
+	state->sampled_ns = time_now_ns();
 	return !state->is_absent;
 }
 
@@ -126,7 +120,7 @@ static bool look(struct nvml_gpm *gpm, struct gpm_device *state, void *device)
 
 	if (gpm->call.get(device, fresh) != NVML_SUCCESS)
 		return false;
-	now = now_ns();
+	now = time_now_ns();
 	asked->version = METRICS_VERSION;
 	asked->nr = 1;
 	asked->samples[0] = state->samples[0];

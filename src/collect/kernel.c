@@ -16,8 +16,6 @@
 #define EXIT_KIND_ERROR	  1024
 #define EXIT_CODE_RESTART (1ULL << 48)
 
-DEFINE_CLEANUP(struct kernel, kernel_free);
-
 static kernel_log_fn libbpf_log;
 
 /* libbpf's hook takes no context, hence the one static above. */
@@ -86,7 +84,7 @@ static bool scheduler_can_load(const struct btf *btf)
 {
 	if (btf__find_by_name_kind(btf, "sched_ext_ops", BTF_KIND_STRUCT) < 0)
 		return false;
-	for (size_t i = 0; i < sizeof(required) / sizeof(required[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(required); i++)
 		if (!can_be_called(btf, required[i]))
 			return false;
 	return true;

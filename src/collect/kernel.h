@@ -9,6 +9,7 @@
 #include "abi/procdb.h"
 #include "abi/sched.h"
 #include "abi/signals.h"
+#include "base/macros.h"
 #include "collect/library.h"
 #include "core/comm.h"
 #include "core/hist.h"
@@ -26,6 +27,7 @@ typedef void (*kernel_log_fn)(const char *text);
  */
 int kernel_new(kernel_log_fn log, struct kernel **ret);
 struct kernel *kernel_free(struct kernel *kernel);
+DEFINE_CLEANUP(struct kernel, kernel_free);
 
 bool kernel_has_scheduler(const struct kernel *kernel);
 

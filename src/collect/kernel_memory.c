@@ -11,6 +11,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "collect/gpu_visible.h"
 #include "collect/kernel_internal.h"
 
@@ -132,14 +133,6 @@ static void keep_the_dead(struct process_list *list, const struct kernel_snapsho
 	list->nr = nr;
 }
 
-static u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
-}
-
 /* Who has entries is noted before the look at who lives: a process is known before it has any. */
 int kernel_sweep(struct kernel *kernel)
 {
@@ -147,7 +140,7 @@ int kernel_sweep(struct kernel *kernel)
 	struct kernel_snapshot snapshot = {};
 	int err;
 
-	kernel->swept_ns = now_ns();
+	kernel->swept_ns = time_now_ns();
 	kernel->swept_drops = kernel->skel->bss->nr_dropped_events;
 	err = for_each_key(kernel, note_process, &list);
 	if (err == 0 && list.nr)
@@ -165,7 +158,7 @@ int kernel_sweep(struct kernel *kernel)
 bool kernel_sweep_is_due(const struct kernel *kernel)
 {
 	return kernel->skel->bss->nr_dropped_events != kernel->swept_drops ||
-	       now_ns() - kernel->swept_ns >= SWEEP_NS;
+	       time_now_ns() - kernel->swept_ns >= SWEEP_NS;
 }
 
 u64 kernel_nr_entries(const struct kernel *kernel)

@@ -68,7 +68,7 @@ static const void *record_at(const char *data, size_t left, size_t *ret_size)
 	if (left < sizeof(kind))
 		return NULL;
 	memcpy(&kind, data, sizeof(kind));
-	if (kind >= sizeof(sizes) / sizeof(*sizes) || left < sizes[kind])
+	if (kind >= ARRAY_SIZE(sizes) || left < sizes[kind])
 		return NULL;
 	*ret_size = sizes[kind];
 	return data;

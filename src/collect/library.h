@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 #include "abi/runtime.h"
+#include "base/macros.h"
 #include "collect/library_file.h"
 
 /* Files attached at a time, and processes that use them. */
@@ -51,6 +52,7 @@ int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		    struct library_set **ret);
 /* Detaches all. */
 struct library_set *library_set_free(struct library_set *set);
+DEFINE_CLEANUP(struct library_set, library_set_free);
 
 /*
  * Brings the set up to date with what a process has mapped now: when it mapped

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 #include "abi/types.h"
+#include "base/macros.h"
 
 struct mmap_handler {
 	/* A file was mapped as code. Its name is of the process's root and says little alone. */
@@ -27,6 +28,7 @@ struct mmap_events;
 int mmap_events_new(pid_t pid, const struct mmap_handler *handler, void *ctx,
 		    struct mmap_events **ret);
 struct mmap_events *mmap_events_free(struct mmap_events *events);
+DEFINE_CLEANUP(struct mmap_events, mmap_events_free);
 
 /* Readable when there are records. */
 int mmap_events_fd(const struct mmap_events *events);

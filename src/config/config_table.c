@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "abi/procdb.h"
+#include "base/macros.h"
 #include "core/snapshot.h"
 
 static int parse_bool(const struct config_key *key, const char *value, void *to)
@@ -16,7 +17,7 @@ static int parse_bool(const struct config_key *key, const char *value, void *to)
 		{ "false", false }, { "on", true },  { "off", false },
 	};
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
 		if (strcmp(words[i].text, value) == 0) {
 			*(bool *)to = words[i].value;
 			return 0;
@@ -101,7 +102,7 @@ const struct config_key config_keys[] = {
 	  .help = "Ask GPU drivers for utilisation and memory once a second." },
 };
 
-const size_t config_nr_keys = sizeof(config_keys) / sizeof(config_keys[0]);
+const size_t config_nr_keys = ARRAY_SIZE(config_keys);
 
 void config_describe(const struct config_key *key, char *text, size_t size)
 {

@@ -2,6 +2,7 @@
 #include "core/ab.h"
 #include <errno.h>
 #include <math.h>
+#include "base/macros.h"
 #include "core/blame.h"
 
 #define PAIRS_WANTED	 20
@@ -217,7 +218,7 @@ static struct student student_t(u32 freedom)
 		{ 2.045, 2.756 },   { 2.042, 2.750 },
 	};
 
-	if (freedom <= sizeof(table) / sizeof(table[0]))
+	if (freedom <= ARRAY_SIZE(table))
 		return table[freedom - 1];
 	return (struct student){ 1.96 + 2.4 / freedom, 2.576 + 5.1 / freedom };
 }

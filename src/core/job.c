@@ -2,6 +2,7 @@
 #include "core/job.h"
 #include <string.h>
 #include "abi/types.h"
+#include "base/macros.h"
 
 #define POD_UID_LEN 36
 
@@ -77,7 +78,7 @@ void job_name(const char *cgroup, char *ret, size_t size)
 {
 	int found = 0;
 
-	for (size_t i = 0; i < sizeof(namers) / sizeof(namers[0]) && !found; i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(namers) && !found; i++) {
 		/* The innermost unit is the one that people mean: no break at the first. */
 		for (const char *part = cgroup; *part; part += *part == '/') {
 			size_t length = part_length(part);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "abi/procdb.h"
+#include "base/macros.h"
 #include "core/tier.h"
 
 struct procdb_profile {
@@ -59,6 +60,7 @@ struct procdb;
 
 int procdb_new(const struct procdb_config *config, struct procdb **ret_db);
 void procdb_free(struct procdb *db);
+DEFINE_CLEANUP(struct procdb, procdb_free);
 
 /*
  * Adds one observation. One that corrects an earlier one of the same task moves

@@ -14,6 +14,7 @@
  * keeps a version 3 file whose version field was damaged from being read as one
  * of the older versions, which have no checksum.
  */
+#include "base/macros.h"
 #include "core/procdb_index.h"
 
 #include <errno.h>
@@ -190,7 +191,7 @@ static enum procdb_defect file_check(const u8 *file, size_t size, const struct f
 	if (memcmp(file, magic, sizeof(magic)) != 0)
 		return PROCDB_FILE_BAD_MAGIC;
 	version = get_u32(file + 4);
-	if (version == 0 || version >= sizeof(formats) / sizeof(formats[0]))
+	if (version == 0 || version >= ARRAY_SIZE(formats))
 		return PROCDB_FILE_BAD_VERSION;
 	format = &formats[version];
 	count = get_u32(file + 8);

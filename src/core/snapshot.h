@@ -14,6 +14,7 @@
 #include "abi/idle.h"
 #include "abi/sched.h"
 #include "abi/signals.h"
+#include "base/macros.h"
 #include "core/book.h"
 #include "core/hist.h"
 #include "core/phase.h"
@@ -235,6 +236,7 @@ struct snapshot {
 /* All empty. The only memory a snapshot ever takes. -E2BIG: more than SNAPSHOT_LIMITS_MAX. */
 int snapshot_new(const struct snapshot_limits *limits, struct snapshot **ret);
 struct snapshot *snapshot_free(struct snapshot *snapshot);
+DEFINE_CLEANUP(struct snapshot, snapshot_free);
 
 /* Empty again, the limits as they were. */
 void snapshot_clear(struct snapshot *snapshot);

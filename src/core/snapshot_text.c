@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include <errno.h>
 #include <string.h>
+#include "base/macros.h"
 #include "core/process.h"
 #include "core/snapshot.h"
 
@@ -18,7 +19,7 @@ static size_t character(const unsigned char *text, size_t size)
 		{ 0xf4, 0xf4, 4, 0x80, 0x8f },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		size_t nr = rows[i].nr;
 
 		if (*text < rows[i].first || *text > rows[i].last)
@@ -54,7 +55,7 @@ void snapshot_set_text(char *to, size_t to_size, const char *from, size_t from_s
 }
 
 /* Of tables whose every place is filled. */
-#define LABEL(table, i) ((i) < sizeof(table) / sizeof(*(table)) ? (table)[(i)] : "unknown")
+#define LABEL(table, i) ((i) < ARRAY_SIZE(table) ? (table)[(i)] : "unknown")
 
 const char *snapshot_drop_label(u32 drop)
 {

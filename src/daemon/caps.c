@@ -26,7 +26,7 @@ static const struct {
 	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
 	  "opens libraries where only their owner may look" },
 };
-#define NR_KEPT (sizeof(kept) / sizeof(kept[0]))
+#define NR_KEPT ARRAY_SIZE(kept)
 
 static void cap_free_cleanup(cap_t *caps)
 {

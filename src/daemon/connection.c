@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "daemon/outbox.h"
 
 /* What is pushed at once, at most. */
@@ -48,7 +49,7 @@ void reply_accept(struct reply *reply, char *text, size_t length)
 
 static u64 now_ms(void)
 {
-	return loop_now_ns() / NSEC_PER_MSEC;
+	return time_now_ns() / NSEC_PER_MSEC;
 }
 
 /* Takes over the body; none for want of memory is the end. */
@@ -194,7 +195,7 @@ static const struct {
 	{ .method = "record.start", .needed = ACCESS_READ, .run = record_start },
 	{ .method = "record.stop", .needed = ACCESS_READ, .run = unsubscribe },
 };
-#define NR_OWN_METHODS (sizeof(own_methods) / sizeof(own_methods[0]))
+#define NR_OWN_METHODS ARRAY_SIZE(own_methods)
 
 static void answer(struct connection *c, const struct protocol_request *request,
 		   struct reply *reply)

@@ -2,6 +2,7 @@
 #include "daemon/control.h"
 #include <errno.h>
 #include <string.h>
+#include "base/macros.h"
 #include "core/snapshot.h"
 #include "config/config.h"
 
@@ -41,7 +42,7 @@ static const struct {
 	  "preempt, tier" },
 	{ "others_permille", change_others, "others_permille must be 0 to 900" },
 };
-#define NR_MEMBERS (sizeof(members) / sizeof(members[0]))
+#define NR_MEMBERS ARRAY_SIZE(members)
 
 int control_policy_change(yyjson_val *params, struct sched_policy *policy, const char **ret_problem)
 {

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "daemon/notify.h"
 #include "daemon/requests.h"
 #include "daemon/snapshot.h"
@@ -38,8 +39,6 @@ struct daemon {
 	u64 alive_ns;
 	char status[160];
 };
-
-DEFINE_CLEANUP(struct daemon, daemon_free);
 
 static struct sched_policy policy_of(const struct config *config)
 {
@@ -131,7 +130,7 @@ static void tell_status(struct daemon *d)
 static void on_tick(void *ctx, u32 events)
 {
 	struct daemon *d = ctx;
-	u64 now_ns = loop_now_ns();
+	u64 now_ns = time_now_ns();
 
 	loop_timer_read(d->timer_fd);
 	supervisor_tick(d->supervisor);
@@ -148,7 +147,7 @@ static void on_tick(void *ctx, u32 events)
 
 static struct daemon *daemon_of(struct requests *requests)
 {
-	return (struct daemon *)((char *)requests - offsetof(struct daemon, requests));
+	return container_of(requests, struct daemon, requests);
 }
 
 static struct message *on_snapshot(void *ctx)

@@ -9,6 +9,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "store/procdb_store.h"
 
 /* What a power cut may take: the learning of so long. */
@@ -28,8 +29,6 @@ struct learning {
 	bool save_failed; /* the last time, and it was said */
 };
 
-DEFINE_CLEANUP(struct learning, learning_free);
-
 static u64 wall_time_s(void)
 {
 	return (u64)time(NULL);
@@ -38,10 +37,7 @@ static u64 wall_time_s(void)
 /* Ticks and saves follow a clock that nobody sets. */
 static u64 steady_time_s(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec;
+	return time_now_ns() / NSEC_PER_SEC;
 }
 
 /* Whatever is wrong with the file, it must not be overwritten. */

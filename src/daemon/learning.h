@@ -5,6 +5,7 @@
  * Learning as the daemon does it: the process database, kept in a file, fed by
  * what the kernel side observes, and back to it as predictions.
  */
+#include "base/macros.h"
 #include "collect/kernel.h"
 #include "core/procdb.h"
 
@@ -20,6 +21,7 @@ int learning_new(const char *directory, u32 nr_profiles, struct learning **ret);
 
 /* Saves what is not saved yet. */
 struct learning *learning_free(struct learning *learning);
+DEFINE_CLEANUP(struct learning, learning_free);
 
 /* From now on with this kernel side, which gets all predictions at once. */
 int learning_attach(struct learning *learning, struct kernel *kernel);

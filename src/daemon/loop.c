@@ -6,6 +6,7 @@
 #include <sys/timerfd.h>
 #include <time.h>
 #include "base/cleanup.h"
+#include "base/time.h"
 
 #define EVENTS_MAX 64
 
@@ -16,16 +17,6 @@ struct loop {
 	struct epoll_event events[EVENTS_MAX]; /* of the turn that is on */
 	struct hist turns;
 };
-
-DEFINE_CLEANUP(struct loop, loop_free);
-
-u64 loop_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
-}
 
 int loop_new(struct loop **ret)
 {
@@ -113,7 +104,7 @@ int loop_run(struct loop *loop)
 
 		if (nr < 0 && errno != EINTR)
 			return -errno;
-		began = loop_now_ns();
+		began = time_now_ns();
 		loop->nr_events = nr;
 		for (int i = 0; i < loop->nr_events; i++) {
 			struct loop_source *source = loop->events[i].data.ptr;
@@ -122,7 +113,7 @@ int loop_run(struct loop *loop)
 				source->on_event(source->ctx, loop->events[i].events);
 		}
 		loop->nr_events = 0;
-		hist_record(&loop->turns, loop_now_ns() - began);
+		hist_record(&loop->turns, time_now_ns() - began);
 	}
 	return 0;
 }

@@ -3,6 +3,7 @@
 
 /* The event loop: one thread waits for all descriptors and calls whoever they belong to. */
 #include <sys/epoll.h>
+#include "base/macros.h"
 #include "core/hist.h"
 
 struct loop;
@@ -16,6 +17,7 @@ struct loop_source {
 
 int loop_new(struct loop **ret);
 struct loop *loop_free(struct loop *loop);
+DEFINE_CLEANUP(struct loop, loop_free);
 
 /* The descriptor stays the caller's. */
 int loop_add(struct loop *loop, struct loop_source *source, int fd, u32 events);
@@ -37,5 +39,3 @@ void loop_stop(struct loop *loop);
  * waited longer than that for an answer to begin.
  */
 const struct hist *loop_turns(const struct loop *loop);
-
-u64 loop_now_ns(void);

@@ -10,8 +10,6 @@
 #include "daemon/caps.h"
 #include "daemon/daemon.h"
 
-DEFINE_CLEANUP(struct daemon, daemon_free);
-
 /* As if nobody but a terminal were there. */
 static void leave_service_manager(void)
 {

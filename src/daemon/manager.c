@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "collect/gpu.h"
 #include "collect/mmap_events.h"
 #include "daemon/manager.h"
@@ -19,9 +20,6 @@ struct manager {
 	const struct manager_handler *handler;
 	void *ctx;
 };
-
-DEFINE_CLEANUP(struct manager, manager_free);
-DEFINE_CLEANUP(struct gpu, gpu_free);
 
 static int on_attach(void *ctx, const struct library *library)
 {
@@ -96,11 +94,9 @@ static void learn_gpu_nodes(struct kernel *kernel)
 {
 	CLEANUP_FREE struct gpu_samples *samples = calloc(1, sizeof(*samples));
 	CLEANUP(gpu_free_cleanup) struct gpu *gpu = NULL;
-	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (!samples || gpu_new(&gpu_config_system, &gpu) < 0 ||
-	    gpu_read(gpu, NULL, 0, (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec, samples) < 0)
+	    gpu_read(gpu, NULL, 0, time_now_ns(), samples) < 0)
 		return;
 	for (u32 i = 0; i < samples->nr_devices; i++)
 		if (samples->devices[i].valid & GPU_HAS_NUMA_NODE)

@@ -5,6 +5,7 @@
  * Joins what collect brings in: libraries are found when processes map them and
  * get their probes, threads are followed, events and snapshots can be read.
  */
+#include "base/macros.h"
 #include "collect/kernel.h"
 #include "collect/library.h"
 
@@ -24,6 +25,7 @@ struct manager_handler {
 int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		const struct manager_handler *handler, void *ctx, struct manager **ret);
 struct manager *manager_free(struct manager *manager);
+DEFINE_CLEANUP(struct manager, manager_free);
 
 /* Readable when a library was mapped; what else happened shows only when one looks. */
 int manager_fd(const struct manager *manager);

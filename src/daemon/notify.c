@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "daemon/notify.h"
+#include "base/time.h"
 
 #if HAVE_SYSTEMD
 #include <stdint.h>
@@ -21,11 +22,7 @@ void notify_ready(void)
 
 void notify_reloading(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu",
-		   (u64)now.tv_sec * 1000000 + (u64)now.tv_nsec / 1000);
+	sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%llu", time_now_ns() / NSEC_PER_USEC);
 }
 
 void notify_stopping(void)

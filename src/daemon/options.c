@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
+#include "base/macros.h"
 #include "daemon/caps.h"
 
 static void print_help(FILE *out)
@@ -49,9 +50,9 @@ static int take_override(struct options *options, int option, const char *value)
 {
 	size_t i = 0;
 
-	while (i < sizeof(keys) / sizeof(keys[0]) && keys[i].option != option)
+	while (i < ARRAY_SIZE(keys) && keys[i].option != option)
 		i++;
-	if (i == sizeof(keys) / sizeof(keys[0]) || options->nr_overrides == OPTIONS_MAX)
+	if (i == ARRAY_SIZE(keys) || options->nr_overrides == OPTIONS_MAX)
 		return -EINVAL;
 	options->overrides[options->nr_overrides].key = keys[i].key;
 	options->overrides[options->nr_overrides++].value = value;

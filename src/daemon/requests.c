@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/log.h"
+#include "base/macros.h"
 #include "daemon/control.h"
 
 static void policy_get(struct requests *r, yyjson_val *params, struct reply *reply)
@@ -69,7 +70,7 @@ static const struct {
 	{ "procdb.import", ACCESS_CHANGE, procdb_import },
 	{ "procdb.forget", ACCESS_CHANGE, procdb_forget_named },
 };
-#define NR_METHODS (sizeof(methods) / sizeof(methods[0]))
+#define NR_METHODS ARRAY_SIZE(methods)
 
 /* Whoever changes something is named in the log. */
 static void log_change(const struct socket_peer *peer, const char *method,

@@ -13,8 +13,6 @@
 /* Profiles of one reply: nobody else waits long for it, and it fits in a request, too. */
 #define PAGE_MAX 256
 
-DEFINE_CLEANUP(struct procdb, procdb_free);
-
 /* A page of the profiles of a name, or of all; *ret_next is where the next begins, or 0. */
 static size_t take_page(const struct procdb *db, const char *name, size_t from,
 			const struct procdb_profile *page[static PAGE_MAX], size_t *ret_next)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "daemon/loop.h"
 
 /* How long its end may take before it is left behind. */
@@ -30,15 +31,11 @@ struct sampler {
 	struct gpu_samples work;
 };
 
-DEFINE_CLEANUP(struct gpu, gpu_free);
-
 /* With the lock held. False when it is time to go. */
 static bool wait_a_second(struct sampler *s)
 {
-	struct timespec until;
+	const struct timespec until = time_after(NSEC_PER_SEC);
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec++;
 	while (!s->quit)
 		if (pthread_cond_clockwait(&s->wake, &s->lock, CLOCK_MONOTONIC, &until))
 			break;
@@ -59,11 +56,11 @@ static void *sampler_thread(void *argument)
 		nr = s->nr_pids;
 		memcpy(s->work_pids, s->pids, nr * sizeof(*s->pids));
 		pthread_mutex_unlock(&s->lock);
-		err = gpu_read(gpu, s->work_pids, nr, loop_now_ns(), &s->work);
+		err = gpu_read(gpu, s->work_pids, nr, time_now_ns(), &s->work);
 		pthread_mutex_lock(&s->lock);
 		if (err == 0) {
 			s->answer = s->work;
-			s->sampled_ns = loop_now_ns();
+			s->sampled_ns = time_now_ns();
 		}
 		go_on = wait_a_second(s);
 		pthread_mutex_unlock(&s->lock);
@@ -105,8 +102,7 @@ struct sampler *sampler_free(struct sampler *s)
 	s->quit = true;
 	pthread_cond_signal(&s->wake);
 	pthread_mutex_unlock(&s->lock);
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += PATIENCE_S;
+	until = time_after(PATIENCE_S * NSEC_PER_SEC);
 	/* It still uses its memory, so that is left behind as well. */
 	if (pthread_clockjoin_np(s->thread, NULL, CLOCK_MONOTONIC, &until)) {
 		pthread_detach(s->thread);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "daemon/connection.h"
 
 /* Everybody may connect, to be told what to do; who they are decides the rest. */
@@ -27,8 +28,6 @@ struct server {
 	u64 looked_ms;
 	struct stat bound; /* the socket as it was made */
 };
-
-DEFINE_CLEANUP(struct server, server_free);
 
 /* Frees those that are over. */
 static void reap(struct server *server, u64 now_ms)
@@ -116,7 +115,7 @@ static void on_connect(void *ctx, u32 events)
 {
 	struct server *server = ctx;
 
-	reap(server, loop_now_ns() / NSEC_PER_MSEC);
+	reap(server, time_now_ns() / NSEC_PER_MSEC);
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
 		int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -219,7 +218,7 @@ struct server *server_free(struct server *server)
 
 int server_tick(struct server *server)
 {
-	u64 now_ms = loop_now_ns() / NSEC_PER_MSEC;
+	u64 now_ms = time_now_ns() / NSEC_PER_MSEC;
 	int err;
 
 	reap(server, now_ms);

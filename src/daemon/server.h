@@ -6,6 +6,7 @@
  * request and a few replies, one request of it is answered a turn, and what it does not
  * read in time ends its connection. docs/PROTOCOL.md has the limits.
  */
+#include "base/macros.h"
 #include "daemon/access.h"
 #include "daemon/loop.h"
 #include "daemon/message.h"
@@ -56,6 +57,7 @@ int server_new(const struct server_config *config, struct loop *loop, const stru
 	       void *ctx, struct server **ret);
 /* Ends all connections and removes the socket. */
 struct server *server_free(struct server *server);
+DEFINE_CLEANUP(struct server, server_free);
 
 /*
  * Call it often: pushes what is due, ends who stalls. Makes the socket anew when it was

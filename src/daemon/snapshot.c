@@ -9,6 +9,7 @@
 #include <time.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "daemon/loop.h"
 #include "daemon/snapshot_processes.h"
 #include "ipc/snapshot_json.h"
@@ -32,8 +33,6 @@ struct folder {
 	bool devices_answer;
 	bool asked; /* ever, or there is nothing to say of their silence */
 };
-
-DEFINE_CLEANUP(struct folder, folder_free);
 
 int folder_new(const char *version, struct folder **ret)
 {
@@ -82,11 +81,8 @@ static void set_text(char *to, size_t size, const char *from)
 
 static void fold_identity(struct folder *f, struct snapshot *s)
 {
-	struct timespec wall;
-
-	clock_gettime(CLOCK_REALTIME, &wall);
-	s->time_ms = (u64)wall.tv_sec * 1000 + (u64)wall.tv_nsec / NSEC_PER_MSEC;
-	s->monotonic_ns = loop_now_ns();
+	s->time_ms = time_of_ns(CLOCK_REALTIME) / NSEC_PER_MSEC;
+	s->monotonic_ns = time_now_ns();
 	set_text(s->host, sizeof(s->host), f->host.nodename);
 	set_text(s->version, sizeof(s->version), f->version);
 	set_text(s->kernel, sizeof(s->kernel), f->host.release);
@@ -110,7 +106,7 @@ static void fold_devices(struct folder *f, struct snapshot *s)
 
 		if (!gpu)
 			continue;
-		for (size_t k = 0; f->devices_answer && k < sizeof(fields) / sizeof(*fields); k++)
+		for (size_t k = 0; f->devices_answer && k < ARRAY_SIZE(fields); k++)
 			if (device->valid & fields[k].from)
 				gpu->valid |= fields[k].to;
 		if (gpu->valid & SNAPSHOT_GPU_BUSY)
@@ -255,7 +251,7 @@ static void fold(struct folder *f)
 	struct kernel_snapshot all = {};
 	struct snapshot *s = f->before;
 
-	f->folded_ns = loop_now_ns();
+	f->folded_ns = time_now_ns();
 	f->nr_changes = supervisor_status(f->sources.supervisor)->nr_changes;
 	if (kernel && read_processes(f, kernel, &all) < 0)
 		return;
@@ -320,7 +316,7 @@ static void name_users(struct folder *f)
 void folder_tick(struct folder *f)
 {
 	struct kernel *kernel = supervisor_kernel(f->sources.supervisor);
-	u64 now_ns = loop_now_ns();
+	u64 now_ns = time_now_ns();
 
 	if (f->sources.sampler) {
 		ask_devices(f, now_ns);
@@ -349,7 +345,7 @@ void folder_on_event(void *ctx, struct kernel *kernel, const struct event *event
 
 const struct snapshot *folder_snapshot(struct folder *f)
 {
-	if (loop_now_ns() >= f->folded_ns + FOLDER_FRESH_NS ||
+	if (time_now_ns() >= f->folded_ns + FOLDER_FRESH_NS ||
 	    f->nr_changes != supervisor_status(f->sources.supervisor)->nr_changes)
 		fold(f);
 	return f->now;

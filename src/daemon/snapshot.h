@@ -5,6 +5,7 @@
  * Folds all that is known into a snapshot, when somebody asks and now and then, so that
  * nothing is lost of processes that come and go in between.
  */
+#include "base/macros.h"
 #include "daemon/learning.h"
 #include "daemon/message.h"
 #include "daemon/sampler.h"
@@ -23,6 +24,7 @@ struct folder_sources {
 
 int folder_new(const char *version, struct folder **ret);
 struct folder *folder_free(struct folder *folder);
+DEFINE_CLEANUP(struct folder, folder_free);
 
 /* From now on; they must outlive the folder, or be NULL. */
 void folder_set_sources(struct folder *folder, const struct folder_sources *sources);

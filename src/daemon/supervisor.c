@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "daemon/manager.h"
 
 /* Restarts in a row, none of which lasted: CPUs that keep coming and going must not keep us busy.
@@ -64,7 +65,7 @@ static void note_failure(struct supervisor *s, const char *what, int err)
 	snapshot_set_text(s->status.reason, sizeof(s->status.reason), why, strlen(why));
 	s->status.state = SCHED_OFF;
 	s->status.nr_changes++;
-	s->retry_ns = again ? loop_now_ns() + s->config.retry_s * NSEC_PER_SEC : 0;
+	s->retry_ns = again ? time_now_ns() + s->config.retry_s * NSEC_PER_SEC : 0;
 	if (s->failure == err)
 		return;
 	s->failure = err;
@@ -148,7 +149,7 @@ static int attach(struct supervisor *s)
 	s->status.state = SCHED_ATTACHED;
 	s->status.nr_changes++;
 	s->status.reason[0] = '\0';
-	s->attached_ns = loop_now_ns();
+	s->attached_ns = time_now_ns();
 	s->retry_ns = 0;
 	s->failure = 0;
 	log_event(LOG_LEVEL_INFO, "scheduler-attached", "scheduler attached");
@@ -186,7 +187,7 @@ static void report_exit(const struct sched_exit *sched_exit)
 
 static bool may_restart(struct supervisor *s)
 {
-	s->nr_restarts = loop_now_ns() < s->attached_ns + LASTING_NS ? s->nr_restarts + 1 : 0;
+	s->nr_restarts = time_now_ns() < s->attached_ns + LASTING_NS ? s->nr_restarts + 1 : 0;
 	return s->nr_restarts <= MAX_RESTARTS;
 }
 
@@ -215,7 +216,7 @@ static void on_scheduler_exit(struct supervisor *s, const struct sched_exit *sch
 		return;
 	}
 	s->wanted = restart; /* CPUs that kept coming and going may have stopped doing so later */
-	s->retry_ns = restart ? loop_now_ns() + s->config.retry_s * NSEC_PER_SEC : 0;
+	s->retry_ns = restart ? time_now_ns() + s->config.retry_s * NSEC_PER_SEC : 0;
 }
 
 int supervisor_new(const struct supervisor_config *config, struct loop *loop,
@@ -261,7 +262,7 @@ void supervisor_tick(struct supervisor *s)
 		sched_exit = kernel_scheduler_exit(s->kernel);
 	if (sched_exit)
 		on_scheduler_exit(s, sched_exit);
-	else if (s->retry_ns && loop_now_ns() >= s->retry_ns)
+	else if (s->retry_ns && time_now_ns() >= s->retry_ns)
 		start(s);
 }
 

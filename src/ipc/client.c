@@ -9,6 +9,8 @@
 #include <time.h>
 #include "base/cleanup.h"
 #include "base/socket.h"
+#include "base/time.h"
+#include "ipc/json.h"
 
 /* Something that was not asked for one by one. */
 struct push {
@@ -28,21 +30,10 @@ struct client {
 	struct push **newest; /* where the next one goes */
 };
 
-DEFINE_CLEANUP(struct client, client_free);
-DEFINE_CLEANUP(yyjson_doc, yyjson_doc_free);
-
-static u64 now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * 1000 + (u64)now.tv_nsec / NSEC_PER_MSEC;
-}
-
 /* Until the socket is ready for `events`, or the time is up (-EAGAIN). */
 static int wait_until(int fd, short events, u64 deadline_ms)
 {
-	u64 now = now_ms();
+	u64 now = time_now_ns() / NSEC_PER_MSEC;
 	struct pollfd poll_fd = { .fd = fd, .events = events };
 	int n = poll(&poll_fd, 1, now < deadline_ms ? (int)(deadline_ms - now) : 0);
 
@@ -197,7 +188,7 @@ static int take_reply(yyjson_val *root, u64 id, char **ret_result, size_t *ret_l
 int client_request(struct client *client, const char *method, const char *params, char **ret_result,
 		   size_t *ret_length, struct client_error *ret_error)
 {
-	u64 deadline_ms = now_ms() + CLIENT_TIMEOUT_MS, id = ++client->last_id;
+	u64 deadline_ms = time_now_ns() / NSEC_PER_MSEC + CLIENT_TIMEOUT_MS, id = ++client->last_id;
 	CLEANUP_FREE char *line = NULL;
 	size_t length, ignored;
 	int err = protocol_request_write(id, method, params, &line, &length);
@@ -295,7 +286,7 @@ void client_keep_all(struct client *client)
 int client_next_push(struct client *client, int timeout_ms, enum client_push *ret_kind,
 		     char **ret_text, size_t *ret_length)
 {
-	u64 deadline_ms = now_ms() + (u64)timeout_ms;
+	u64 deadline_ms = time_now_ns() / NSEC_PER_MSEC + (u64)timeout_ms;
 	struct push *push;
 	int err = 0;
 

@@ -7,6 +7,7 @@
  * takes it. After any failure but -EREMOTEIO and -EAGAIN the connection is of no use:
  * free the client and connect anew.
  */
+#include "base/macros.h"
 #include "ipc/protocol.h"
 
 #define CLIENT_TIMEOUT_MS 5000
@@ -22,6 +23,7 @@ struct client_error {
 /* Connects and says hello. -EBUSY: zerneld has too many clients. -EPROTO: it is no zerneld. */
 int client_connect(const char *path, struct client **ret);
 struct client *client_free(struct client *client);
+DEFINE_CLEANUP(struct client, client_free);
 
 /* Readable when client_next() may have something; for a loop of one's own. */
 int client_fd(const struct client *client);

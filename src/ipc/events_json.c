@@ -6,8 +6,7 @@
 #include <yyjson.h>
 #include "base/cleanup.h"
 #include "core/process.h"
-
-DEFINE_CLEANUP(yyjson_doc, yyjson_doc_free);
+#include "ipc/json.h"
 
 /* Values without labels are numbers. */
 static const struct kind {

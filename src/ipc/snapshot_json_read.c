@@ -11,8 +11,6 @@
 #include "ipc/snapshot_fields.h"
 #include "ipc/snapshot_json.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 static int get_u64(yyjson_val *value, u64 max, u64 *ret)
 {
 	if (!yyjson_is_uint(value) || yyjson_get_uint(value) > max)

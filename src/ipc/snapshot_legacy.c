@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <yyjson.h>
+#include "base/macros.h"
 #include "ipc/snapshot_fields.h"
 #include "ipc/snapshot_json.h"
 
@@ -63,7 +64,7 @@ static bool put_all(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snap
 		  put_memory(doc, yyjson_mut_obj_add_arr(doc, root, "gpu_utilization"), s) &&
 		  yyjson_mut_obj_add_uint(doc, root, "last_update_ms", s->time_ms);
 
-	for (size_t i = 0; ok && i < sizeof(quantiles) / sizeof(*quantiles); i++)
+	for (size_t i = 0; ok && i < ARRAY_SIZE(quantiles); i++)
 		ok = yyjson_mut_obj_add_real(doc, root, quantiles[i].key,
 					     quantile(s, quantiles[i].kind, quantiles[i].permille,
 						      quantiles[i].unit_ns));

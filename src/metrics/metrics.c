@@ -6,8 +6,6 @@
 #include "base/cleanup.h"
 #include "core/process.h"
 
-DEFINE_CLEANUP(struct metrics, metrics_free);
-
 static u32 series_cost(enum metric metric)
 {
 	switch (metric_rows[metric].kind) {
@@ -145,7 +143,7 @@ static void add_node(struct metrics *m, const struct snapshot *s)
 		{ METRIC_BPF_RUN, s->cost.bpf_run_ns },
 	};
 
-	for (size_t i = 0; i < sizeof(plain) / sizeof(*plain); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
 		add_value(m, plain[i].metric, &(struct metric_labels){}, plain[i].value);
 	add_processes_by_phase(m, s);
 	for (u32 role = 0; role < ROLE_NR; role++)

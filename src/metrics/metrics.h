@@ -5,6 +5,7 @@
  * A snapshot as series of the catalogue in abi/metrics.def, before any format. Every
  * format shows the same series with the same counts.
  */
+#include "base/macros.h"
 #include "core/snapshot.h"
 
 enum metric {
@@ -95,6 +96,7 @@ struct metrics {
  */
 int metrics_new(const struct snapshot *snapshot, struct metrics **ret);
 struct metrics *metrics_free(struct metrics *metrics);
+DEFINE_CLEANUP(struct metrics, metrics_free);
 
 /* `number` is room for it where need be. */
 const char *metric_label_value(const struct metric_labels *labels, enum metric_label label,

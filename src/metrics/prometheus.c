@@ -4,8 +4,6 @@
 #include "base/cleanup.h"
 #include "metrics/prometheus_internal.h"
 
-DEFINE_CLEANUP(struct metrics, metrics_free);
-
 const char *prometheus_content_type(enum prometheus_format format)
 {
 	static const char *const types[PROMETHEUS_FORMAT_NR] = {

@@ -20,8 +20,6 @@ struct record_writer {
 	u64 nr_bytes;
 };
 
-DEFINE_CLEANUP(struct record_writer, record_writer_free);
-
 static int put(struct record_writer *writer, const void *data, size_t size)
 {
 	if (fwrite(data, 1, size, writer->out) != size)

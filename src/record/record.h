@@ -8,6 +8,7 @@
  * from one to the next, and nothing but that one must be kept to read on.
  */
 #include <stdio.h>
+#include "base/macros.h"
 #include "core/snapshot.h"
 
 #define RECORD_VERSION	 1
@@ -36,6 +37,7 @@ struct record_writer;
 /* Writes the beginning. `out` stays the caller's, and must outlive the writer. */
 int record_writer_new(FILE *out, const struct record_info *info, struct record_writer **ret);
 struct record_writer *record_writer_free(struct record_writer *writer);
+DEFINE_CLEANUP(struct record_writer, record_writer_free);
 
 /* One frame, handed to the kernel whole. `time_ns` is CLOCK_MONOTONIC. */
 int record_write(struct record_writer *writer, enum record_frame_kind kind, u64 time_ns,
@@ -68,6 +70,7 @@ struct record_reader;
  */
 int record_reader_new(FILE *in, struct record_reader **ret);
 struct record_reader *record_reader_free(struct record_reader *reader);
+DEFINE_CLEANUP(struct record_reader, record_reader_free);
 
 const struct record_info *record_reader_info(const struct record_reader *reader);
 

@@ -5,8 +5,6 @@
 #include "record/record_export.h"
 #include "ipc/snapshot_json.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 /* Texts may hold anything but a zero. */
 static void put_text(FILE *out, const char *text)
 {

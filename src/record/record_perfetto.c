@@ -14,8 +14,6 @@
 #include "record/record_tracks.h"
 #include "ipc/snapshot_json.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 /* What a process has below its own track, by what is added to that one's number. */
 enum { OFFSET_PHASES = 1, OFFSET_STEPS, OFFSET_BUSY, OFFSET_RUNQUEUE, OFFSET_NR };
 

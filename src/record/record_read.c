@@ -21,8 +21,6 @@ struct record_reader {
 	u64 nr_frames;
 };
 
-DEFINE_CLEANUP(struct record_reader, record_reader_free);
-
 const char *record_ending_text(enum record_ending ending)
 {
 	static const char *const texts[] = {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 #include "serve/request.h"
+#include "base/macros.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
@@ -18,7 +19,7 @@ enum endpoint endpoint_find(const char *path)
 		{ "/readyz", ENDPOINT_READY },
 	};
 
-	for (size_t i = 0; i < sizeof(endpoints) / sizeof(endpoints[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(endpoints); i++)
 		if (strcmp(endpoints[i].path, path) == 0)
 			return endpoints[i].endpoint;
 	return ENDPOINT_NONE;

@@ -7,6 +7,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/socket.h"
+#include "ipc/json.h"
 #include "ipc/protocol.h"
 #include "ipc/snapshot_json.h"
 #include "serve/gateway.h"
@@ -34,8 +35,6 @@ struct upstream {
 	lws_sorted_usec_list_t retry;
 	lws_sorted_usec_list_t silence;
 };
-
-DEFINE_CLEANUP(yyjson_doc, yyjson_doc_free);
 
 static u64 fresh_us(const struct upstream *upstream)
 {

@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "answers/capture.h"
+#include "base/macros.h"
 #include "cli/why/why_print.h"
 
 #define SPAN_NS	  (5 * NSEC_PER_SEC)
@@ -196,7 +197,7 @@ static void advice_follows_from_the_evidence(void **state)
 		{ IDLE_LOCK, NULL, SCHED_ATTACHED, "a profiler shows" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct span span = span_new(1);
 
 		span.after->sched.state = rows[i].sched;

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/macros.h"
 #include "collect/fdinfo.h"
 
 #define HEAD "pos:\t0\nflags:\t02100002\nmnt_id:\t26\nino:\t438\n"
@@ -142,7 +143,7 @@ static void test_lines_left_out(void **state)
 		"drm-memory-x: 1.5 MiB\n",
 	};
 
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(lines); i++) {
 		char text[256];
 		struct fdinfo info;
 

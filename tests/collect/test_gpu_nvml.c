@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 
 /* NVML that is not there, not whole, or hangs. */
+#include "base/time.h"
 #include "collect/tree.h"
 
 #include <dirent.h>
@@ -17,14 +18,6 @@
 
 static const char *fakes; /* the directory they are in */
 static struct gpu_samples samples;
-
-static u64 now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * NSEC_PER_SEC + (u64)ts.tv_nsec;
-}
 
 /* The library, freshly loaded, so that its state is; the caller closes it. */
 static void *fake_load(const char *name, struct fake_nvml **ret)
@@ -52,7 +45,7 @@ static struct gpu *open_gpu(void)
 
 static void read_gpu(struct gpu *gpu)
 {
-	assert_int_equal(gpu_read(gpu, NULL, 0, now_ns(), &samples), 0);
+	assert_int_equal(gpu_read(gpu, NULL, 0, time_now_ns(), &samples), 0);
 }
 
 static int nr_threads(void)
@@ -70,7 +63,7 @@ static int nr_threads(void)
 /* A thread that was joined may be listed a moment longer. */
 static void await_threads(int nr)
 {
-	for (u64 start = now_ns(); nr_threads() > nr && now_ns() < start + PATIENCE_NS;)
+	for (u64 start = time_now_ns(); nr_threads() > nr && time_now_ns() < start + PATIENCE_NS;)
 		usleep(10000);
 	assert_int_equal(nr_threads(), nr);
 }
@@ -79,7 +72,8 @@ static void await_threads(int nr)
 static void await_answer(struct gpu *gpu)
 {
 	read_gpu(gpu);
-	for (u64 start = now_ns(); samples.nr_stalled && now_ns() < start + PATIENCE_NS;) {
+	for (u64 start = time_now_ns();
+	     samples.nr_stalled && time_now_ns() < start + PATIENCE_NS;) {
 		usleep(10000);
 		read_gpu(gpu);
 	}
@@ -89,7 +83,8 @@ static void await_answer(struct gpu *gpu)
 /* The call that hangs has been made. */
 static void await_calls(const struct fake_nvml *fake, int nr)
 {
-	for (u64 start = now_ns(); fake->nr_utilization < nr && now_ns() < start + PATIENCE_NS;)
+	for (u64 start = time_now_ns();
+	     fake->nr_utilization < nr && time_now_ns() < start + PATIENCE_NS;)
 		usleep(10000);
 	assert_int_equal(fake->nr_utilization, nr);
 }
@@ -208,19 +203,19 @@ static void test_activity(void **state)
 	struct fake_nvml *fake;
 	void *library = fake_load("libfake-nvml-gpm.so", &fake);
 	struct gpu *gpu = open_gpu();
-	u64 before[2] = { now_ns() }, after[2];
+	u64 before[2] = { time_now_ns() }, after[2];
 
 	read_gpu(gpu);
-	before[1] = now_ns();
+	before[1] = time_now_ns();
 	assert_true(samples.devices[0].valid & GPU_HAS_ACTIVE);
 	assert_int_equal(samples.devices[0].active_ns, 0);
 	assert_false(samples.devices[1].valid & GPU_HAS_ACTIVE);
 	for (int i = 0; i < 3; i++) {
 		usleep(20000);
 		fake->fail = i == 1 ? 15 : 0;
-		after[0] = now_ns();
+		after[0] = time_now_ns();
 		read_gpu(gpu);
-		after[1] = now_ns();
+		after[1] = time_now_ns();
 		assert_int_equal(!(samples.devices[0].valid & GPU_HAS_ACTIVE), i == 1);
 	}
 	assert_in_range(samples.devices[0].active_ns, (after[0] - before[1]) / 4 - 10,
@@ -245,7 +240,7 @@ static void test_two_sources_one_device(void **state)
 	snprintf(text, sizeof(text), format, "0000:00:02.0");
 	tree_write(tree_path("proc/10/fdinfo/4"), text);
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(gpu_read(gpu, pids, 1, now_ns(), &samples), 0);
+		assert_int_equal(gpu_read(gpu, pids, 1, time_now_ns(), &samples), 0);
 		assert_int_equal(samples.nr_devices, 3);
 		assert_int_equal(samples.devices[2].index, 2);
 		assert_string_equal(samples.devices[2].pci_address, "0000:00:02.0");
@@ -282,9 +277,9 @@ static void test_hanging_call(void **state)
 	calls = fake->nr_utilization;
 	fake->hang_utilization = 1;
 	taken = taken_ns();
-	start = now_ns();
+	start = time_now_ns();
 	check_stalled(gpu);
-	assert_in_range(now_ns() - start, 290 * MS, 5000 * MS + taken_ns() - taken);
+	assert_in_range(time_now_ns() - start, 290 * MS, 5000 * MS + taken_ns() - taken);
 	/* Only the first sample waits, and nothing piles up behind the stuck call. */
 	await_calls(fake, calls + 1);
 	slept = sleeps();
@@ -319,9 +314,9 @@ static void test_free_while_stuck(void **state)
 	fake->hang_utilization = 1;
 	check_stalled(gpu);
 	taken = taken_ns();
-	start = now_ns();
+	start = time_now_ns();
 	gpu_free(gpu);
-	assert_in_range(now_ns() - start, 0, 700 * MS + taken_ns() - taken);
+	assert_in_range(time_now_ns() - start, 0, 700 * MS + taken_ns() - taken);
 	assert_int_equal(nr_threads(), before + 1);
 	assert_int_equal(fake->nr_shutdown, 0);
 	fake->hang_utilization = 0;

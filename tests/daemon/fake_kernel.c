@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "collect/kernel.h"
 #include "collect/mmap_events.h"
 
@@ -138,14 +139,6 @@ bool sched_exit_is_clean(const struct sched_exit *sched_exit)
 	return sched_exit->kind < 1024;
 }
 
-static u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
-}
-
 static void tell(struct kernel *kernel, u32 kind, u32 process, u32 value, u64 time_ns)
 {
 	u32 pid = (u32)getpid() + process;
@@ -186,7 +179,7 @@ int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
 		process->task.phase = PHASE_GPU_COMPUTE;
 		process->task.phase_since_ns = 1;
 		if (is_told("train")) {
-			train(kernel, i, now_ns());
+			train(kernel, i, time_now_ns());
 			process->task = kernel->tasks[i];
 		}
 		process->task.pid = (u32)getpid() + i;
@@ -327,9 +320,9 @@ int kernel_read_events(struct kernel *kernel)
 	bool training = is_told("train"), flooding = is_told("flood");
 
 	for (u32 i = 0; training && i < NR_PROCESSES; i++)
-		train(kernel, i, now_ns());
+		train(kernel, i, time_now_ns());
 	for (u32 i = 0; flooding && i < FLOOD_EVENTS; i++)
-		tell(kernel, EVENT_ROLE, 0, i % ROLE_NR, now_ns());
+		tell(kernel, EVENT_ROLE, 0, i % ROLE_NR, time_now_ns());
 	return 0;
 }
 

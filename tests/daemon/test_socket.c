@@ -166,7 +166,7 @@ static void test_base64_vectors_and_nonsense(void **state)
 
 	text = base64_encode("foobar", 6, &size);
 	assert_string_equal(text, "Zm9vYmFy");
-	for (size_t i = 0; i < sizeof(nonsense) / sizeof(nonsense[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(nonsense); i++)
 		assert_int_equal(base64_decode(nonsense[i], strlen(nonsense[i]), &data, &size),
 				 -EBADMSG);
 }

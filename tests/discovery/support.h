@@ -25,7 +25,6 @@
 
 #define FILE_BYTES_MAX (64UL << 20)
 
-DEFINE_CLEANUP(struct library_set, library_set_free);
 #define CLEANUP_SET CLEANUP(library_set_free_cleanup)
 
 /* What the attachment was told. */

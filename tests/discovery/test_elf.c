@@ -4,6 +4,7 @@
  * Offsets that the parser finds, against the dynamic linker's own answer, and
  * what it makes of files that were built oddly, cut short or damaged.
  */
+#include "base/macros.h"
 #include "discovery/support.h"
 
 #include <dlfcn.h>
@@ -206,7 +207,7 @@ static void test_strangers(void **state)
 	};
 	struct elf_symbols found;
 
-	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(changes); i++) {
 		CLEANUP_IMAGE struct image image = load(fixture_dir, "libcalls-gnu.so");
 
 		((u8 *)image.data)[changes[i].at] = changes[i].value;

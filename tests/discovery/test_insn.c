@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 
 /* Where a probe goes: past endbr64, and never past the end of the function. */
+#include "base/macros.h"
 #include "discovery/support.h"
 
 #include "collect/insn.h"
@@ -26,7 +27,7 @@ static void test_skip(void **state)
 		{ { 0 }, 0, 0 },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		assert_int_equal(insn_skip_entry(cases[i].code, cases[i].size), cases[i].skip);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 
 /* The set's book-keeping, in a tree of files shaped like /proc. */
+#include "base/macros.h"
 #include "discovery/support.h"
 
 #include <sys/sysmacros.h>
@@ -89,7 +90,7 @@ static void test_names(void **state)
 		{ "", -ENOENT },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
 		if (library_runtime_of(cases[i].name) != cases[i].runtime)
 			fail_msg("%s", cases[i].name);
 }

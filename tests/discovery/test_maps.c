@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 
 /* Lines of /proc/PID/maps, good and bad. */
+#include "base/macros.h"
 #include "discovery/support.h"
 
 #include "collect/maps.h"
@@ -40,7 +41,7 @@ static void test_lines(void **state)
 		{ "", -EINVAL, NULL },
 	};
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct mapping mapping = {};
 
 		if (parse(cases[i].line, &mapping) != cases[i].result)

@@ -4,6 +4,7 @@
  * Side-band events of children of this test, and of nobody else: a late dlopen()
  * must be attached within a second, a fork must be known, an exit must detach.
  */
+#include "base/time.h"
 #include "discovery/support.h"
 
 #include <linux/perf_event.h>
@@ -19,7 +20,6 @@
 
 static const char *lib_dir, *program, *static_program;
 
-DEFINE_CLEANUP(struct mmap_events, mmap_events_free);
 #define CLEANUP_EVENTS CLEANUP(mmap_events_free_cleanup)
 
 /* What the daemon does with the events, and a count of them. */
@@ -76,10 +76,7 @@ static const struct mmap_handler handler = { on_map, on_exec, on_fork, on_exit_o
 
 static long long now_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (long long)now.tv_sec * 1000000000 + now.tv_nsec;
+	return (long long)time_now_ns();
 }
 
 /* Serves events until the counter has grown to `wanted`; returns when that was. */

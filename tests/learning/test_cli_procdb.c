@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 
 /* zernel procdb, on files of its own: what it prints, what it changes, what it refuses. */
+#include "base/macros.h"
 #include "procdb/image.h"
 
 #include <sys/wait.h>
@@ -155,7 +156,7 @@ static void test_nonsense_is_explained(void **state)
 					     "show",   "forget", "forget a --all",
 					     "export", "import", "list --fry" };
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
 		assert_int_equal(procdb(words[i]), 2);
 	assert_non_null(strstr(output, "--file FILE"));
 	assert_int_equal(procdb("--help"), 0);

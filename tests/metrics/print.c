@@ -10,8 +10,6 @@
 #include "ipc/snapshot_json.h"
 #include "metrics/node.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 static int to_text(const struct snapshot *s, char **ret, size_t *ret_len)
 {
 	return prometheus_render(s, PROMETHEUS_TEXT, ret, ret_len);
@@ -43,7 +41,7 @@ int main(int argc, char **argv)
 		.nr_operations = argc > 3 ? (u32)atoi(argv[3]) : 3,
 	};
 
-	for (size_t i = 0; argc > 1 && i < sizeof(formats) / sizeof(*formats); i++) {
+	for (size_t i = 0; argc > 1 && i < ARRAY_SIZE(formats); i++) {
 		CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
 		CLEANUP_FREE char *text = NULL;
 		size_t length = 0;

@@ -25,8 +25,6 @@
 #define NR_NEW	      50
 #define GROWTH_MAX_KB 512
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 static long resident_kb(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "metrics/metrics.h"
 #include "metrics/prometheus.h"
 #include "ipc/snapshot_json.h"
@@ -18,9 +19,6 @@
 /* What a scrape may take, of which rendering is a part. */
 #define RENDER_MAX_MS	   5.0
 #define NR_SHORT_PROCESSES 10000
-
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-DEFINE_CLEANUP(struct metrics, metrics_free);
 
 static const char *const format_names[PROMETHEUS_FORMAT_NR] = { "text", "openmetrics", "protobuf" };
 
@@ -180,10 +178,7 @@ static void test_jobs_of_one_name_are_one(void **state)
 
 static double now_ms(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+	return (double)time_of_ns(CLOCK_THREAD_CPUTIME_ID) / 1e6;
 }
 
 /* CPU time, the best of some: the machine may be busy with other things. */

@@ -12,8 +12,6 @@
 #include "metrics/prometheus.h"
 #include "metrics/node.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 static struct snapshot *make(void)
 {
 	struct snapshot_limits limits = SNAPSHOT_LIMITS_DEFAULT;

@@ -11,8 +11,6 @@
 #include "base/cleanup.h"
 #include "core/snapshot.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 static struct snapshot *make(u32 nr)
 {
 	struct snapshot_limits limits = { nr, nr, nr, nr, nr };
@@ -127,7 +125,7 @@ static void test_text_is_always_utf8(void **state)
 	};
 	char text[32];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		snapshot_set_text(text, sizeof(text), rows[i].from, strlen(rows[i].from));
 		assert_string_equal(text, rows[i].to);
 	}
@@ -153,7 +151,7 @@ static void test_every_label_is_there_and_no_other(void **state)
 		{ sched_rule_label, RULE_NR },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		for (u32 a = 0; a < rows[i].nr; a++) {
 			assert_non_null(rows[i].label(a));
 			for (u32 b = 0; b < a; b++)

@@ -13,8 +13,6 @@
 #include "ipc/snapshot_json.h"
 #include "metrics/node.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 #define SAME_LIST(a, b, items)                                                                     \
 	((a)->nr_##items == (b)->nr_##items &&                                                     \
 	 memcmp((a)->items, (b)->items, (a)->nr_##items * sizeof(*(a)->items)) == 0)
@@ -100,7 +98,7 @@ static void test_what_is_no_snapshot_is_refused(void **state)
 		{ "{\"version\":1,\"dropped\":{\"events\":\"3\"}}", -EBADMSG },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct snapshot *s = NULL;
 		int err = snapshot_from_json(rows[i].text, strlen(rows[i].text), &s);
 
@@ -153,7 +151,7 @@ static void check_legacy(const struct snapshot *s, u32 nr_memory, bool seen)
 	root = yyjson_doc_get_root(doc);
 	assert_true(yyjson_is_obj(root));
 	assert_int_equal(yyjson_obj_size(root), 7);
-	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
 		assert_true(yyjson_is_num(yyjson_obj_get(root, keys[i])));
 		assert_int_equal(yyjson_get_num(yyjson_obj_get(root, keys[i])) > 0, seen);
 	}

@@ -13,8 +13,6 @@
 #include "metrics/prometheus.h"
 #include "metrics/node.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 static bool answer(const struct node *node, enum prometheus_format format)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node_snapshot(node);

@@ -16,6 +16,7 @@
 
 #include <bpf/bpf.h>
 
+#include "base/macros.h"
 #include "parity/parity.h"
 #include "parity.skel.h"
 #include "property/random.h"
@@ -86,7 +87,7 @@ static void kernel_books_the_time_in_each_phase(void **state)
 	};
 	struct parity_batch *b = batch_of(state);
 
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(steps); i++) {
 		b->cases[0].next_phase = steps[i].phase;
 		b->cases[0].now = steps[i].now;
 		run_in_kernel(state, 1);
@@ -386,7 +387,7 @@ int main(void)
 		printf("1..0 # SKIP this kernel does not let us load BPF: %s\n", strerror(errno));
 		return 0;
 	}
-	for (size_t i = 0; i < sizeof(parity) / sizeof(parity[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(parity); i++)
 		parity[i].initial_state = skel;
 	r = skel ? cmocka_run_group_tests(parity, NULL, NULL) : EXIT_FAILURE;
 	parity__destroy(skel);

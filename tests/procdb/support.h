@@ -14,7 +14,6 @@
 #include "base/cleanup.h"
 #include "core/procdb.h"
 
-DEFINE_CLEANUP(struct procdb, procdb_free);
 #define CLEANUP_DB CLEANUP(procdb_free_cleanup)
 
 /* The reference's limits; production has more of both. */

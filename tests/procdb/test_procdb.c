@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 
 /* The rules of SPEC.md 5: merge, confidence, prediction, eviction, fading. */
+#include "base/macros.h"
 #include "procdb/support.h"
 
 #include <errno.h>
@@ -148,7 +149,7 @@ static void test_unstable_runtime_is_not_confident(void **state)
 		{ 0, 0, false }, /* no average: stability 0, so 0.5 */
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
 		struct procdb_key key = key_named("x");
 		struct procdb_record seen = record_of(1, rows[i].average, rows[i].deviation);
@@ -405,7 +406,7 @@ static void test_configuration_is_checked(void **state)
 	};
 	struct procdb *db = NULL;
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(bad); i++) {
 		assert_int_equal(procdb_new(&bad[i], &db), -EINVAL);
 		assert_null(db);
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 
 /* Damaged files: never a crash, and in version 3 never a wrong profile. */
+#include "base/macros.h"
 #include "procdb/image.h"
 
 static enum procdb_defect decode_fresh(const struct image *image)
@@ -29,7 +30,7 @@ static void test_defects_are_told_apart(void **state)
 	};
 
 	assert_int_equal(v2.size, 140);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		CLEANUP_IMAGE struct image bad = image_copy(v2.bytes, rows[i].size);
 
 		if (rows[i].offset < bad.size)

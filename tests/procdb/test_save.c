@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 
 /* base/file.h: a save that dies, fails or loses power at every single operation. */
+#include "base/macros.h"
 #include "procdb/support.h"
 
 #include <errno.h>
@@ -184,7 +185,7 @@ static void test_killed_at_every_operation(void **state)
 	const struct fixture *f = *state;
 	int nr_killed = 0, nr_old = 0, nr_new = 0;
 
-	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(faults); i++)
 		for (int at = 1; at <= 40; at++) {
 			assert_int_equal(save(f, &file_ops_system, 0), 0);
 			if (save_in_child(f, faults[i], at)) {
@@ -211,7 +212,7 @@ static void test_failure_of_every_operation(void **state)
 	static const int errors[] = { ENOSPC, EIO, EDQUOT };
 	const struct fixture *f = *state;
 
-	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(errors); i++) {
 		int nr_operations, nr_reported = 0;
 
 		assert_int_equal(save(f, &file_ops_system, 0), 0);

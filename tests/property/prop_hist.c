@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#include "base/macros.h"
 #include "property/property.h"
 
 #include <math.h>
@@ -136,7 +137,7 @@ static void quantiles_are_within_the_bound(void **state)
 		hist_record(&h, sorted[i]);
 	}
 	qsort(sorted, NR_SAMPLES, sizeof(*sorted), compare);
-	for (size_t i = 0; i < sizeof(permille) / sizeof(permille[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(permille); i++) {
 		u64 rank = (u64)floor(permille[i] / 1000.0 * NR_SAMPLES);
 		double exact = (double)sorted[rank < NR_SAMPLES ? rank : NR_SAMPLES - 1];
 

@@ -13,16 +13,14 @@
 #include <time.h>
 #include <cmocka.h>
 
+#include "base/time.h"
 #include "property/random.h"
 
 #define PROPERTY_STANDARD_RUNS 10000000
 
 static inline double property_seconds(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+	return 1e-9 * (double)time_of_ns(CLOCK_MONOTONIC);
 }
 
 /* The property consumes this many inputs at a call: values of a list, steps of a sequence. */

@@ -11,8 +11,6 @@
 #include "record/record.h"
 #include "ipc/snapshot_json.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 #define WORD(line, word) (strncmp(line, word " ", strlen(word) + 1) == 0)
 
 struct maker {

@@ -84,7 +84,7 @@ static void test_nonsense_is_refused(void **state)
 	};
 	size_t nr;
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(texts); i++) {
 		assert_int_equal(read_text(texts[i], &nr), -EBADMSG);
 		assert_int_equal(nr, 0);
 	}

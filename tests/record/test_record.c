@@ -15,8 +15,6 @@
 #include "ipc/snapshot_json.h"
 #include "metrics/node.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 #define NR_FRAMES 12
 #define NR_CUTS	  1000
 

@@ -11,22 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "collect/kernel.h"
 
 /* Time for the tasks of the machine to run under it. */
 #define ATTACHED_US 50000
 #define PROGRESS    50
 #define MAX_CYCLES  1000
-
-DEFINE_CLEANUP(struct kernel, kernel_free);
-
-static u64 now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * 1000 + (u64)ts.tv_nsec / NSEC_PER_MSEC;
-}
 
 static bool is_attached(void)
 {
@@ -42,18 +33,18 @@ static bool is_attached(void)
 
 static int cycle(struct kernel *kernel, u64 *ret_attach_ms, u64 *ret_detach_ms)
 {
-	u64 begin = now_ms();
+	u64 begin = time_now_ns() / NSEC_PER_MSEC;
 	int err = kernel_attach_scheduler(kernel);
 
 	if (err < 0)
 		return err;
-	*ret_attach_ms = now_ms() - begin;
+	*ret_attach_ms = time_now_ns() / NSEC_PER_MSEC - begin;
 	usleep(ATTACHED_US);
 	if (!is_attached())
 		return -EIDRM;
-	begin = now_ms();
+	begin = time_now_ns() / NSEC_PER_MSEC;
 	kernel_detach_scheduler(kernel);
-	*ret_detach_ms = now_ms() - begin;
+	*ret_detach_ms = time_now_ns() / NSEC_PER_MSEC - begin;
 	return is_attached() ? -EBUSY : 0;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/macros.h"
 
 #define REQUIRE(what) ((what) ? (void)0 : (perror(#what), exit(EXIT_FAILURE)))
 
@@ -98,7 +99,7 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		return EXIT_FAILURE;
 	ca = make(argv[1], "ca", NULL);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		other = make(argv[1], names[i], &ca);
 		done(&other);
 	}

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/macros.h"
 #include "serve/config.h"
 
 #define CONFIG(...) (&(struct serve_config){ __VA_ARGS__ })
@@ -23,7 +24,7 @@ static void an_exposed_address_needs_tls_and_a_way_to_know_its_callers(void **st
 		"0.0.0.0", "::", "10.0.0.1", "fe80::1", "::ffff:127.0.0.1", "128.0.0.1", "::2",
 	};
 
-	for (size_t i = 0; i < sizeof(exposed) / sizeof(exposed[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(exposed); i++) {
 		struct serve_config config = { .addresses = { "::1", exposed[i] },
 					       .nr_addresses = 2 };
 
@@ -54,7 +55,7 @@ static void what_is_no_address_or_origin_is_refused(void **state)
 		"localhost", "", "127.0.0.1:80", "*", "1.2.3", "[::1]"
 	};
 
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		assert_non_null(
 			serve_config_defect(CONFIG(.addresses = { wrong[i] }, .nr_addresses = 1)));
 	assert_non_null(serve_config_defect(CONFIG(.origins = { "*" }, .nr_origins = 1)));

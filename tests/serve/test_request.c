@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <cmocka.h>
 
+#include "base/macros.h"
 #include "serve/request.h"
 
 #define PROTOBUF                                                                                   \
@@ -25,7 +26,7 @@ static void only_exact_paths_are_endpoints(void **state)
 	assert_int_equal(endpoint_find("/ws"), ENDPOINT_WS);
 	assert_int_equal(endpoint_find("/healthz"), ENDPOINT_HEALTH);
 	assert_int_equal(endpoint_find("/readyz"), ENDPOINT_READY);
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++)
 		assert_int_equal(endpoint_find(none[i]), ENDPOINT_NONE);
 }
 
@@ -66,7 +67,7 @@ static void formats_are_negotiated(void **state)
 		{ ",;,;;=,==;q=", BODY_TEXT },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		assert_int_equal(accept_choose(rows[i].accept), rows[i].kind);
 }
 
@@ -145,9 +146,9 @@ static void names_that_a_stranger_can_have_are_not_known(void **state)
 		"127.0.0.1,evil.example",
 	};
 
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
 		assert_true(host_is_known(&origins, known[i]));
-	for (size_t i = 0; i < sizeof(unknown) / sizeof(unknown[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(unknown); i++)
 		assert_false(host_is_known(&origins, unknown[i]));
 }
 

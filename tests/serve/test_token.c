@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
+#include "base/macros.h"
 #include "serve/token.h"
 
 #define SECRET "0123456789abcdef"
@@ -91,7 +92,7 @@ static void only_the_whole_token_is_right(void **state)
 	memset(huge + 7, '0', sizeof(huge) - 8);
 	assert_true(token_is_shown(&token, "Bearer " SECRET));
 	assert_true(token_is_shown(&token, "bearer " SECRET));
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
 		assert_false(token_is_shown(&token, wrong[i]));
 	assert_false(token_is_shown(&token, huge));
 }

@@ -32,7 +32,7 @@
 #define STANDARD_CALLS 6000
 #define NVML_EVERY     64
 #define ENOUGH_CALLS   1000 /* for something in every book */
-#define NR_SCENARIOS   ((u32)(sizeof(scenarios) / sizeof(*scenarios)))
+#define NR_SCENARIOS   ((u32)ARRAY_SIZE(scenarios))
 
 static const struct scenario scenarios[] = {
 	{ "in turn", BOOKS_IN_TURN, .share = 1 },

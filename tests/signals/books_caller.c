@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "signals/books_caller.h"
+#include "base/macros.h"
 
 struct books_runtime rt;
 struct books_driver drv;
@@ -246,7 +247,7 @@ static const struct {
 	{ 30, true, false, op_release_handle },
 };
 
-#define NR_OPS (sizeof(ops) / sizeof(*ops))
+#define NR_OPS ARRAY_SIZE(ops)
 
 static bool op_fits(u32 i)
 {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
+#include "base/macros.h"
 #include "signals/comms.h"
 
 #include <pthread.h>
@@ -357,5 +358,5 @@ const struct scenario scenarios[] = {
 	{ "ncclCommInitRank, 1 process with 4 threads", 1, init_threads },
 	{ "ncclCommInitRank in a group, 2 processes with 2 ranks", 2, init_group },
 };
-const u32 nr_scenarios = sizeof(scenarios) / sizeof(*scenarios);
+const u32 nr_scenarios = ARRAY_SIZE(scenarios);
 const struct scenario *scenario;

@@ -2,25 +2,18 @@
 /* Launches that take as long as they are told to, the runtime's through the driver. */
 #include <time.h>
 #include "abi/types.h"
+#include "base/time.h"
 
 int cudaLaunchKernel(u64 ns);
 int cuLaunchKernel(u64 ns);
 int runtime_launch(u64 ns) __attribute__((alias("cudaLaunchKernel")));
 int driver_launch(u64 ns) __attribute__((alias("cuLaunchKernel")));
 
-static u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
-}
-
 int cuLaunchKernel(u64 ns)
 {
-	u64 end = now_ns() + ns;
+	u64 end = time_now_ns() + ns;
 
-	while (now_ns() < end)
+	while (time_now_ns() < end)
 		;
 	return 0;
 }

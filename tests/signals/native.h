@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "collect/kernel_internal.h"
 
 static inline void native_log(const char *text)
@@ -53,14 +54,6 @@ static inline struct library native_library(const char *path, enum runtime runti
 			library.probes.probe[library.probes.nr++] = all.probe[i];
 	assert_true(library.probes.nr > 0);
 	return library;
-}
-
-static inline u64 native_clock(clockid_t clock)
-{
-	struct timespec now;
-
-	clock_gettime(clock, &now);
-	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
 }
 
 /* The state of the calling process as the kernel side has it. */

@@ -23,6 +23,7 @@
 #include <unistd.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "daemon/manager.h"
 #include "signals/report.h"
 
@@ -63,7 +64,7 @@ static void timeline_write(FILE *timeline, const struct event *event)
 			    : event->kind == EVENT_ROLE ? role_label(event->value)
 							: "";
 
-	if (event->kind < sizeof(kinds) / sizeof(*kinds) && kinds[event->kind])
+	if (event->kind < ARRAY_SIZE(kinds) && kinds[event->kind])
 		fprintf(timeline, "%s %u %u %llu %s\n", kinds[event->kind], event->tgid, event->tid,
 			event->time_ns, value);
 }
@@ -116,19 +117,11 @@ static void session_close(struct session *session)
 		log_error("%s: %s", session->options->timeline, strerror(errno));
 }
 
-static u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
-}
-
 static int session_report(struct session *session, bool is_final)
 {
 	const struct options *options = session->options;
 	struct report report;
-	int err = report_take(&session->ended, session->kernel, now_ns(), &report);
+	int err = report_take(&session->ended, session->kernel, time_now_ns(), &report);
 
 	if (err < 0)
 		return err;
@@ -150,12 +143,12 @@ static int session_report(struct session *session, bool is_final)
 static int session_follow(struct session *session, pid_t pid)
 {
 	bool is_live = session->options->json || session->options->is_terminal;
-	u64 every = session->options->every_ns, next = now_ns() + every;
+	u64 every = session->options->every_ns, next = time_now_ns() + every;
 	int status = 0, err;
 
 	while (waitpid(pid, &status, WNOHANG) == 0) {
 		manager_poll(session->manager, POLL_MS);
-		if (!is_live || now_ns() < next)
+		if (!is_live || time_now_ns() < next)
 			continue;
 		next += every;
 		err = session_report(session, false);

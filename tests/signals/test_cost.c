@@ -38,11 +38,11 @@ static void launch_vgpu(void)
 
 static u64 round_run(void (*call)(void))
 {
-	u64 begin = native_clock(CLOCK_THREAD_CPUTIME_ID);
+	u64 begin = time_of_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	for (u32 i = 0; i < CALLS_PER_ROUND; i++)
 		call();
-	return native_clock(CLOCK_THREAD_CPUTIME_ID) - begin;
+	return time_of_ns(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
 static void rounds_run(struct variant *variants, u32 nr, void (*call)(void))

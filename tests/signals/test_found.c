@@ -57,11 +57,11 @@ static void watch_end(struct watch *watch)
 /* Serves events until so many libraries are attached; returns when that was. */
 static u64 watch_until(struct watch *watch, u32 nr_libraries)
 {
-	u64 begin = native_clock(CLOCK_MONOTONIC), now = begin;
+	u64 begin = time_of_ns(CLOCK_MONOTONIC), now = begin;
 
 	while (manager_libraries(watch->manager).nr_libraries != nr_libraries) {
 		assert_true(manager_poll(watch->manager, POLL_MS) >= 0);
-		now = native_clock(CLOCK_MONOTONIC);
+		now = time_of_ns(CLOCK_MONOTONIC);
 		assert_true(now - begin < PATIENCE_NS);
 	}
 	return now;
@@ -129,7 +129,7 @@ static void test_another_root(void **state)
 static void test_static_runtime(void **state)
 {
 	struct watch watch = watch_start();
-	u64 begun = native_clock(CLOCK_MONOTONIC), before;
+	u64 begun = time_of_ns(CLOCK_MONOTONIC), before;
 	struct child child = child_start(static_program);
 	char line[16];
 
@@ -160,11 +160,11 @@ static void test_replaced_on_disk(void **state)
 	snprintf(other, sizeof(other), "%s/other", scratch);
 	copy_file(from, path);
 	copy_file(from, other);
-	begun = native_clock(CLOCK_MONOTONIC);
+	begun = time_of_ns(CLOCK_MONOTONIC);
 	child_do(&old, "open %s", path);
 	assert_int_equal(rename(other, path), 0);
 	watch_found(&watch, 1, begun);
-	begun = native_clock(CLOCK_MONOTONIC);
+	begun = time_of_ns(CLOCK_MONOTONIC);
 	child_do(&new, "open %s", path);
 	watch_found(&watch, 2, begun);
 	child_do(&old, "call cuLaunchKernel %u", NR_CALLS);

@@ -55,10 +55,10 @@ static struct hist probes_detach(struct probes *probes, struct process_state *re
 
 static u64 timed(int (*launch)(u64 ns), u64 ns)
 {
-	u64 begin = native_clock(CLOCK_MONOTONIC);
+	u64 begin = time_of_ns(CLOCK_MONOTONIC);
 
 	launch(ns);
-	return native_clock(CLOCK_MONOTONIC) - begin;
+	return time_of_ns(CLOCK_MONOTONIC) - begin;
 }
 
 /* Less than a second's worth, so that each is timed; every octave has as many. */

@@ -26,8 +26,8 @@ static void on_event(void *ctx, const struct event *event)
 static double seconds_run(u32 seconds)
 {
 	static const dim3 one = { 1, 1, 1 };
-	u64 kernel_ns = 1000, begin = native_clock(CLOCK_THREAD_CPUTIME_ID);
-	u64 due = native_clock(CLOCK_MONOTONIC);
+	u64 kernel_ns = 1000, begin = time_of_ns(CLOCK_THREAD_CPUTIME_ID);
+	u64 due = time_of_ns(CLOCK_MONOTONIC);
 	u32 nr = seconds * LAUNCHES_PER_SECOND;
 	void *args[] = { &kernel_ns };
 
@@ -43,7 +43,7 @@ static double seconds_run(u32 seconds)
 				       NULL) == EINTR)
 			;
 	}
-	return (double)(native_clock(CLOCK_THREAD_CPUTIME_ID) - begin) / nr;
+	return (double)(time_of_ns(CLOCK_THREAD_CPUTIME_ID) - begin) / nr;
 }
 
 static void test_ten_thousand_a_second(void **state)

@@ -42,11 +42,11 @@ static void steps_run(void)
 	void *args[] = { &kernel_ns };
 
 	for (u32 i = 0; i < NR_STEPS; i++) {
-		now = native_clock(CLOCK_MONOTONIC);
+		now = time_of_ns(CLOCK_MONOTONIC);
 		cudaLaunchKernel((const void *)vgpu_busy, one, one, args, 0, NULL);
 		marker(now, PHASE_GPU_COMPUTE);
 		cudaDeviceSynchronize();
-		now = native_clock(CLOCK_MONOTONIC);
+		now = time_of_ns(CLOCK_MONOTONIC);
 		marker(now, PHASE_OPTIMIZER);
 	}
 }

@@ -3,6 +3,7 @@
 /* Rows, columns and keys of zernel top, drawn on a canvas. */
 #include <locale.h>
 #include <stdio.h>
+#include "base/macros.h"
 #include "top/made.h"
 
 #define MS NSEC_PER_MSEC
@@ -153,7 +154,7 @@ static void test_filtered_by_name_pid_job_and_thread(void **state)
 	struct fixture f = begin(80, 24);
 
 	feed(&f, 1);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		type(&f, "/");
 		type(&f, cases[i].filter);
 		press(&f, TOP_KEY_ENTER);

@@ -6,6 +6,7 @@
  * of the reference semantics first, then every rule, its edges, and which of two
  * rules wins. The parity test runs them through BPF as well.
  */
+#include "base/macros.h"
 #include "core/phase.h"
 
 #define PHASE_VECTOR_CALLS 4
@@ -94,7 +95,7 @@ static const struct phase_vector phase_vectors[] = {
 };
 /* clang-format on */
 
-#define NR_PHASE_VECTORS (sizeof(phase_vectors) / sizeof(phase_vectors[0]))
+#define NR_PHASE_VECTORS ARRAY_SIZE(phase_vectors)
 
 static inline struct phase_config phase_vector_config(const struct phase_vector *v)
 {

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/macros.h"
 #include "core/ab.h"
 #include "property/random.h"
 
@@ -151,7 +152,7 @@ static void without_an_effect_none_is_shown(void **state)
 	};
 	struct random r = random_start();
 
-	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(jobs); i++) {
 		struct tally tally = repeat(&r, &jobs[i]);
 
 		assert_true(is_seen(tally.verdicts[AB_NO_DIFFERENCE], &tally, 0.99));
@@ -171,7 +172,7 @@ static void an_effect_is_shown_as_large_as_it_is(void **state)
 	};
 	struct random r = random_start();
 
-	for (size_t i = 0; i < sizeof(jobs) / sizeof(jobs[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(jobs); i++) {
 		struct tally tally = repeat(&r, &jobs[i]);
 		enum ab_verdict truth = jobs[i].effect < 1 ? AB_BETTER : AB_WORSE;
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/macros.h"
 #include "core/blame.h"
 
 #define SPAN_NS (10 * NSEC_PER_SEC)
@@ -116,7 +117,7 @@ static void what_went_back_has_no_answer(void **state)
 				  &then->phase_ns[PHASE_COLLECTIVE], &span.before->monotonic_ns };
 	struct blame blame;
 
-	for (size_t i = 0; i < sizeof(counters) / sizeof(*counters); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(counters); i++) {
 		u64 was = *counters[i];
 
 		*counters[i] = ~0ULL;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "base/macros.h"
 #include "core/boundary.h"
 
 static const struct phase_config config = PHASE_CONFIG_DEFAULT;
@@ -57,7 +58,7 @@ static void a_sync_that_waited_for_nothing_ends_nothing(void **state)
 {
 	static const enum phase phases[] = { PHASE_UNKNOWN, PHASE_DATA_LOADING, PHASE_OPTIMIZER };
 
-	for (size_t i = 0; i < sizeof(phases) / sizeof(*phases); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(phases); i++) {
 		struct task_state task = { .phase = phases[i], .phase_since_ns = 10 };
 
 		assert_false(boundary_cross(&config, &task, BOUNDARY_SYNC_DONE, 20));

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/macros.h"
 #include "core/hist.h"
 
 /* The stated error bound of quantiles. */
@@ -81,7 +82,7 @@ static void known_values_lie_in_known_buckets(void **state)
 		{ 16384 * NSEC_PER_SEC, 56 },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		assert_int_equal((s32)hist_index(rows[i].ns) - HIST_SCHEMA_OFFSET,
 				 rows[i].schema_index);
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
+#include "base/macros.h"
 #include "core/job.h"
 
 #define UID_DASHES "0d1d2d3d-4d5d-6d7d-8d9d-adbdcdddedfd"
@@ -35,7 +36,7 @@ static void names_are_those_that_people_use(void **state)
 	};
 	char name[128];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		job_name(rows[i].cgroup, name, sizeof(name));
 		assert_string_equal(name, rows[i].name);
 	}

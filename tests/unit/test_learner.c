@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "base/macros.h"
 #include "core/learner.h"
 
 #define US NSEC_PER_USEC
@@ -201,7 +202,7 @@ static void a_change_is_told_and_moves_the_vote(void **state)
 		{ 3600 * NSEC_PER_SEC, 200 * MS },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct thread t = thread_like(NULL);
 
 		naps(&t, 100, 100 * US, rows[i].sleep_ns);

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "base/macros.h"
 #include "core/mpi.h"
 
 /* Handles of real libraries: MPICH 4.2's header, Open MPI 5.0 in programs of both kinds. */
@@ -26,7 +27,7 @@ static void handles_are_told_apart(void **state)
 		{ 0, MPI_HANDLE_EMPTY, 0 },
 	};
 
-	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(vectors); i++) {
 		assert_int_equal(mpi_datatype_kind(vectors[i].handle), vectors[i].kind);
 		if (vectors[i].kind == MPI_HANDLE_NUMBER)
 			assert_int_equal(mpich_datatype_bytes(vectors[i].handle), vectors[i].bytes);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/macros.h"
 #include "core/phase.h"
 #include "unit/phase_vectors.h"
 
@@ -58,7 +59,7 @@ static void another_raw_phase_starts_the_count_again(void **state)
 		PHASE_GPU_COMPUTE, PHASE_GPU_COMPUTE,
 	};
 
-	for (size_t i = 0; i < sizeof(raw) / sizeof(raw[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(raw); i++)
 		assert_int_equal(phase_settle(&config, &cand, PHASE_UNKNOWN, raw[i]),
 				 PHASE_UNKNOWN);
 	assert_int_equal(phase_settle(&config, &cand, PHASE_UNKNOWN, PHASE_GPU_COMPUTE),
@@ -112,7 +113,7 @@ static void names_and_labels_are_the_reference_ones(void **state)
 		{ PHASE_UNKNOWN, "Unknown", "unknown" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_string_equal(phase_name(rows[i].phase), rows[i].name);
 		assert_string_equal(phase_label(rows[i].phase), rows[i].label);
 	}
@@ -129,7 +130,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_phase_is_unknown),
 		cmocka_unit_test(names_and_labels_are_the_reference_ones),
 	};
-	enum { NR_FIXED = sizeof(fixed) / sizeof(fixed[0]) };
+	enum { NR_FIXED = ARRAY_SIZE(fixed) };
 	struct CMUnitTest phase[NR_PHASE_VECTORS + NR_FIXED] = {};
 
 	for (size_t i = 0; i < NR_PHASE_VECTORS; i++)

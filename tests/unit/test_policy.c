@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "base/macros.h"
 #include "core/policy.h"
 
 #define NOW (100 * NSEC_PER_SEC)
@@ -82,7 +83,7 @@ static const struct vector vectors[] = {
 
 static void test_classes(void **state)
 {
-	for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(vectors); i++) {
 		struct class_view view = vectors[i].view;
 
 		view.now = NOW;

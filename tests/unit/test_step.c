@@ -7,6 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/macros.h"
 #include "core/step.h"
 
 #define MS NSEC_PER_MSEC
@@ -89,7 +90,7 @@ static void test_several_syncs_a_step(void **state)
 	static const char *const steps[] = { "AB",   "ABC",   "+AA",   "AAb",	"ABAC",
 					     "AAAb", "ABCDE", "AAAAb", "ABABC", "+AAAAA" };
 
-	for (u32 i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+	for (u32 i = 0; i < ARRAY_SIZE(steps); i++) {
 		u64 length = strlen(steps[i]);
 		struct job job = {};
 

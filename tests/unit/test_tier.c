@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "base/macros.h"
 #include "core/tier.h"
 
 #define VOTES(batch, interactive, critical)                                                        \
@@ -167,7 +168,7 @@ static void a_view_has_its_tier(void **state)
 	};
 	/* clang-format on */
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(*rows); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (tier_observe(&rows[i].view) != rows[i].tier)
 			fail_msg("row %zu", i);
 }

@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "base/macros.h"
 #include "truth/check.h"
 #include "truth/summary.h"
 
@@ -312,7 +313,7 @@ static void test_check_finds_what_is_wrong(void **state)
 	};
 	const struct place *place = *state;
 
-	for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(runs); i++) {
 		const struct run *run = &runs[i];
 		struct truth *truth = log_open(place, 100);
 

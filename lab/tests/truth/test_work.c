@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "base/macros.h"
 #include "support/taken.h"
 #include "train/ring.h"
 #include "work/burn.h"
@@ -24,7 +25,7 @@ static void test_burn_is_cpu_time(void **state)
 	const struct burn burn = burn_calibrate();
 	static const u64 sizes_ns[] = { 5000, 100000, 3000000 };
 
-	for (size_t i = 0; i < sizeof(sizes_ns) / sizeof(*sizes_ns); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(sizes_ns); i++) {
 		u64 taken = taken_by_guests_ns(), start = thread_cpu_ns(), spent;
 
 		burn_ns(&burn, sizes_ns[i]);
@@ -64,7 +65,7 @@ static void test_phases_tile_and_bursts_end(void **state)
 	struct phases phases;
 	struct truth *truth;
 	struct truth_file file;
-	u64 t0, nr = sizeof(expected) / sizeof(*expected);
+	u64 t0, nr = ARRAY_SIZE(expected);
 
 	assert_non_null(mkdtemp(dir));
 	assert_int_equal(truth_open(dir, "t", 100, &truth), 0);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/macros.h"
 #include "runs.h"
 #include "truth/summary.h"
 
@@ -240,7 +241,7 @@ static void test_spoilt_truth_is_found(void **state)
 	static const enum truth_kind kinds[] = { TRUTH_PHASE, TRUTH_BUSY, TRUTH_THREAD };
 	const struct place *place = *state;
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
 		assert_int_equal(RUN(place, (char *)programs.train, "--steps", "3", "--truth",
 				     (char *)place->truth),
 				 0);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/macros.h"
 #include "harness.h"
 #include "vgpu/include/vgpu_cudart.h"
 
@@ -62,7 +63,7 @@ static void *real_open(void)
 		"/opt/cuda/lib64/libcudart.so.12",
 	};
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 		void *handle = dlopen(places[i], RTLD_NOW | RTLD_LOCAL);
 
 		if (handle)

@@ -13,8 +13,6 @@
 #define TRIES	 10
 #define RETRY_NS (500 * NSEC_PER_MSEC)
 
-DEFINE_CLEANUP(struct client, client_free);
-
 const char *ab_guard_method(u32 state)
 {
 	return state == SCHED_ATTACHED ? "scheduler.attach" : "scheduler.detach";

@@ -4,8 +4,6 @@
 #include "base/cleanup.h"
 #include "cli/ab/ab.h"
 
-DEFINE_CLEANUP(struct table, table_free);
-
 static void print_verdict(const struct ab_effect *effect, const struct term *term)
 {
 	static const enum style styles[] = {

@@ -8,6 +8,7 @@
 #include "answers/choose.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/time.h"
 #include "cli/ab/ab.h"
 #include "cli/ab/ab_guard.h"
 #include "cli/ask.h"
@@ -21,9 +22,6 @@
 #define USUAL_NS    NSEC_PER_SEC
 #define PROGRESS_NS (100 * NSEC_PER_MSEC)
 
-DEFINE_CLEANUP(struct client, client_free);
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 struct session {
 	const struct ab_options *options;
 	const struct term *progress;
@@ -36,14 +34,6 @@ struct session {
 	u64 whole_ns;
 };
 
-static u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
-}
-
 /* Always false: it does not go on. */
 static bool stop(struct session *s, enum ab_end end)
 {
@@ -54,7 +44,7 @@ static bool stop(struct session *s, enum ab_end end)
 /* False when a signal came. */
 static bool nap(struct session *s, u64 ns)
 {
-	u64 end_ns = now_ns() + ns, left_ns = ns;
+	u64 end_ns = time_now_ns() + ns, left_ns = ns;
 	struct pollfd poll_fd = { .fd = s->signal_fd, .events = POLLIN };
 	struct signalfd_siginfo info;
 
@@ -66,7 +56,7 @@ static bool nap(struct session *s, u64 ns)
 			s->report->signal = (int)info.ssi_signo;
 			return stop(s, AB_INTERRUPTED);
 		}
-		now = now_ns();
+		now = time_now_ns();
 		left_ns = now < end_ns ? end_ns - now : 0;
 		if (s->whole_ns)
 			progress_show(s->progress, now - s->began_ns, s->whole_ns, "pair %u of %u",
@@ -127,8 +117,8 @@ static bool run_window(struct session *s, enum ab_mode mode, struct ab_window *r
 		return false;
 	if (since->sched.state != state)
 		return stop(s, since->sched.state == SCHED_EJECTED ? AB_EJECTED : AB_MEDDLED);
-	end_ns = now_ns() + length_ns;
-	for (u64 now = now_ns(); now < end_ns; now = now_ns()) {
+	end_ns = time_now_ns() + length_ns;
+	for (u64 now = time_now_ns(); now < end_ns; now = time_now_ns()) {
 		if (!nap(s, end_ns - now < LOOK_NS ? end_ns - now : LOOK_NS) ||
 		    !measure(s, since, ret))
 			return false;
@@ -157,7 +147,7 @@ static bool run_pair(struct session *s)
 static bool learn_usual(struct session *s)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *since = NULL;
-	u64 began_ns = now_ns(), passed_ns = 0;
+	u64 began_ns = time_now_ns(), passed_ns = 0;
 
 	if (!look(s, &since))
 		return false;
@@ -165,7 +155,7 @@ static bool learn_usual(struct session *s)
 					passed_ns < s->options->total_ns / 4)) {
 		if (!nap(s, LOOK_NS) || !measure(s, since, &s->report->usual))
 			return false;
-		passed_ns = now_ns() - began_ns;
+		passed_ns = time_now_ns() - began_ns;
 	}
 	return true;
 }
@@ -224,7 +214,7 @@ static int make_plan(struct session *s)
 			  (double)needed_ns / 60e9 + 0.1);
 		return -ERANGE;
 	}
-	s->began_ns = now_ns();
+	s->began_ns = time_now_ns();
 	s->whole_ns = 2 * s->report->plan.nr_pairs * s->report->plan.window_ns;
 	return 0;
 }

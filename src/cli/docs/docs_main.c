@@ -75,7 +75,7 @@ int main(int argc, char **argv)
 		err = make_directory(argv[1], "completion");
 	if (err == 0)
 		err = write_manuals(argv[1]);
-	for (size_t i = 0; err == 0 && i < sizeof(completions) / sizeof(completions[0]); i++)
+	for (size_t i = 0; err == 0 && i < ARRAY_SIZE(completions); i++)
 		err = write_file(argv[1], completions[i].name, &command_zernel,
 				 completions[i].print);
 	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

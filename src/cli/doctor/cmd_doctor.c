@@ -11,9 +11,6 @@
 /* Apart from the verdicts, which are 0 to 2. */
 #define EXIT_NOT_LOOKED 3
 
-DEFINE_CLEANUP(struct client, client_free);
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 static enum zerneld_state zerneld_state(int err)
 {
 	static const struct {
@@ -27,7 +24,7 @@ static enum zerneld_state zerneld_state(int err)
 		{ -ECONNREFUSED, ZERNELD_ABSENT },
 	};
 
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(states); i++)
 		if (states[i].err == err)
 			return states[i].state;
 	return ZERNELD_BROKEN;

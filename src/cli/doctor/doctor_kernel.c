@@ -102,7 +102,7 @@ static struct finding check_functions(const struct doctor *doctor, const struct 
 		return finding(VERDICT_FAILURE, NULL,
 			       "the BTF of this kernel (%s) lacks FUNC %s, %s", release,
 			       functions[0], blame);
-	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
 		if (shows_hidden_parameter(btf, functions[i]))
 			return finding(VERDICT_FAILURE, NULL,
 				       "the BTF of this kernel (%s) lacks FUNC %s as programs call "

@@ -38,7 +38,7 @@ static bool read_set(const char *status, const char *name, u64 *ret)
 /* The first that is missing, or NULL. */
 static const char *first_missing(u64 set)
 {
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
 		if (!(set & (1ULL << needed[i].bit)))
 			return needed[i].name;
 	return NULL;
@@ -83,7 +83,7 @@ static bool is_device_file(const char *name)
 {
 	static const char *const prefixes[] = { "nvidia", "renderD" };
 
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
 		size_t length = strlen(prefixes[i]);
 
 		if (strncmp(name, prefixes[i], length) == 0 && name[length] >= '0' &&
@@ -123,7 +123,7 @@ static const struct {
 	{ "0x1002", "an AMD GPU", "modprobe amdgpu" },
 	{ "0x8086", "an Intel GPU", "modprobe xe" },
 };
-#define NR_VENDORS (sizeof(vendors) / sizeof(vendors[0]))
+#define NR_VENDORS ARRAY_SIZE(vendors)
 
 /* Display, 3D or processing accelerator: which vendor's it is, NR_VENDORS for none. */
 static size_t vendor_of(const struct doctor *doctor, const char *device)
@@ -136,7 +136,7 @@ static size_t vendor_of(const struct doctor *doctor, const char *device)
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/class", device);
 	if (!doctor_read(doctor, path, class, sizeof(class)))
 		return NR_VENDORS;
-	for (i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+	for (i = 0; i < ARRAY_SIZE(classes); i++)
 		is_gpu |= strncmp(class, classes[i], PCI_CLASS_LEN) == 0;
 	snprintf(path, sizeof(path), PCI_DEVICES "/%s/vendor", device);
 	if (!is_gpu || !doctor_read(doctor, path, vendor, sizeof(vendor)))
@@ -196,7 +196,7 @@ struct finding check_clock(const struct doctor *doctor)
 
 	if (!doctor_read(doctor, CLOCKS "current_clocksource", name, sizeof(name)))
 		return finding(VERDICT_WARNING, "ls " CLOCKS, "its source is not known");
-	for (size_t i = 0; i < sizeof(slow) / sizeof(slow[0]); i++) {
+	for (size_t i = 0; i < ARRAY_SIZE(slow); i++) {
 		if (strcmp(name, slow[i]) != 0)
 			continue;
 		doctor_read(doctor, CLOCKS "available_clocksource", available, sizeof(available));

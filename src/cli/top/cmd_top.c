@@ -21,8 +21,6 @@
 #define SILENT_INTERVALS    4
 #define SILENT_MIN_MS	    3000
 
-DEFINE_CLEANUP(struct client, client_free);
-
 struct session {
 	const char *socket;
 	u32 interval_ms;

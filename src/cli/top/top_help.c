@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /* What zernel top shows in place of its table, or over it: keys, and columns to sort by. */
 #include <stdio.h>
+#include "base/macros.h"
 #include "cli/top/top.h"
 
 #define KEYS_WIDTH 14
@@ -40,7 +41,7 @@ static void draw_phases(struct canvas *canvas, u32 y, u32 x)
 void top_draw_help(struct canvas *canvas, u32 y, u32 height)
 {
 	struct canvas below = *canvas;
-	u32 nr = sizeof(keys) / sizeof(*keys);
+	u32 nr = ARRAY_SIZE(keys);
 
 	/* Nothing of it gets into the line below. */
 	below.height = y + height;

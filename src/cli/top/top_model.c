@@ -5,8 +5,6 @@
 #include <string.h>
 #include "base/cleanup.h"
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 static struct top_counters counters_of(const struct snapshot *snapshot,
 				       const struct snapshot_process *process)
 {

@@ -156,7 +156,7 @@ static enum top_key mouse_key(struct top_event *event)
 		return TOP_KEY_NONE;
 	event->x = (u32)mouse.x;
 	event->y = (u32)mouse.y;
-	for (size_t i = 0; i < sizeof(buttons) / sizeof(*buttons); i++)
+	for (size_t i = 0; i < ARRAY_SIZE(buttons); i++)
 		if (mouse.bstate & buttons[i].button)
 			return buttons[i].key;
 	return TOP_KEY_NONE;
@@ -172,10 +172,10 @@ bool top_screen_event(struct top_screen *screen, struct top_event *ret)
 		return false;
 	if (kind == KEY_CODE_YES && got == KEY_MOUSE)
 		event.key = mouse_key(&event);
-	for (size_t i = 0; kind == KEY_CODE_YES && i < sizeof(codes) / sizeof(*codes); i++)
+	for (size_t i = 0; kind == KEY_CODE_YES && i < ARRAY_SIZE(codes); i++)
 		if (got == (wint_t)codes[i].code)
 			event.key = codes[i].key;
-	for (size_t i = 0; kind == OK && i < sizeof(characters) / sizeof(*characters); i++)
+	for (size_t i = 0; kind == OK && i < ARRAY_SIZE(characters); i++)
 		if (got == characters[i].character)
 			event.key = characters[i].key;
 	if (kind == OK && event.key == TOP_KEY_NONE && got >= ' ') {

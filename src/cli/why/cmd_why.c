@@ -16,8 +16,6 @@
 #define EXIT_NOBODY	3
 #define PROGRESS_NS	(100 * NSEC_PER_MSEC)
 
-DEFINE_CLEANUP(struct snapshot, snapshot_free);
-
 struct request {
 	struct why_options options;
 	const char *socket;

@@ -5,8 +5,6 @@
 #include "answers/why.h"
 #include "base/cleanup.h"
 
-DEFINE_CLEANUP(struct table, table_free);
-
 /* Lines of a terminal that are not the list of ranks, and the fewest ranks it gets. */
 #define FIXED_LINES 18
 #define ROWS_MIN    3
