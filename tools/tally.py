@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Adds up meson's test logs: every TAP line is a test, a program without TAP is one.
 
 Names what failed and why something was skipped, prints diagnostics (figures),

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The comparer: the same jobs under several schedulers, in one boot of a guest.
 
 scenarios.py and schedulers.py are the tables; run.py works inside the guest and

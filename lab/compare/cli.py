@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Outside the guest: makes the plan, boots once, reports."""
 import argparse
 import json

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """How the figures look: a Markdown table and a picture. Pure: rows in, text out."""
 from html import escape
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Inside the guest: carries out a plan and writes a line of JSON for every run."""
 import contextlib
 import json

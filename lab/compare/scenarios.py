@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What is run: a scenario is jobs, and noise beside them.
 
 Every scenario has a quiet twin, the same jobs without noise: what a scheduler

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Under what it is run: how each scheduler is started, stopped and watched."""
 import contextlib
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What the figures mean. Pure: runs in, rows out; randomness is handed in.
 
 A cell is all runs of a scenario under a scheduler. Steps of a run follow upon

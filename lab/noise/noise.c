@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * noise: other people's work on the same machine. It says how much CPU time it
  * got, so that a comparer can tell a scheduler that helps a job from one that

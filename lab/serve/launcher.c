@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Continuous batching: between two tokens, waiting requests join the batch. A
  * round either computes the first token of those that just joined, or the next

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * serve: inference serving on the virtual GPU that logs what really happened.
  * Requests arrive by themselves, are tokenized on the CPU and answered in

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The threads that feed the launcher. */
 #include <errno.h>
 #include <sys/prctl.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A loader makes every nr_loaders-th batch: it reads from storage, preprocesses,
  * and hands the batch over when there is room. It is in DataLoading all its

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * train: a training job on the virtual GPU that logs what really happened. It
  * calls the vendors' libraries as a framework does, so that probes see it.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The life of a rank: what it opens, its steps, what it leaves behind. */
 #include <errno.h>
 #include <stdio.h>

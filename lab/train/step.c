@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * One step of a rank, whose main thread is the launcher. The instants handed to
  * phases_set() are taken right before the call that begins a phase and right

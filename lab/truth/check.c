@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The truth is what everything else is held against, so it must be whole: no
  * record lost, every instant of a thread's life in exactly one phase, every

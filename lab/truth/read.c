@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reading. A killed writer can leave holes (slots claimed, never published), so
  * every slot is looked at; stretches the file system knows to be empty are

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* truth: shows truth logs and says whether they add up. */
 #include <errno.h>
 #include <inttypes.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Writing: a slot is claimed by one atomic add and belongs to its claimer from
  * then on; the kind is stored last with release order, which publishes it. The

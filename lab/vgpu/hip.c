@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* What HIP exports beyond the runtime calls it shares with CUDA; see rt.c. */
 #include "vgpu/rt.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Communicators: joining, splitting, leaving, and their helper threads; see nccl.h. */
 #include <sched.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* NVML: what the shared file says about the devices, for monitors. */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* The runtime's launches, graphs and error names; see rt.c. */
 #include <pthread.h>

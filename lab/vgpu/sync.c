@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Waiting for device time: spinning, yielding or sleeping. */
 #include "vgpu/engine.h"

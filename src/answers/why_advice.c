@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What to do about it: a table of causes and evidence. What does not follow from them is not said.
  */
 #include "answers/why.h"

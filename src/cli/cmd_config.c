@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* zernel config: what is set, by which file, and whether a file could be read. */
 #include <errno.h>
 #include <getopt.h>

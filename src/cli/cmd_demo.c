@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * zernel demo: a training job on a virtual GPU and, beside it, other people's work, so that
  * somebody without a GPU sees what zerneld sees. It is the lab's scenario "noisy", on two

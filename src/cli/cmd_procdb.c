@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * zernel procdb: shows and changes what was learned. zerneld has it while it runs; else it
  * is in the file where it is kept.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* zernel record: all that zerneld says, in a file, until it is told to end. */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* zernel replay: the answers of other commands, from a recording. */
 #include <errno.h>
 #include <getopt.h>

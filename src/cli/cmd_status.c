@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* zernel status: what zerneld knows, on one screen. */
 #include <errno.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* All commands, in the order in which people are told of them. */
 #include <stdlib.h>
 #include "cli/command.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* zernel: the command line. commands.c has the commands. */
 #include "cli/command.h"
 

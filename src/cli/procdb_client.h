@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
 /* What was learned, as zerneld has it in memory while it runs. All failures are logged. */

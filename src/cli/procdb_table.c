@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cli/procdb_table.h"
 #include "base/cleanup.h"
 #include "core/process.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What the kernel side costs. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The configuration for people: the file that is shipped, and its manual page. */
 #include <string.h>
 #include "config/config.h"

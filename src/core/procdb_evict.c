@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Who has to go: the disused, a user's excess, and the oldest above the capacity. */
 #include <string.h>

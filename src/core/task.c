@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "core/task.h"
 
 double task_phase_fraction(const struct task_state *t, u32 phase)

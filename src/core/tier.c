@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "core/tier.h"
 
 /* Found bit by bit from the exact comparison, so it never disagrees with the decision. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * zerneld: loads the kernel side, follows ML processes, attaches the scheduler, answers
  * on a socket and stays until it is told to go.

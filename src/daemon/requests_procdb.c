@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Requests about what was learned, on the database as it is in memory. */
 #include <errno.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
 /* The part of a snapshot that is about ML processes. Only snapshot.c uses it. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reads a snapshot that anybody may have written. Whatever has the wrong type or is out
  * of its range makes all of it worthless: -EBADMSG.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The few numbers that old dashboards show. They know no processes, so these are merged. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Prints docs/METRICS.md from the catalogue. Not installed. */
 #include <math.h>
 #include <stdio.h>
@@ -38,7 +38,7 @@ static void print_labels(void)
 
 int main(void)
 {
-	puts("<!-- SPDX-License-Identifier: GPL-2.0-only -->\n"
+	puts("<!-- SPDX-License-Identifier: GPL-2.0-or-later -->\n"
 	     "# Metrics\n");
 	printf("What `/metrics` shows, in base units. All series of a node together are at most "
 	       "%d:\n"

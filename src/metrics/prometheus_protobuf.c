@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Families as Prometheus' own messages, each after its length. A histogram has its
  * native buckets, which are those of struct hist one by one, and the classic ones

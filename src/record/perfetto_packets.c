@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "record/perfetto_packets.h"
 #include <pb_encode.h>
 #include "record/perfetto.pb.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Snapshots give the tracks and their counters as they are read. The slices come at the
  * end, when all events are there: one may tell of a time before that of another, as a wait

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reads recordings that anybody may have written. Sizes are bounded before anything is made
  * of them, and nothing is decompressed whose checksum is wrong.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The Accept header: media ranges with parameters, of which only some are ours. */
 #include <string.h>
 #include <strings.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Requests: who may ask, what they get, and sending it piece by piece. */
 #include <errno.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Listening sockets: opened while it is still allowed, and served up to the limit. */
 #include <arpa/inet.h>
 #include <errno.h>

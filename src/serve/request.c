@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "serve/request.h"
 #include "base/macros.h"
 #include <arpa/inet.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * WebSockets: a snapshot each interval, to each client as fast as it takes them. A client
  * that is still taking one when the next is due misses that; one that takes nothing is closed.

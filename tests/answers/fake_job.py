@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A zerneld with one job, whose steps take as long as the state of its scheduler says."""
 import math
 import os

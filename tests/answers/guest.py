@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A job of the lab with a real zerneld beside it, in a guest, for the campaigns here."""
 import contextlib
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """zernel why and zernel ab on the lab's jobs, with the real scheduler, in a guest in virtual time.
 
 A campaign, not a test of CI: each experiment takes minutes. `worse` is noisy under a policy that is made worse

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """zernel doctor on real kernels: good, with broken BTF, without BTF, without sched_ext, and what else can be wrong.
 
 A case is a machine made so by a command, and the line and the exit status that are right there. The one without

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """zernel why on jobs with a slow rank, which is another one each time: it must be named.
 
 The lab's job straggler, with one rank more, beside its noise and a zerneld that watches only, in a guest in virtual time. The job knows

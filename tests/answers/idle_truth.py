@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What the lab's truth says of a rank: why its device was idle, and its steps."""
 import bisect
 import collections

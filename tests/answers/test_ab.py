@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """zernel ab and zernel why beside a zerneld whose job gets better, worse or neither.
 
 Experiments mostly wait, so those that are carried out to their end run side by side.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The commands as people run them, beside a zerneld with a kernel side that is none."""
 import json
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Manual pages and completion are those of the tables, and bash completes by them."""
 import os
 import pathlib

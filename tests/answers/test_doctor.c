@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* zernel doctor on machines that are directories: the right line, the right exit status. */
 #include "answers/capture.h"

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Holds the account of idle time, and the steps, against the lab's truth.
 
 One guest in virtual time, so that nothing else on the machine shows; in there the lab's scenarios run one

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* zernel status: what it prints of a snapshot whose figures are known. */
 #include "answers/capture.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* zernel why: what it prints of two snapshots whose difference is known. */
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
  * An NVML with two devices that misbehaves on demand. FAKE_SYMBOLS says how much

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
  * Any bytes as the fdinfo of a descriptor. What is parsed must keep its bounds,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* DRM descriptors in a tree that stands in for /proc, from sample to sample. */
 #include "collect/tree.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Prints zernel.conf(5), from the table that zerneld reads its configuration by. */
 #include "config/config.h"
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
  * The NVML of tests/collect, which hangs as long as there is a file FAKE_KERNEL/hang. It stays

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A zerneld with a kernel side that is none, and clients of any kind for it."""
 import json
 import os

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Writes a database of N programs that were seen often: `make_procdb FILE N`. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Who may do what, tried as other users and groups."""
 import tap
 from harness import ADMINS, as_user, Case, Client, GROUPS, OTHERS, READERS

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Configuration: files, drop-ins, options, what is wrong with them, and reading them again."""
 import os
 import pathlib

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """zerneld with its real kernel side, in a guest. The tests build on each other, as a day of use does."""
 import os
 import pathlib

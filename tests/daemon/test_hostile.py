@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Clients that make no sense, never end, never read or come in crowds: nobody else notices."""
 import random
 import socket

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What zerneld goes through: a kernel that refuses, ejects or asks for a fresh start, a socket that is deleted."""
 import os
 import signal

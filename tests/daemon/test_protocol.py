@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Every method of docs/PROTOCOL.md, asked as it should be, and in the wrong way."""
 import time
 

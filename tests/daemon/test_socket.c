@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Local sockets, lines in what comes out of them, and bytes as text. */
 #include <errno.h>

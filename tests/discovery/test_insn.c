@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Where a probe goes: past endbr64, and never past the end of the function. */
 #include "base/macros.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Real processes and real files: what is attached, when, and when it goes again. */
 #include "discovery/support.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* The set's book-keeping, in a tree of files shaped like /proc. */
 #include "base/macros.h"

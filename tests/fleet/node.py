@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A node as an administrator has it: the packaged units under systemd, a job, the packaged Prometheus."""
 import json
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A node of a fleet in a guest, with its real peers. The tests build on each other, as a day of use does."""
 import os
 import signal

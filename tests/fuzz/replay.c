@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Runs a fuzz target over every file of the corpus named on the command line. */
 #include <dirent.h>

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Compares snapshots, recordings and replies with the bytes that are kept in `fixture`.
 
 A change of a public name or format shows up as a failure here. After an intended change, run

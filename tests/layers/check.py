@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Checks that includes respect the layers of docs/ARCHITECTURE.md, and house rules.
 
 Speaks TAP. Every source names its includes by layer ("core/phase.h"), so the
@@ -87,7 +87,7 @@ def missing_licences():
     files = [p for d in ("src", "lab", "tests", "bench", "web", "packaging") if (ROOT / d).is_dir()
              for p in (ROOT / d).rglob("*") if p.suffix in text or p.name == "meson.build"]
     for path in files + [ROOT / s for s in scripts]:
-        if "SPDX-License-Identifier: GPL-2.0-only" not in path.read_text()[:400]:
+        if "SPDX-License-Identifier: GPL-2.0-or-later" not in path.read_text()[:400]:
             yield f"{path}: no SPDX line"
 
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * behave: a program with a behaviour. As what it is known depends on its file alone,
  * so copies of it are different programs.

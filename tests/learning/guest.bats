@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Learning through the whole path, in a guest: what runs is observed, told, merged,
 # predicted, kept and read again. The tests build on each other, as a week of use does.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 #
 # What the guest's tests of learning share. ZERNEL_BUILD is the build tree.
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* zernel procdb, on files of its own: what it prints, what it changes, what it refuses. */
 #include "base/macros.h"

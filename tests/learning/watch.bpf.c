@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Looks over the shoulder of the learning: of every program that is started under
  * a name that begins so, the tier it has from its exec on, and how long it ran in which. Its

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * watch NAME: until SIGTERM, or its standard input ends, watches what is started
  * under that name while zerneld runs; then one line for each, in the order of their

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Any text as a snapshot. What is read can be written, and read again is the same. */
 #include <string.h>

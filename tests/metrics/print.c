@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Prints a node in the middle of a job: `print json|legacy|text|openmetrics|protobuf [RANKS
  * [OPS]]`. */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Memory does not grow with what is measured: samples without end through distributions,
  * snapshots and all that is exported, while ML processes come and go.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Holds what is exported, the rules and the documentation against the tools that judge them."""
 import os
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The packaged Prometheus scrapes one node in every format, and all say the same.
 
 Each target serves one format whatever was asked for, as an old or a new gateway would.

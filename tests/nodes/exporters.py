@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A fleet in one process: each address of 127.1.0.0/16 is a node that answers scrapes.
 
 `exporters.py native|text|PLAIN`: nodes with Zernel in one of its formats, or ones with so many plain

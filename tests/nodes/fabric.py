@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A network of its own for the calling process, and nodes in it.
 
 All of it belongs to this process and its children: however they end, nothing is left.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A training job over several nodes, as a model, and a zerneld that tells of one of its ranks."""
 import copy
 import threading

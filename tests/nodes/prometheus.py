@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The packaged Prometheus with the packaged scrape configuration and rules, at a faster clock."""
 import json
 import os

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
  * What the gateways of a fleet would answer: for each line `FORMAT NODE AGE` of its input

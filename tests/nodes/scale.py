@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What a fleet costs its Prometheus: nodes with Zernel, against as many with as many plain series."""
 import argparse
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The short form of ./dev nodes: 20 nodes, and the figures are printed and make sense."""
 import os
 import shutil

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A job of four ranks on four nodes, `zernel serve` on each: the packaged rules name the slow one.
 
 Each node is a network namespace and is exposed as a node would be, with TLS and a token. Prometheus

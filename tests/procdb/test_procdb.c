@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* The rules of SPEC.md 5: merge, confidence, prediction, eviction, fading. */
 #include "base/macros.h"

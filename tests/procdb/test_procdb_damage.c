@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Damaged files: never a crash, and in version 3 never a wrong profile. */
 #include "base/macros.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* base/file.h: a save that dies, fails or loses power at every single operation. */
 #include "base/macros.h"

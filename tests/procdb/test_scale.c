@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
  * 65,536 profiles. What each thing costs in CPU time is printed, and only a wild excess

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Makes a recording of what is on standard input, a line a frame: `snapshot TEXT`, `events
  * TEXT` or `end`. Its beginning and the times of its frames are those of the snapshots.

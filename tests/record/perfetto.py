@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Reads Perfetto traces with the protobuf package, by field numbers that are written down here once more."""
 import collections
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What the tests of recordings share: the commands, and recordings that are made up."""
 import json
 import os

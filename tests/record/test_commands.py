@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """record, replay and export as people run them, beside a zerneld with a kernel side that is none."""
 import json
 import pathlib

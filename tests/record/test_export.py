@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Traces and tables of made-up recordings have what the recordings have, and nothing else."""
 import csv
 

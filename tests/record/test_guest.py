@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A job of the lab on a real kernel, recorded, replayed and exported; and what recording costs."""
 import json
 import os

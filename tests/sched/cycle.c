@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * cycle N: loads the kernel side once, then attaches and detaches the scheduler N
  * times. Says how long the median and the slowest of each took, in ms.

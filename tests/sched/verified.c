@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * verified OBJECT: loads all programs of the kernel side at once, as zerneld does,
  * and says what the verifier made of each, in the figures that veristat has. That one opens

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The longest time that a task was able to run and did not, of all tasks on the
  * machine. Runs in a guest only.

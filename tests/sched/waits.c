@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * waits: says "ready", watches until SIGTERM and then says how long the longest
  * runnable wait was, in ns, and whose.

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """A zerneld that only speaks the protocol: hello, subscribe, and a snapshot each interval."""
 import json
 import os

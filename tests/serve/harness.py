@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Starts `zernel serve` beside a fake zerneld, on ports that the kernel chooses."""
 import json
 import os

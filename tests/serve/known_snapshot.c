@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
  * Prints a snapshot whose figures the tests know: a job of 8 ranks on 8 GPUs, each with

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Prints how many ms each of so many GETs took, sorted: latency.py PORT PATH COUNT.
 
 A process of its own, so that what a test does meanwhile does not count.

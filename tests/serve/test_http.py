@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Endpoints, negotiation, who may ask, and tricks with paths and requests."""
 import concurrent.futures
 import http.client

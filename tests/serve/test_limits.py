@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Too many, too large, too slow: each is turned away, and the others do not notice."""
 import base64
 import json

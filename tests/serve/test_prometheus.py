@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The packaged Prometheus scrapes serve, native histograms included, and is asked for quantiles."""
 import json
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """TLS, the token, certificates of clients, and reading them again."""
 import os
 import pathlib

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """zerneld goes, comes back, hangs, refuses and talks nonsense; serve stays."""
 import socket
 import threading

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """WebSockets: pushes at the chosen interval, and who does not get any."""
 import base64
 import json

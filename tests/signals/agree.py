@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Runs the lab's training scenarios under `signals` and holds phases, roles and counts against the truth.
 
 One guest for each kernel, in virtual time, so that nothing else on the machine shows; or the machine's own

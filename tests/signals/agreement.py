@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """How far what the kernel said (a timeline of `signals`) agrees with what the lab logged, by time."""
 import collections
 import json

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Handles and mappings. Each thread has a range of addresses of its own. */
 #include "signals/books_caller.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Ranks whose communicators come and go in ways that are easy to get wrong. */
 #include "signals/comms.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * The report for programs: one object on a line of its own, once a second, and
  * once more with "final" true when the command has ended.

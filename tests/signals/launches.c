@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Launches that take as long as they are told to, the runtime's through the driver. */
 #include <time.h>
 #include "abi/types.h"

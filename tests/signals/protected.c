@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A launch as vendors compile it: a landing pad, then a push of a register that it
  * needs over a call. The other name is for linking.

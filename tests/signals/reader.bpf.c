@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What another BPF program sees of a process, and when: it reads the same map as
  * a scheduler would. The test calls marker() with a time of its own and the phase

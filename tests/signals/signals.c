@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Runs a command and shows what the kernel side knows of it: processes, threads,
  * roles, phases, ranks and distributions, live on a terminal and at the end. On

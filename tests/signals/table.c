@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The report for people: tables whose columns are as wide as what is in them. */
 #include <stdarg.h>
 #include <stdlib.h>

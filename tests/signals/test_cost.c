@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * What a launch costs the program that makes it. Rounds with no probe, an empty
  * one and ours follow each other within milliseconds, and the cheapest round of

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Discovery to the end: a library is found where a child of this test maps it,
  * and from then on the kernel side counts every call. Nobody else is watched.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * How long launches take, on the machine's own kernel: what the kernel side has of them
  * against what the caller measured.

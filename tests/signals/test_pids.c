@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Short processes through a small space of pids, so that every pid has hundreds
  * of owners. Some launch, each a number of times that is known; most do not. No

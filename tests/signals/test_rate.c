@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * 10,000 launches a second, with a sync after every hundred: nothing may be
  * dropped, every call must be counted, and what it costs the process is printed.

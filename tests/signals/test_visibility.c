@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A certain change must be there for a BPF reader within 10 us. The reader is a
  * probe on marker(), which the program calls right after a launch or a sync, with

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """`zernel top` in a terminal of tmux, beside a zerneld that tells one made-up second after the other."""
 import os
 import pathlib

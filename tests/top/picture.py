@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Draws docs/top.png: `zernel top` beside the made-up node of the tests, in colour.
 
     tools/root layer picture

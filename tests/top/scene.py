@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Snapshots with figures that the tests know, one for each second of a made-up node."""
 START_MS = 12 * 3600 * 1000  # 12:00:00 UTC of some day
 SECOND_NS = 1_000_000_000

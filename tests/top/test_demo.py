@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """`zernel demo`: a job that works, and nothing of it afterwards."""
 import json
 import os

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """`./dev demo` where nobody looks: the real zerneld sees the demo's job, and `zernel top` shows it."""
 import os
 import pathlib

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Rows, columns and keys of zernel top, drawn on a canvas. */
 #include <locale.h>

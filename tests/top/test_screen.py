@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """`zernel top` as somebody sees it: keys, mouse, sizes, terminals, a zerneld that goes and comes."""
 import os
 import pathlib

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
  * The experiment on jobs whose truth is known: steps that depend on each other, have heavy

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* What is learned of one thread: when its averages are mature, what they say, when it is told. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 #
 # What only a kernel with sched_ext can show. Runs as the guest's one job.
 

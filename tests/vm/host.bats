@@ -1,5 +1,5 @@
 #!/usr/bin/env bats
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 #
 # tools/vm seen from outside: what it passes on and what it leaves behind.
 

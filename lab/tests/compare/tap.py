@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Runs unittest cases and prints TAP, so that a run counts every single test."""
 import sys
 import unittest

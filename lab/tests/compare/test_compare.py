@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Statistics, rows and report of the comparer, on figures whose answer is known."""
 import json
 import pathlib

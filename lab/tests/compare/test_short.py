@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """The comparer end to end, short: one boot, two scenarios, three schedulers, one round."""
 import json
 import os

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Noise says what it got, and the kernel is the witness. */
 #include <dirent.h>
 #include <signal.h>

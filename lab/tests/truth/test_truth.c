@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The truth log itself: what is written is read back, whatever happens to the writer. */
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The parts the workloads are made of. */
 #include <pthread.h>
 #include <setjmp.h>

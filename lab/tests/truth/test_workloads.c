@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The workloads, run for real on a virtual GPU of their own, judged by their truth. */
 #include <dirent.h>
 #include <signal.h>

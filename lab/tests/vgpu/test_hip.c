@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* HIP is the same engine under other names; here is what has a name of its own. */
 #include "harness.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* The size the lab must carry: 8 ranks on 4 devices, 64 loaders, 10,000 launches a second. */
 #include <pthread.h>

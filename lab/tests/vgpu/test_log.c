@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* The truth log of a run with everything in it: each launch is busy exactly once. */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* The books: what each interface takes and gives back, and what happens at the limit. */
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Collectives between processes; built against libnccl and, with VGPU_HIP, against librccl. */
 #include <signal.h>

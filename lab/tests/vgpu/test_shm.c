@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* The shared file itself: locks of the dead, the union of spans, totals beyond the ring. */
 #include <errno.h>

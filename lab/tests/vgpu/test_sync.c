@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Ways to wait for the device, and what they and launches cost. */
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Communicators of the collective runtimes: which rank a process has, among how
  * many, and what its splits made of that.

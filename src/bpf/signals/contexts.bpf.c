@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Which device a thread uses: by the runtime's call that chooses one, and by the
  * stack of contexts that the driver keeps for each thread. A context is looked up

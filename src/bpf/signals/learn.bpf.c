@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Learning: what a thread is, by what it does, and what it will be, by what
  * others of its kind were.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * GPU memory: what a process has allocated on which device, for each level of
  * interfaces on its own, since cudaMalloc() calls cuMemAlloc().

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What MPI tells a process of itself: rank and size come through pointers, after
  * the process asked. See core/mpi.h.

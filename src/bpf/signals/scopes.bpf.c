@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * Scopes that a framework names: see core/scope.h. Of a scope around a loader's
  * step the beginning and the end are certain, so from the first one on the process

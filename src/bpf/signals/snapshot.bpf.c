@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The mirror's source: walks the machine's tasks and writes down those of ML
  * processes, the process with its leader, then each of its threads. Changes

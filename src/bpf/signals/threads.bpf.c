@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * What the threads of ML processes do between their calls: who sleeps and why,
  * who wakes whom, who was made by whom, who waits for a CPU.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Shows what came of an experiment. */
 #include <errno.h>
 #include "base/cleanup.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* zernel ab: whether the scheduler helps a job, found out on the job itself. */
 #include <errno.h>
 #include <getopt.h>

@@ -1,10 +1,10 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Completion for shells, from the tables of commands. */
 #include <string.h>
 #include "abi/types.h"
 #include "cli/docs/docs.h"
 
-#define HEADER "# SPDX-License-Identifier: GPL-2.0-only\n# Made from the tables of src/cli.\n"
+#define HEADER "# SPDX-License-Identifier: GPL-2.0-or-later\n# Made from the tables of src/cli.\n"
 
 #define PATH_LEN 128
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Writes the manual pages and the completion files below a directory: packaging, mostly. */
 #include <errno.h>
 #include <stdlib.h>

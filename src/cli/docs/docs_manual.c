@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Manual pages, in roff, from the tables of commands. */
 #include <ctype.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* zernel doctor: whether Zernel can work here, and the command that helps where it cannot. */
 #include <errno.h>
 #include <string.h>

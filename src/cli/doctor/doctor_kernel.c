@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Checks of the kernel: what it is, what it was built with, what it allows. */
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Who uses a GPU runtime, by what is mapped, and whether zerneld sees those processes. */
 #include <ctype.h>
 #include <dirent.h>

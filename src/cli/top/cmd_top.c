@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* zernel top: jobs, ranks and threads as they are now, over and over. */
 #include <errno.h>
 #include <getopt.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The columns of zernel top: what is in them, what rows are sorted by, where they are. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The lines above the table: the node, its scheduler, its GPUs and what Zernel itself takes. */
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* What zernel top shows in place of its table, or over it: keys, and columns to sort by. */
 #include <stdio.h>
 #include "base/macros.h"

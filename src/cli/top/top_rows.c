@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The tree of zernel top as lines: which there are, and in which order. */
 #include <errno.h>
 #include <stdio.h>

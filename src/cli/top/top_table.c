@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The table of zernel top, and the lines above and below it. */
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /* zernel why: looks twice, and says why the GPU was idle in between. */
 #include <errno.h>
 #include <getopt.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0-only
+// SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * The scheduler with one fault, for a test of what happens then: a task named
  * "dropped" that has to wait is forgotten. Everything else is the scheduler's own

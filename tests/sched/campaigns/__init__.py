@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Campaigns against the scheduler: faults, fairness, everyday work, topologies.
 
 table.py says which there are, how long each is in its short and its full form and

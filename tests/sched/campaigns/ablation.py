@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What each rule of the policy is worth, on the scenarios it was made for."""
 import json
 import socket

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Outside the guest: boots one and hands on what campaigns in it say."""
 import argparse
 import os

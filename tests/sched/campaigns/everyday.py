@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Work that has nothing to do with ML, under zernel and under EEVDF in turns."""
 import pathlib
 import re

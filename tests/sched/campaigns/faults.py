@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What must never hurt a machine: coming and going, dying, being broken, being starved."""
 import itertools
 import os

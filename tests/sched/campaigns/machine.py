@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """What campaigns do to the guest they run in, and how they watch it."""
 import contextlib
 import os

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * An MPI program that knows what it did: all-reduces, broadcasts and barriers of
  * known sizes, with a small datatype, a large one and one of its own making. Checks

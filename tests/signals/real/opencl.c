@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * An OpenCL program that knows what it did: buffers of known sizes, writes, launches
  * and reads, one clFinish() a round. Checks its results, so that a run that counts

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Real runtimes: what the kernel side counted, against what the programs counted themselves.
 
 Watches the whole machine, so it is the one job of a guest. Programs that could

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: GPL-2.0-only
+# SPDX-License-Identifier: GPL-2.0-or-later
 """Trains a small model on the CPU and tells what it waited for.
 
 Two loader processes prepare every sample with some CPU time and a sleep, so
