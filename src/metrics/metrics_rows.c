@@ -47,7 +47,7 @@ const char *metric_label_value(const struct metric_labels *labels, enum metric_l
 	const struct snapshot_process *process = labels->process;
 
 	switch (label) {
-	case LABEL_JOB: return labels->job;
+	case LABEL_JOB_NAME: return labels->job;
 	case LABEL_RANK:
 		if (!process->nr_ranks)
 			return "";

@@ -13,8 +13,8 @@ BUCKET = 2 ** 0.25  # factor between the bounds of a bucket
 SYNCS = 1500  # so that p99 is not one of the slowest few: those differ by much from one to the next
 EXPOSURE_MAX = 3.0
 SERIES_MAX = 400
-SYNC_WAITS = f'sum(zernel_sync_wait_seconds{{job="{JOB}"}})'
-LAUNCHES = f'sum(zernel_gpu_launch_seconds{{job="{JOB}"}})'
+SYNC_WAITS = f'sum(zernel_sync_wait_seconds{{job_name="{JOB}"}})'
+LAUNCHES = f'sum(zernel_gpu_launch_seconds{{job_name="{JOB}"}})'
 zerneld, serve = Unit("zerneld"), Unit("zernel-serve")
 
 

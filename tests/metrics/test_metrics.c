@@ -155,7 +155,7 @@ static void test_a_pid_is_shown_once(void **state)
 	process->start_ns = s->processes[0].start_ns + 1;
 	process->nr_transitions = 77;
 	assert_int_equal(prometheus_render(s, PROMETHEUS_TEXT, &text, &length), 0);
-	assert_non_null(strstr(text, "zernel_phase_transitions_total{job=\"\",rank=\"\","
+	assert_non_null(strstr(text, "zernel_phase_transitions_total{job_name=\"\",rank=\"\","
 				     "pid=\"1000\"} 77\n"));
 	assert_null(strstr(text, "pid=\"1000\"} 4000\n"));
 }
@@ -171,7 +171,7 @@ static void test_jobs_of_one_name_are_one(void **state)
 	s->processes[3].job = snapshot_add_job(s, "/slurm/job_42/step_1", "slurm-42");
 	assert_int_equal(s->nr_jobs, 2);
 	assert_int_equal(prometheus_render(s, PROMETHEUS_TEXT, &text, &length), 0);
-	found = strstr(text, "zernel_gpu_launch_seconds_count{job=\"slurm-42\"} 2000\n");
+	found = strstr(text, "zernel_gpu_launch_seconds_count{job_name=\"slurm-42\"} 2000\n");
 	assert_non_null(found);
 	assert_null(strstr(found + 1, "zernel_gpu_launch_seconds_count"));
 }

@@ -46,7 +46,7 @@ static void test_labels_are_escaped(void **state)
 
 	process->job = snapshot_add_job(s, "/x", "a\"b\\c\nd\xff");
 	text = render(s, PROMETHEUS_TEXT);
-	assert_has(text, "zernel_phase_transitions_total{job=\"a\\\"b\\\\c\\nd\xef\xbf\xbd\","
+	assert_has(text, "zernel_phase_transitions_total{job_name=\"a\\\"b\\\\c\\nd\xef\xbf\xbd\","
 			 "rank=\"\",pid=\"7\"} 0\n");
 }
 
@@ -102,13 +102,15 @@ static void test_summary_and_histogram_agree(void **state)
 	assert_has(text, "zernel_cuda_launch_latency_seconds_sum{pid=\"7\"} 0.00505\n");
 	assert_has(text, "zernel_cuda_launch_latency_seconds_count{pid=\"7\"} 100\n");
 	assert_has(text, "# TYPE zernel_gpu_launch_seconds histogram\n");
+	assert_has(
+		text,
+		"zernel_gpu_launch_seconds_bucket{job_name=\"x\",le=\"1.52587890625e-05\"} 15\n");
 	assert_has(text,
-		   "zernel_gpu_launch_seconds_bucket{job=\"x\",le=\"1.52587890625e-05\"} 15\n");
-	assert_has(text, "zernel_gpu_launch_seconds_bucket{job=\"x\",le=\"0.000244140625\"} 100\n");
-	assert_has(text, "zernel_gpu_launch_seconds_bucket{job=\"x\",le=\"1.0\"} 100\n");
-	assert_has(text, "zernel_gpu_launch_seconds_bucket{job=\"x\",le=\"+Inf\"} 100\n");
-	assert_has(text, "zernel_gpu_launch_seconds_sum{job=\"x\"} 0.00505\n");
-	assert_has(text, "zernel_gpu_launch_seconds_count{job=\"x\"} 100\n");
+		   "zernel_gpu_launch_seconds_bucket{job_name=\"x\",le=\"0.000244140625\"} 100\n");
+	assert_has(text, "zernel_gpu_launch_seconds_bucket{job_name=\"x\",le=\"1.0\"} 100\n");
+	assert_has(text, "zernel_gpu_launch_seconds_bucket{job_name=\"x\",le=\"+Inf\"} 100\n");
+	assert_has(text, "zernel_gpu_launch_seconds_sum{job_name=\"x\"} 0.00505\n");
+	assert_has(text, "zernel_gpu_launch_seconds_count{job_name=\"x\"} 100\n");
 }
 
 /* Count and buckets are read while they are written: what is shown must agree with itself. */

@@ -59,7 +59,7 @@ def free_port():
 
 
 def configuration(port):
-    jobs = [{"job_name": kind, "metrics_path": f"/{kind}", "honor_labels": True,
+    jobs = [{"job_name": kind, "metrics_path": f"/{kind}",
              "static_configs": [{"targets": [f"127.0.0.1:{port}"], "labels": {"format": kind}}]}
             for kind in FORMATS]
     return {"global": {"scrape_interval": "1s", "scrape_timeout": "1s"}, "scrape_configs": jobs}
@@ -118,7 +118,7 @@ class Scrape(unittest.TestCase):
     def test_plain_values_agree(self):
         self.same("zernel_snapshot_time_seconds", 1700000000.123)
         self.same("zernel_gpu_memory_used_bytes", RANKS * (30 << 30))
-        self.same('zernel_phase_seconds_total{phase="gpu_compute", job="slurm-42", rank="3"}', 3.000000003)
+        self.same('zernel_phase_seconds_total{phase="gpu_compute", job_name="slurm-42", rank="3"}', 3.000000003)
         self.same("zernel_dropped_total", 3)
         self.same("zernel_cuda_launch_latency_seconds_count", RANKS * 1000)
         self.same("zernel_gpu_busy_ratio", sum(90 + i for i in range(RANKS)) / 100)

@@ -79,7 +79,7 @@ class Run:
         self.rss_kib = prometheus.memory_kib()
         self.peak_kib = prometheus.memory_kib("VmHWM")
         self.nr_up = prometheus.number("sum(up)")
-        self.nr_ranks = prometheus.number("sum(job:zernel_ranks:count)")
+        self.nr_ranks = prometheus.number("sum(job_name:zernel_ranks:count)")
         self.scrape_ms = prometheus.number("avg(scrape_duration_seconds)") * 1000
         # Of one node: to go through the names of all takes longer than all the rules.
         first = f"{exporters.address(0)}:{exporters.PORT}"

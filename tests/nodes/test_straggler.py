@@ -25,7 +25,7 @@ TOKEN = "secret-0123456789abcdef"
 PATIENCE_S = 120
 # An alert needs 2 m of rates, and holds for 2 m before it fires.
 LONG_ENOUGH_S = 2 * (120 + 120) / SPEED
-SHARE = "job_rank_phase:zernel_phase:share{phase='nccl_collective', rank!=''}"
+SHARE = "job_name_rank_phase:zernel_phase:share{phase='nccl_collective', rank!=''}"
 
 
 def make_files(folder):
@@ -97,7 +97,7 @@ class Straggler(unittest.TestCase):
         seconds = time.monotonic() - begin
         self.say_shares()
         self.assertEqual([labels for labels, _ in alerts], [{
-            "alertname": "ZernelStragglerRank", "severity": "warning", "job": "slurm-42",
+            "alertname": "ZernelStragglerRank", "severity": "warning", "job_name": "slurm-42",
             "rank": str(SLOW), "instance": self.targets[SLOW]}])
         note(f"{alerts[0][1]['summary']}: after {seconds:.0f} s, {seconds * SPEED / 60:.1f} min at the packaged clock")
 
