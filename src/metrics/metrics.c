@@ -94,8 +94,9 @@ static void add_gpus(struct metrics *m, const struct snapshot *s)
 {
 	for (u32 i = 0; i < s->nr_gpus; i++) {
 		const struct snapshot_gpu *gpu = &s->gpus[i];
-		struct metric_labels labels = { .gpu = gpu->gpu };
+		struct metric_labels labels = { .gpu = gpu->gpu, .uuid = gpu->uuid };
 
+		add_value(m, METRIC_GPU_INFO, &labels, 1);
 		if (gpu->valid & SNAPSHOT_GPU_BUSY)
 			add_value(m, METRIC_GPU_BUSY, &labels, gpu->busy_percent);
 		if (gpu->valid & SNAPSHOT_GPU_MEMORY_USED)

@@ -61,6 +61,7 @@ extern const u32 metric_quantiles[METRIC_QUANTILES_NR];
 struct metric_labels {
 	const char *job;
 	const struct snapshot_process *process;
+	const char *uuid; /* of a GPU */
 	const char *kind; /* operation, role, phase, class or cause */
 	u32 gpu;
 };

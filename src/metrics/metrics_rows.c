@@ -54,7 +54,9 @@ const char *metric_label_value(const struct metric_labels *labels, enum metric_l
 		snprintf(number, METRIC_NUMBER_LEN, "%d", process->rank);
 		return number;
 	case LABEL_PID: snprintf(number, METRIC_NUMBER_LEN, "%u", process->pid); return number;
-	case LABEL_GPU_ID: snprintf(number, METRIC_NUMBER_LEN, "%u", labels->gpu); return number;
+	case LABEL_UUID: return labels->uuid;
+	case LABEL_GPU_ID:
+	case LABEL_GPU: snprintf(number, METRIC_NUMBER_LEN, "%u", labels->gpu); return number;
 	default: return labels->kind;
 	}
 }

@@ -63,13 +63,28 @@ static void test_values_are_exact(void **state)
 	s->cost.bpf_run_ns = 18446744073709551615ULL;
 	s->cost.rss_bytes = 18446744073709551615ULL;
 	text = render(s, PROMETHEUS_TEXT);
-	assert_has(text, "\nzernel_gpu_busy_ratio{gpu_id=\"3\"} 0.07\n");
+	assert_has(text, "\nzernel_gpu_busy_ratio{gpu=\"3\"} 0.07\n");
 	assert_has(text, "\nzernel_snapshot_time_seconds 1700000000.12\n");
 	assert_has(text, "\nzernel_daemon_cpu_seconds_total 0.000000001\n");
 	assert_has(text, "\nzernel_bpf_run_seconds_total 18446744073.709551615\n");
 	assert_has(text, "\nzernel_daemon_resident_memory_bytes 18446744073709551615\n");
 	/* Absent is not zero. */
 	assert_null(strstr(text, "zernel_gpu_device_memory_used_bytes"));
+}
+
+/* A query that joins it by GPU must find each GPU, so it is there without a UUID as well. */
+static void test_each_gpu_has_its_info(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
+	CLEANUP_FREE char *text = NULL;
+	struct snapshot_gpu *gpu = snapshot_add_gpu(s, 3);
+
+	strcpy(gpu->uuid, "GPU-\"1");
+	snapshot_add_gpu(s, 4);
+	text = render(s, PROMETHEUS_TEXT);
+	assert_has(text, "# TYPE zernel_gpu_info gauge\n"
+			 "zernel_gpu_info{gpu=\"3\",uuid=\"GPU-\\\"1\"} 1\n"
+			 "zernel_gpu_info{gpu=\"4\",uuid=\"\"} 1\n");
 }
 
 #define LAUNCH_QUANTILE(q) "\nzernel_cuda_launch_latency_seconds{pid=\"7\",quantile=\"" q "\"} "
@@ -162,6 +177,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_labels_are_escaped),
 		cmocka_unit_test(test_values_are_exact),
+		cmocka_unit_test(test_each_gpu_has_its_info),
 		cmocka_unit_test(test_summary_and_histogram_agree),
 		cmocka_unit_test(test_a_torn_histogram_agrees_with_itself),
 		cmocka_unit_test(test_openmetrics_has_its_own_ways),
