@@ -94,8 +94,8 @@ struct kernel_drops {
 	u64 nr_processes;
 	u64 nr_frames;
 	u64 nr_samples;
-	u64 nr_runs;   /* of a program on threads, that the kernel left out */
-	u64 nr_comms;  /* communicators and splits */
+	u64 nr_bpf_program_runs; /* on threads; the kernel skips a run that would nest */
+	u64 nr_comms;		 /* communicators and splits */
 	u64 nr_memory; /* allocations, mappings or contexts that did not fit or could not be read */
 	u64 nr_observations; /* not told, and threads that are not learned from */
 };

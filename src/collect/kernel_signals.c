@@ -261,7 +261,7 @@ struct kernel_drops kernel_drops(const struct kernel *kernel)
 		.nr_processes = kernel->skel->bss->nr_dropped_processes,
 		.nr_frames = kernel->skel->bss->nr_dropped_frames,
 		.nr_samples = kernel->skel->bss->nr_dropped_samples,
-		.nr_runs = nr_runs_missed(kernel),
+		.nr_bpf_program_runs = nr_runs_missed(kernel),
 		.nr_comms = kernel->skel->bss->nr_dropped_comms,
 		.nr_memory = kernel->skel->bss->nr_dropped_memory,
 		.nr_observations = kernel->skel->bss->nr_dropped_observations,

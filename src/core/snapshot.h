@@ -30,7 +30,7 @@ enum snapshot_drop {
 	DROP_PROCESSES,
 	DROP_FRAMES,
 	DROP_SAMPLES,
-	DROP_RUNS,
+	DROP_BPF_PROGRAM_RUNS, /* the kernel did not run a program */
 	DROP_COMMS,
 	DROP_MEMORY,
 	DROP_OBSERVATIONS,

@@ -64,7 +64,7 @@ const char *snapshot_drop_label(u32 drop)
 		[DROP_PROCESSES] = "processes",
 		[DROP_FRAMES] = "frames",
 		[DROP_SAMPLES] = "samples",
-		[DROP_RUNS] = "runs",
+		[DROP_BPF_PROGRAM_RUNS] = "bpf_program_runs",
 		[DROP_COMMS] = "communicators",
 		[DROP_MEMORY] = "memory",
 		[DROP_OBSERVATIONS] = "observations",

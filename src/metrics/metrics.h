@@ -62,7 +62,7 @@ struct metric_labels {
 	const char *job;
 	const struct snapshot_process *process;
 	const char *uuid; /* of a GPU */
-	const char *kind; /* operation, role, phase, class or cause */
+	const char *kind; /* operation, role, phase, class or reason */
 	u32 gpu;
 };
 

@@ -25,7 +25,7 @@
  *   "threads": [ { "tid": N, "tgid": N, "start_ns": N, "comm": TEXT, "role": LABEL,
  *                  "runqueue_wait_ns": N, "io_wait_ns": N }, ... ],
  *   "dropped": { "events": N, "processes": N, "frames": N, "samples": N, "comms": N,
- *                "memory": N, "runs": N, "maps": N }
+ *                "memory": N, "bpf_program_runs": N, "maps": N }
  * }
  *
  * WAIT is { "count": N, "sum_ns": N, "p50_ns": N, "p99_ns": N }, all 0 when there was
@@ -219,7 +219,8 @@ static void add_drops(yyjson_mut_doc *doc, yyjson_mut_val *to, const struct repo
 	yyjson_mut_obj_add_uint(doc, dropped, "samples", report->drops.nr_samples);
 	yyjson_mut_obj_add_uint(doc, dropped, "comms", report->drops.nr_comms);
 	yyjson_mut_obj_add_uint(doc, dropped, "memory", report->drops.nr_memory);
-	yyjson_mut_obj_add_uint(doc, dropped, "runs", report->drops.nr_runs);
+	yyjson_mut_obj_add_uint(doc, dropped, "bpf_program_runs",
+				report->drops.nr_bpf_program_runs);
 	yyjson_mut_obj_add_uint(doc, dropped, "maps", report->nr_lost_maps);
 }
 

@@ -252,8 +252,8 @@ void table_print(const struct report *report, bool is_terminal, FILE *out)
 	print_threads(report, is_terminal, out);
 	fprintf(out,
 		"dropped: %llu events, %llu processes, %llu frames, %llu samples, %llu comms, "
-		"%llu memory, %llu runs, %llu maps\n",
+		"%llu memory, %llu BPF program runs, %llu maps\n",
 		report->drops.nr_events, report->drops.nr_processes, report->drops.nr_frames,
 		report->drops.nr_samples, report->drops.nr_comms, report->drops.nr_memory,
-		report->drops.nr_runs, report->nr_lost_maps);
+		report->drops.nr_bpf_program_runs, report->nr_lost_maps);
 }

@@ -165,7 +165,7 @@ static void test_no_pid_inherits_anything(void **state)
 	assert_true(most > 1);
 	/* What was missed is known to be. */
 	assert_in_range(batch.nr_missing, 0, drops.nr_processes);
-	assert_in_range(batch.nr_unheard, 0, drops.nr_runs);
+	assert_in_range(batch.nr_unheard, 0, drops.nr_bpf_program_runs);
 	assert_int_equal(drops.nr_events + drops.nr_frames + drops.nr_samples, 0);
 	manager_free(manager);
 	kernel_free(kernel);
