@@ -67,10 +67,10 @@ enum sched_rule {
 enum sched_decision {
 	DECISION_IDLE_CPU, /* straight to an idle CPU */
 	DECISION_QUEUED,
-	DECISION_PREEMPTED, /* took a CPU from somebody */
-	DECISION_PROMOTED,  /* taken out of a queue before its turn */
-	DECISION_OVERDUE,   /* had waited too long */
-	DECISION_WENT_ON,   /* its slice was over, and nobody else was to have its CPU */
+	DECISION_PREEMPTED,	 /* took a CPU from somebody */
+	DECISION_PROMOTED,	 /* taken out of a queue before its turn */
+	DECISION_OVERDUE,	 /* had waited too long */
+	DECISION_SLICE_EXTENDED, /* kept its CPU: no waiting task had precedence */
 	DECISION_NR,
 };
 

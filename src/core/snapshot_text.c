@@ -142,7 +142,7 @@ const char *sched_decision_label(u32 decision)
 	static const char *const labels[DECISION_NR] = {
 		[DECISION_IDLE_CPU] = "idle_cpu",   [DECISION_QUEUED] = "queued",
 		[DECISION_PREEMPTED] = "preempted", [DECISION_PROMOTED] = "promoted",
-		[DECISION_OVERDUE] = "overdue",	    [DECISION_WENT_ON] = "went_on",
+		[DECISION_OVERDUE] = "overdue",	    [DECISION_SLICE_EXTENDED] = "slice_extended",
 	};
 
 	return LABEL(labels, decision);

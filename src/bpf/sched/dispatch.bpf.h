@@ -156,7 +156,7 @@ static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, 
 	    rank_waiting(llc) >= rule_of(task->class)->rank)
 		return false;
 	compat_set_slice(prev, rule_of(task->class)->slice_ns);
-	count(task->class, DECISION_WENT_ON);
+	count(task->class, DECISION_SLICE_EXTENDED);
 	return true;
 }
 
@@ -181,7 +181,7 @@ static bool is_due_again(struct task_struct *prev, struct sched_task *task, stru
 		return false;
 	advance_clock(llc_at(llc), prev->scx.dsq_vtime);
 	compat_set_slice(prev, slice_ns);
-	count(task->class, DECISION_WENT_ON);
+	count(task->class, DECISION_SLICE_EXTENDED);
 	return true;
 }
 
