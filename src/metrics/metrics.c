@@ -138,7 +138,7 @@ static void add_node(struct metrics *m, const struct snapshot *s)
 		{ METRIC_LEARNING_PROFILES, s->learning.nr_profiles },
 		{ METRIC_LEARNING_CONFIDENT, s->learning.nr_confident },
 		{ METRIC_LEARNING_OBSERVATIONS, s->learning.nr_observations },
-		{ METRIC_SNAPSHOT_TIME, s->time_ms * NSEC_PER_MSEC },
+		{ METRIC_SNAPSHOT_TIMESTAMP, s->time_ms * NSEC_PER_MSEC },
 		{ METRIC_DAEMON_CPU, s->cost.cpu_ns },
 		{ METRIC_DAEMON_MEMORY, s->cost.rss_bytes },
 		{ METRIC_BPF_RUN, s->cost.bpf_run_ns },
@@ -146,6 +146,8 @@ static void add_node(struct metrics *m, const struct snapshot *s)
 
 	for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
 		add_value(m, plain[i].metric, &(struct metric_labels){}, plain[i].value);
+	add_value(m, METRIC_BUILD_INFO,
+		  &(struct metric_labels){ .version = s->version, .kernel_release = s->kernel }, 1);
 	add_processes_by_phase(m, s);
 	for (u32 role = 0; role < ROLE_NR; role++)
 		add_value(m, METRIC_THREADS, &(struct metric_labels){ .kind = role_label(role) },

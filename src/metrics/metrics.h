@@ -62,6 +62,8 @@ struct metric_labels {
 	const char *job;
 	const struct snapshot_process *process;
 	const char *uuid; /* of a GPU */
+	const char *version;
+	const char *kernel_release;
 	const char *kind; /* operation, role, phase, class or reason */
 	u32 gpu;
 };

@@ -55,6 +55,8 @@ const char *metric_label_value(const struct metric_labels *labels, enum metric_l
 		return number;
 	case LABEL_PID: snprintf(number, METRIC_NUMBER_LEN, "%u", process->pid); return number;
 	case LABEL_UUID: return labels->uuid;
+	case LABEL_VERSION: return labels->version;
+	case LABEL_KERNEL_RELEASE: return labels->kernel_release;
 	case LABEL_GPU_ID:
 	case LABEL_GPU: snprintf(number, METRIC_NUMBER_LEN, "%u", labels->gpu); return number;
 	default: return labels->kind;

@@ -77,7 +77,7 @@ class Fleet(unittest.TestCase):
 
     def assert_agrees(self, what, histogram, kind, at):
         """What Prometheus has of the job's calls at that time with what the job knows."""
-        every = truth_spans(kind, self.value("zernel_snapshot_time_seconds", at))
+        every = truth_spans(kind, self.value("zernel_snapshot_timestamp_seconds", at))
         count = int(self.value(f"histogram_count({histogram})", at))
         note(f"{what}: {count} counted of {len(every)}")
         self.assertGreaterEqual(count, 0.95 * len(every))

@@ -256,6 +256,8 @@ static void test_labels_are_where_they_belong(void **state)
 		u32 labels = metric_rows[i].labels;
 
 		assert_true(i == METRIC_GPU_INFO || !(labels & 1U << LABEL_UUID));
+		assert_true(i == METRIC_BUILD_INFO || !(labels & 1U << LABEL_VERSION));
+		assert_true(i == METRIC_BUILD_INFO || !(labels & 1U << LABEL_KERNEL_RELEASE));
 		assert_true(i <= METRIC_DIST_SYNC_WAIT || !(labels & 1U << LABEL_GPU_ID));
 		assert_true(i > METRIC_DIST_SYNC_WAIT || !(labels & 1U << LABEL_GPU));
 	}

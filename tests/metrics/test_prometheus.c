@@ -64,7 +64,7 @@ static void test_values_are_exact(void **state)
 	s->cost.rss_bytes = 18446744073709551615ULL;
 	text = render(s, PROMETHEUS_TEXT);
 	assert_has(text, "\nzernel_gpu_busy_ratio{gpu=\"3\"} 0.07\n");
-	assert_has(text, "\nzernel_snapshot_time_seconds 1700000000.12\n");
+	assert_has(text, "\nzernel_snapshot_timestamp_seconds 1700000000.12\n");
 	assert_has(text, "\nzernel_daemon_cpu_seconds_total 0.000000001\n");
 	assert_has(text, "\nzernel_bpf_run_seconds_total 18446744073.709551615\n");
 	assert_has(text, "\nzernel_daemon_resident_memory_bytes 18446744073709551615\n");
@@ -85,6 +85,17 @@ static void test_each_gpu_has_its_info(void **state)
 	assert_has(text, "# TYPE zernel_gpu_info gauge\n"
 			 "zernel_gpu_info{gpu=\"3\",uuid=\"GPU-\\\"1\"} 1\n"
 			 "zernel_gpu_info{gpu=\"4\",uuid=\"\"} 1\n");
+}
+
+static void test_the_build_has_its_info(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
+	CLEANUP_FREE char *text = NULL;
+
+	strcpy(s->version, "0.1.0");
+	strcpy(s->kernel, "6.18.0");
+	text = render(s, PROMETHEUS_TEXT);
+	assert_has(text, "\nzernel_build_info{version=\"0.1.0\",kernel_release=\"6.18.0\"} 1\n");
 }
 
 #define LAUNCH_QUANTILE(q) "\nzernel_cuda_launch_latency_seconds{pid=\"7\",quantile=\"" q "\"} "
@@ -178,6 +189,7 @@ int main(void)
 		cmocka_unit_test(test_labels_are_escaped),
 		cmocka_unit_test(test_values_are_exact),
 		cmocka_unit_test(test_each_gpu_has_its_info),
+		cmocka_unit_test(test_the_build_has_its_info),
 		cmocka_unit_test(test_summary_and_histogram_agree),
 		cmocka_unit_test(test_a_torn_histogram_agrees_with_itself),
 		cmocka_unit_test(test_openmetrics_has_its_own_ways),

@@ -99,7 +99,7 @@ class Scrape(unittest.TestCase):
         end = time.monotonic() + PATIENCE_S
         while time.monotonic() < end:
             try:
-                if len(cls.query("sum by (format) (zernel_snapshot_time_seconds)")) == len(FORMATS):
+                if len(cls.query("sum by (format) (zernel_snapshot_timestamp_seconds)")) == len(FORMATS):
                     return
             except (OSError, urllib.error.URLError):
                 pass
@@ -116,10 +116,12 @@ class Scrape(unittest.TestCase):
         self.same("up", 1)
 
     def test_plain_values_agree(self):
-        self.same("zernel_snapshot_time_seconds", 1700000000.123)
+        self.same("zernel_snapshot_timestamp_seconds", 1700000000.123)
         self.same("zernel_gpu_memory_used_bytes", RANKS * (30 << 30))
         self.same('zernel_phase_seconds_total{phase="gpu_compute", job_name="slurm-42", rank="3"}', 3.000000003)
         self.same("zernel_dropped_total", 3)
+        self.same('zernel_build_info{version="0.1.0", kernel_release="6.18.0"}', 1)
+        self.same('zernel_gpu_info{uuid="GPU-0000"}', RANKS)
         self.same("zernel_cuda_launch_latency_seconds_count", RANKS * 1000)
         self.same("zernel_gpu_busy_ratio", sum(90 + i for i in range(RANKS)) / 100)
 
