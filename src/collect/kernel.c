@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include "base/cleanup.h"
 #include "base/file.h"
@@ -49,58 +48,17 @@ static u32 enum_value(const struct btf *btf, const char *type, const char *name)
 	return 0;
 }
 
-/* What the scheduler calls on every kernel, as bpf/compat.bpf.h has no other way. */
-static const char *const required[] = {
-	"scx_bpf_create_dsq",
-	"scx_bpf_select_cpu_dfl",
-	"scx_bpf_pick_idle_cpu",
-	"scx_bpf_kick_cpu",
-	"scx_bpf_test_and_clear_cpu_idle",
-	"scx_bpf_dsq_nr_queued",
-	"bpf_iter_scx_dsq_new",
-	"scx_bpf_dump_bstr",
-	"scx_bpf_exit_bstr",
-};
-
-/*
- * Since 7.1 such functions have a last parameter, `aux`, that programs do not see. Where the
- * kernel's BTF shows it, for want of a newer pahole, the verifier refuses every call.
- */
-static bool can_be_called(const struct btf *btf, const char *name)
-{
-	s32 id = btf__find_by_name_kind(btf, name, BTF_KIND_FUNC);
-	const struct btf_type *proto;
-	const struct btf_param *last;
-
-	if (id < 0)
-		return false;
-	proto = btf__type_by_id(btf, btf__type_by_id(btf, (u32)id)->type);
-	last = btf_params(proto) + btf_vlen(proto) - 1;
-	return strcmp(btf__name_by_offset(btf, last->name_off), "aux") != 0;
-}
-
-/* A kernel that has a scheduler interface, but not all of what programs call, has none for us. */
-static bool scheduler_can_load(const struct btf *btf)
-{
-	if (btf__find_by_name_kind(btf, "sched_ext_ops", BTF_KIND_STRUCT) < 0)
-		return false;
-	for (size_t i = 0; i < ARRAY_SIZE(required); i++)
-		if (!can_be_called(btf, required[i]))
-			return false;
-	return true;
-}
-
 /* What the kernel's own types say of what it can do. */
 static void find_features(struct kernel *kernel, bool *ret_cgroups)
 {
-	struct btf *btf = btf__load_vmlinux_btf();
+	CLEANUP(btf__free_cleanup) struct btf *btf = btf__load_vmlinux_btf();
+	size_t position = 0;
 
-	kernel->has_scheduler = btf && scheduler_can_load(btf);
+	kernel->has_scheduler = !sched_ext_next_gap(btf, &position, &kernel->scheduler_gap);
 	*ret_cgroups =
 		btf && btf__find_by_name_kind(btf, "scx_cgroup_init_args", BTF_KIND_STRUCT) > 0;
 	kernel->session_type =
 		btf ? enum_value(btf, "bpf_attach_type", "BPF_TRACE_UPROBE_SESSION") : 0;
-	btf__free(btf);
 }
 
 /* Where the kernel's scheduler does not know cgroups, neither can ours. */
@@ -182,6 +140,11 @@ struct kernel *kernel_free(struct kernel *kernel)
 bool kernel_has_scheduler(const struct kernel *kernel)
 {
 	return kernel->has_scheduler;
+}
+
+const struct sched_ext_gap *kernel_scheduler_gap(const struct kernel *kernel)
+{
+	return kernel->has_scheduler ? NULL : &kernel->scheduler_gap;
 }
 
 void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy)

@@ -17,23 +17,27 @@
 #include "core/sched_stats.h"
 
 struct kernel;
+struct sched_ext_gap;
 
 /* Called with what libbpf has to say when something goes wrong. */
 typedef void (*kernel_log_fn)(const char *text);
 
 /*
- * Opens, configures and loads. On a kernel without sched_ext all but the
- * scheduler is loaded; kernel_has_scheduler() tells.
+ * Opens, configures and loads. On a kernel that cannot load the scheduler all but
+ * the scheduler is loaded; kernel_has_scheduler() tells.
  */
 int kernel_new(kernel_log_fn log, struct kernel **ret);
 struct kernel *kernel_free(struct kernel *kernel);
 DEFINE_CLEANUP(struct kernel, kernel_free);
 
 bool kernel_has_scheduler(const struct kernel *kernel);
+/* The first reason why the kernel cannot load the scheduler; NULL when it can. */
+const struct sched_ext_gap *kernel_scheduler_gap(const struct kernel *kernel);
 
 /*
  * As often as one likes; what is known of tasks and processes stays. -EBUSY: another
- * scheduler is attached. -ESTALE: a CPU came or went meanwhile, try again.
+ * scheduler is attached. -ESTALE: a CPU came or went meanwhile, try again. -EOPNOTSUPP:
+ * kernel_scheduler_gap() says why.
  */
 int kernel_attach_scheduler(struct kernel *kernel);
 void kernel_detach_scheduler(struct kernel *kernel);

@@ -2,6 +2,7 @@
 #pragma once
 
 /* Shared by the kernel*.c files, and by nobody else. */
+#include "base/sched_ext.h"
 #include "collect/kernel.h"
 #include "zernel.skel.h"
 
@@ -35,6 +36,7 @@ struct kernel {
 	void *event_ctx;
 	struct process_list gone; /* who left something, as the events now read say */
 	bool has_scheduler;
+	struct sched_ext_gap scheduler_gap; /* why it has none */
 	u32 session_type; /* how programs on both ends of calls are attached; 0: there are none */
 	u64 swept_ns;
 	u64 swept_drops;

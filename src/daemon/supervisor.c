@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/sched_ext.h"
 #include "base/time.h"
 #include "daemon/manager.h"
 
@@ -45,10 +46,6 @@ static const char *explanation(int err)
 	case EACCES:
 		return "the kernel refuses BPF or perf events: run as root (CAP_BPF, CAP_PERFMON, "
 		       "CAP_SYS_ADMIN)";
-	case EOPNOTSUPP:
-		return "this kernel has no sched_ext, or one that no scheduler can be loaded "
-		       "into (`zernel doctor` tells): use 6.12 or newer with "
-		       "CONFIG_SCHED_CLASS_EXT";
 	case EBUSY:
 		return "another sched_ext scheduler is attached (see "
 		       "/sys/kernel/sched_ext/root/ops): stop it first";
@@ -56,12 +53,29 @@ static const char *explanation(int err)
 	}
 }
 
+static void explain_failure(const struct supervisor *s, int err, char *ret, size_t size)
+{
+	const struct sched_ext_gap *gap = s->kernel ? kernel_scheduler_gap(s->kernel) : NULL;
+
+	if (err != -EOPNOTSUPP || !gap)
+		snprintf(ret, size, "%s", explanation(err));
+	else if (gap->kind == SCHED_EXT_NO_OPS)
+		snprintf(ret, size,
+			 "this kernel has no sched_ext: use 6.12 or newer with "
+			 "CONFIG_SCHED_CLASS_EXT");
+	else
+		snprintf(ret, size, "the BTF of this kernel %s FUNC %s: run `zernel doctor`",
+			 gap->kind == SCHED_EXT_ABSENT ? "lacks" : "shows a hidden parameter of",
+			 gap->name);
+}
+
 /* Says it once, however often it is tried. */
 static void note_failure(struct supervisor *s, const char *what, int err)
 {
-	const char *why = explanation(err);
 	bool again = err != -EOPNOTSUPP;
+	char why[SNAPSHOT_TEXT_LEN];
 
+	explain_failure(s, err, why, sizeof(why));
 	snapshot_set_text(s->status.reason, sizeof(s->status.reason), why, strlen(why));
 	s->status.state = SCHED_OFF;
 	s->status.nr_changes++;

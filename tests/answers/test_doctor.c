@@ -3,12 +3,12 @@
 /* zernel doctor on machines that are directories: the right line, the right exit status. */
 #include "answers/capture.h"
 
-#include <bpf/btf.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <yyjson.h>
 
 #include "cli/doctor/doctor.h"
+#include "unit/kernel_btf.h"
 
 static char root[] = "/tmp/doctor.XXXXXX";
 
@@ -49,27 +49,23 @@ static void take_away(const char *path)
 	assert_int_equal(system(command), 0);
 }
 
-/* BTF as the kernel has it: the scheduler's struct, and a function that schedulers call. */
-static void put_btf(const char *function, const char *last_parameter, const char *other)
+static void put_btf(struct btf *btf)
 {
-	struct btf *btf = btf__new_empty();
 	const void *data;
-	int integer, type;
 	u32 size;
 
-	assert_non_null(btf);
-	integer = btf__add_int(btf, "int", 4, BTF_INT_SIGNED);
-	assert_true(btf__add_struct(btf, "sched_ext_ops", 4) > 0);
-	assert_int_equal(btf__add_field(btf, "flags", integer, 0, 0), 0);
-	type = btf__add_func_proto(btf, integer);
-	assert_int_equal(btf__add_func_param(btf, "dsq_id", integer), 0);
-	assert_int_equal(btf__add_func_param(btf, last_parameter, integer), 0);
-	if (other)
-		assert_true(btf__add_func(btf, other, BTF_FUNC_GLOBAL, type) > 0);
-	assert_true(btf__add_func(btf, function, BTF_FUNC_GLOBAL, type) > 0);
 	data = btf__raw_data(btf, &size);
 	put_bytes("/sys/kernel/btf/vmlinux", data, size);
 	btf__free(btf);
+}
+
+/* BTF of a kernel whose function shows its hidden parameter. */
+static struct btf *btf_that_shows_aux(const char *function)
+{
+	struct btf *btf = kernel_btf_new(function);
+
+	kernel_btf_add(btf, function, "aux");
+	return btf;
 }
 
 /* A machine on which all is well. */
@@ -88,7 +84,7 @@ static int make_machine(void **state)
 	put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
 	put("/dev/nvidia0", "");
 	put("/dev/nvidiactl", "");
-	put_btf("scx_bpf_create_dsq", "node", NULL);
+	put_btf(kernel_btf_new(NULL));
 	return 0;
 }
 
@@ -186,25 +182,34 @@ static void test_kernel_without_sched_ext(void **state)
 static void test_broken_btf_kernel(void **state)
 {
 	put("/proc/sys/kernel/osrelease", "7.2.12+deb13-amd64\n");
-	put_btf("scx_bpf_destroy_dsq", "aux", NULL);
+	put_btf(kernel_btf_new("scx_bpf_exit_bstr"));
 	assert_machine(VERDICT_FAILURE,
 		       "failure  BTF           the BTF of this kernel (7.2.12+deb13-amd64) lacks "
-		       "FUNC scx_bpf_create_dsq",
+		       "FUNC scx_bpf_exit_bstr, as that of",
 		       "-> apt install -t forky");
 }
 
 /* As 7.2.12 of trixie-backports has it: there, and another one than programs call. */
 static void test_btf_that_shows_a_hidden_parameter(void **state)
 {
+	struct btf *sound = btf_that_shows_aux("scx_bpf_create_dsq");
+
 	put("/proc/sys/kernel/osrelease", "7.2.12+deb13-amd64\n");
-	put_btf("scx_bpf_create_dsq", "aux", NULL);
+	put_btf(btf_that_shows_aux("scx_bpf_create_dsq"));
 	assert_machine(VERDICT_FAILURE,
 		       "failure  BTF           the BTF of this kernel (7.2.12+deb13-amd64) lacks "
 		       "FUNC scx_bpf_create_dsq as programs call it",
 		       "-> apt install -t forky");
-	put_btf("scx_bpf_create_dsq", "aux", "scx_bpf_create_dsq_impl");
+	kernel_btf_add(sound, "scx_bpf_create_dsq_impl", "aux");
+	put_btf(sound);
 	assert_machine(VERDICT_OK, "ok       BTF           there, with what schedulers call\n",
 		       NULL);
+}
+
+static void test_btf_without_sched_ext(void **state)
+{
+	put_btf(kernel_btf_empty());
+	assert_machine(VERDICT_OK, "ok       BTF           there, without sched_ext\n", NULL);
 }
 
 static void test_no_btf(void **state)
@@ -381,6 +386,7 @@ int main(void)
 		ON_A_MACHINE(test_kernel_without_sched_ext),
 		ON_A_MACHINE(test_broken_btf_kernel),
 		ON_A_MACHINE(test_btf_that_shows_a_hidden_parameter),
+		ON_A_MACHINE(test_btf_without_sched_ext),
 		ON_A_MACHINE(test_no_btf),
 		ON_A_MACHINE(test_damaged_btf),
 		ON_A_MACHINE(test_no_privilege),

@@ -3,8 +3,8 @@
 /*
  * A kernel side that loads nothing, for a zerneld that a test can run anywhere. What it
  * is to do is told by files of the directory FAKE_KERNEL: `refuse` (BPF), `no-sched`,
- * `busy` (another scheduler), `eject`, `restart`, `train` (its processes change their
- * phases), `flood` (of events); what it did is appended to `log`.
+ * `no-func` (sched_ext without a function), `busy` (another scheduler), `eject`, `restart`, `train`
+ * (its processes change their phases), `flood` (of events); what it did is appended to `log`.
  * Linked before the real ones, its functions take their place.
  */
 #include <errno.h>
@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/sched_ext.h"
 #include "base/time.h"
 #include "collect/kernel.h"
 #include "collect/mmap_events.h"
@@ -90,7 +91,7 @@ void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy)
 
 int kernel_attach_scheduler(struct kernel *kernel)
 {
-	if (is_told("no-sched"))
+	if (kernel_scheduler_gap(kernel))
 		return -EOPNOTSUPP;
 	if (is_told("busy"))
 		return -EBUSY;
@@ -274,6 +275,16 @@ int kernel_measure_run_time(int *ret_fd)
 bool kernel_has_scheduler(const struct kernel *kernel)
 {
 	return true;
+}
+
+const struct sched_ext_gap *kernel_scheduler_gap(const struct kernel *kernel)
+{
+	static const struct sched_ext_gap no_ops = { SCHED_EXT_NO_OPS, "sched_ext_ops" };
+	static const struct sched_ext_gap no_func = { SCHED_EXT_ABSENT, "scx_bpf_kick_cpu" };
+
+	if (is_told("no-sched"))
+		return &no_ops;
+	return is_told("no-func") ? &no_func : NULL;
 }
 
 struct kernel_drops kernel_drops(const struct kernel *kernel)

@@ -41,6 +41,16 @@ class Kernel(Case):
             self.assertEqual(len(client.ask("snapshot")["result"]["processes"]), 3)
             self.assertError(client.ask("scheduler.attach"), "unsupported", "no sched_ext")
 
+    def test_the_function_that_the_kernel_lacks_is_named(self):
+        server = self.zerneld()
+        server.tell("no-func")
+        server.stop()
+        server.start()
+        server.said("the BTF of this kernel lacks FUNC scx_bpf_kick_cpu: run `zernel doctor`; watching goes on")
+        self.assertIn("lacks FUNC scx_bpf_kick_cpu", server.scheduler()["reason"])
+        with server.client() as client:
+            self.assertError(client.ask("scheduler.attach"), "unsupported", "scx_bpf_kick_cpu")
+
     def test_another_scheduler_is_waited_for(self):
         server = self.zerneld(config="[kernel]\nretry_s=1\n")
         server.tell("busy")

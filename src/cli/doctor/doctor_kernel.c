@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Checks of the kernel: what it is, what it was built with, what it allows. */
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/cleanup.h"
+#include "base/sched_ext.h"
 #include "cli/doctor/doctor_internal.h"
 
 #define BTF_FILE     "/sys/kernel/btf/vmlinux"
@@ -13,8 +13,6 @@
 #define OUR_OPS	     "zernel"
 #define PROBES_MAJOR 5
 #define PROBES_MINOR 15
-
-DEFINE_CLEANUP(struct btf, btf__free);
 
 static void release_of(const struct doctor *doctor, char *ret, size_t size)
 {
@@ -54,36 +52,6 @@ static int say_nothing(enum libbpf_print_level level, const char *format, va_lis
 	return 0;
 }
 
-/* What the scheduler calls, where the kernel has it. The first is in all of them. */
-static const char *const functions[] = {
-	"scx_bpf_create_dsq",	  "scx_bpf_dsq_insert",		"scx_bpf_dsq_insert_vtime",
-	"scx_bpf_kick_cpu",	  "scx_bpf_pick_idle_cpu",	"scx_bpf_dsq_move_to_local",
-	"scx_bpf_select_cpu_dfl", "scx_bpf_dsq_nr_queued",	"scx_bpf_task_set_slice",
-	"scx_bpf_cpuperf_set",	  "scx_bpf_task_set_dsq_vtime", "bpf_iter_scx_dsq_new",
-};
-
-/*
- * From 7.1 on the kernel adds a last parameter, `aux`, to some functions, which programs do not
- * see: BTF then has a NAME_impl with it and a NAME without. Where it was left in NAME, what
- * programs call is another function than the kernel has.
- */
-static bool shows_hidden_parameter(const struct btf *btf, const char *name)
-{
-	s32 id = btf__find_by_name_kind(btf, name, BTF_KIND_FUNC);
-	const struct btf_type *proto;
-	const struct btf_param *last;
-	char impl[64];
-
-	snprintf(impl, sizeof(impl), "%s_impl", name);
-	if (id < 0 || btf__find_by_name_kind(btf, impl, BTF_KIND_FUNC) >= 0)
-		return false;
-	proto = btf__type_by_id(btf, btf__type_by_id(btf, (u32)id)->type);
-	if (!proto || !btf_is_func_proto(proto) || btf_vlen(proto) == 0)
-		return false;
-	last = &btf_params(proto)[btf_vlen(proto) - 1];
-	return strcmp(btf__name_by_offset(btf, last->name_off), "aux") == 0;
-}
-
 /*
  * Kernels whose BTF an old pahole made, as Debian's 7.1.13 and 7.2.12 of trixie-backports, know
  * the scheduler's struct and not all that schedulers call.
@@ -94,21 +62,20 @@ static struct finding check_functions(const struct doctor *doctor, const struct 
 		"as that of trixie-backports' 7.2.12 (made by an old pahole): no "
 		"sched_ext scheduler can be loaded";
 	char release[128];
+	struct sched_ext_gap gap;
+	size_t position = 0;
 
-	if (btf__find_by_name_kind(btf, "sched_ext_ops", BTF_KIND_STRUCT) < 0)
+	if (!sched_ext_next_gap(btf, &position, &gap))
+		return finding(VERDICT_OK, NULL, "there, with what schedulers call");
+	if (gap.kind == SCHED_EXT_NO_OPS)
 		return finding(VERDICT_OK, NULL, "there, without sched_ext");
 	release_of(doctor, release, sizeof(release));
-	if (btf__find_by_name_kind(btf, functions[0], BTF_KIND_FUNC) < 0)
-		return finding(VERDICT_FAILURE, NULL,
-			       "the BTF of this kernel (%s) lacks FUNC %s, %s", release,
-			       functions[0], blame);
-	for (size_t i = 0; i < ARRAY_SIZE(functions); i++)
-		if (shows_hidden_parameter(btf, functions[i]))
-			return finding(VERDICT_FAILURE, NULL,
-				       "the BTF of this kernel (%s) lacks FUNC %s as programs call "
-				       "it, without its hidden parameter, %s",
-				       release, functions[i], blame);
-	return finding(VERDICT_OK, NULL, "there, with what schedulers call");
+	return finding(VERDICT_FAILURE, NULL, "the BTF of this kernel (%s) lacks FUNC %s%s, %s",
+		       release, gap.name,
+		       gap.kind == SCHED_EXT_HIDDEN
+			       ? " as programs call it, without its hidden parameter"
+			       : "",
+		       blame);
 }
 
 struct finding check_btf(const struct doctor *doctor)

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "base/sched_ext.h"
+#include <stdio.h>
+#include <string.h>
+#include "abi/types.h"
+
+#define OPS	  "sched_ext_ops"
+#define NAMES_MAX 3
+
+/*
+ * One row for each function of sched_ext that the scheduler calls: its names, the newest first, as
+ * bpf/compat.bpf.h chooses among them. The first name that the kernel has must be callable.
+ * A kernel that has none of the names of a row is sufficient only if the row is optional.
+ */
+struct function {
+	const char *names[NAMES_MAX];
+	bool optional;
+};
+
+static const struct function functions[] = {
+	{ { "scx_bpf_create_dsq" } },
+	{ { "scx_bpf_select_cpu_dfl" } },
+	{ { "scx_bpf_pick_idle_cpu" } },
+	{ { "scx_bpf_kick_cpu" } },
+	{ { "scx_bpf_test_and_clear_cpu_idle" } },
+	{ { "scx_bpf_task_cpu" } },
+	{ { "scx_bpf_dsq_nr_queued" } },
+	{ { "bpf_iter_scx_dsq_new" } },
+	{ { "bpf_iter_scx_dsq_next" } },
+	{ { "bpf_iter_scx_dsq_destroy" } },
+	{ { "scx_bpf_dump_bstr" } },
+	{ { "scx_bpf_exit_bstr" } },
+	{ { "scx_bpf_dsq_insert", "scx_bpf_dispatch" } },
+	{ { "__scx_bpf_dsq_insert_vtime", "scx_bpf_dsq_insert_vtime", "scx_bpf_dispatch_vtime" } },
+	{ { "scx_bpf_dsq_move_to_local", "scx_bpf_consume" } },
+	{ { "scx_bpf_dsq_move", "scx_bpf_dispatch_from_dsq" } },
+	/* Without these the scheduler stores to the task, leaves speeds alone, knows no cgroups. */
+	{ { "scx_bpf_task_set_slice" }, .optional = true },
+	{ { "scx_bpf_task_set_dsq_vtime" }, .optional = true },
+	{ { "scx_bpf_cpuperf_set" }, .optional = true },
+	{ { "scx_bpf_task_cgroup" }, .optional = true },
+};
+
+static s32 find_function(const struct btf *btf, const char *name)
+{
+	return btf__find_by_name_kind(btf, name, BTF_KIND_FUNC);
+}
+
+/*
+ * From 7.1 on the kernel adds a last parameter, `aux`, to some functions, which programs do not
+ * see: BTF then has a NAME_impl with it and a NAME without. Where an old pahole left it in NAME
+ * and made no NAME_impl, the verifier refuses every call.
+ */
+static bool shows_hidden_parameter(const struct btf *btf, const char *name)
+{
+	const struct btf_type *proto;
+	const struct btf_param *last;
+	char impl[64];
+
+	snprintf(impl, sizeof(impl), "%s_impl", name);
+	if (find_function(btf, impl) >= 0)
+		return false;
+	proto = btf__type_by_id(btf, btf__type_by_id(btf, (u32)find_function(btf, name))->type);
+	if (!proto || !btf_is_func_proto(proto) || btf_vlen(proto) == 0)
+		return false;
+	last = &btf_params(proto)[btf_vlen(proto) - 1];
+	return strcmp(btf__name_by_offset(btf, last->name_off), "aux") == 0;
+}
+
+static bool function_has_gap(const struct btf *btf, const struct function *function,
+			     struct sched_ext_gap *ret)
+{
+	for (size_t i = 0; i < NAMES_MAX && function->names[i]; i++) {
+		const char *name = function->names[i];
+
+		if (find_function(btf, name) < 0)
+			continue;
+		if (!shows_hidden_parameter(btf, name))
+			return false;
+		*ret = (struct sched_ext_gap){ SCHED_EXT_HIDDEN, name };
+		return true;
+	}
+	if (function->optional)
+		return false;
+	*ret = (struct sched_ext_gap){ SCHED_EXT_ABSENT, function->names[0] };
+	return true;
+}
+
+bool sched_ext_next_gap(const struct btf *btf, size_t *position, struct sched_ext_gap *ret)
+{
+	if (*position == 0 && (!btf || btf__find_by_name_kind(btf, OPS, BTF_KIND_STRUCT) < 0)) {
+		*position = ARRAY_SIZE(functions);
+		*ret = (struct sched_ext_gap){ SCHED_EXT_NO_OPS, OPS };
+		return true;
+	}
+	while (*position < ARRAY_SIZE(functions))
+		if (function_has_gap(btf, &functions[(*position)++], ret))
+			return true;
+	return false;
+}

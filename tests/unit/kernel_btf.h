@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* BTF of kernels that do not exist, for tests of what reads it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "abi/types.h"
+#include "base/sched_ext.h"
+
+/* The functions of sched_ext in 6.12 without which the scheduler cannot be loaded. */
+static const char *const kernel_btf_functions[] = {
+	"bpf_iter_scx_dsq_destroy",  "bpf_iter_scx_dsq_new",
+	"bpf_iter_scx_dsq_next",     "scx_bpf_consume",
+	"scx_bpf_create_dsq",	     "scx_bpf_dispatch",
+	"scx_bpf_dispatch_from_dsq", "scx_bpf_dispatch_vtime",
+	"scx_bpf_dsq_nr_queued",     "scx_bpf_dump_bstr",
+	"scx_bpf_exit_bstr",	     "scx_bpf_kick_cpu",
+	"scx_bpf_pick_idle_cpu",     "scx_bpf_select_cpu_dfl",
+	"scx_bpf_task_cpu",	     "scx_bpf_test_and_clear_cpu_idle",
+};
+
+#define KERNEL_BTF_INT 1 /* the id of its only integer type */
+
+/* A kernel without sched_ext. */
+static inline struct btf *kernel_btf_empty(void)
+{
+	struct btf *btf = btf__new_empty();
+
+	assert_non_null(btf);
+	assert_int_equal(btf__add_int(btf, "int", 4, BTF_INT_SIGNED), KERNEL_BTF_INT);
+	return btf;
+}
+
+/* A function with two parameters; with none when the last one is NULL. */
+static inline void kernel_btf_add(struct btf *btf, const char *name, const char *last)
+{
+	int type = btf__add_func_proto(btf, KERNEL_BTF_INT);
+
+	assert_true(type > 0);
+	if (last) {
+		assert_int_equal(btf__add_func_param(btf, "first", KERNEL_BTF_INT), 0);
+		assert_int_equal(btf__add_func_param(btf, last, KERNEL_BTF_INT), 0);
+	}
+	assert_true(btf__add_func(btf, name, BTF_FUNC_GLOBAL, type) > 0);
+}
+
+/* A kernel with sched_ext, and with no functions yet. */
+static inline struct btf *kernel_btf_with_ops(void)
+{
+	struct btf *btf = kernel_btf_empty();
+
+	assert_true(btf__add_struct(btf, "sched_ext_ops", 4) > 0);
+	assert_int_equal(btf__add_field(btf, "flags", KERNEL_BTF_INT, 0, 0), 0);
+	return btf;
+}
+
+/* 6.12, without one function unless that is NULL. */
+static inline struct btf *kernel_btf_new(const char *without)
+{
+	struct btf *btf = kernel_btf_with_ops();
+
+	for (size_t i = 0; i < ARRAY_SIZE(kernel_btf_functions); i++)
+		if (!without || strcmp(kernel_btf_functions[i], without) != 0)
+			kernel_btf_add(btf, kernel_btf_functions[i], "last");
+	return btf;
+}
