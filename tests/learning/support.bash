@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # What the guest's tests of learning share. ZERNEL_BUILD is the build tree.
+# shellcheck shell=bash
+# Not all that is set here is used here, but in the tests that source this file.
+# shellcheck disable=SC2034
 
 scx=/sys/kernel/sched_ext
 state=/var/lib/zernel
@@ -25,7 +28,7 @@ state_is() {
 }
 
 start_zerneld() {
-	"$ZERNEL_BUILD/src/daemon/zerneld" "$@" 2>>"$work/log" 3>&- 9>&- &
+	"$ZERNEL_BUILD/src/daemon/zerneld" 2>>"$work/log" 3>&- 9>&- &
 	echo $! >"$work/pid"
 	wait_until state_is enabled || { cat "$work/log" && return 1; }
 }
@@ -61,7 +64,7 @@ watch() { # NAME
 
 watched() {
 	exec 9>&-
-	wait $watcher
+	wait "$watcher"
 	output=$(sed 1d "$work/watched")
 	mapfile -t lines <<<"$output"
 }
