@@ -24,7 +24,7 @@
 struct hist {
 	u64 count;
 	u64 sum;
-	u64 min; /* read it with hist_min(): undefined while count is 0 */
+	u64 min; /* undefined while count is 0 */
 	u64 max;
 	u64 buckets[HIST_SLOTS];
 };
@@ -165,12 +165,6 @@ static inline int hist_subtract(const struct hist *now, const struct hist *befor
 	ret->min = ret->min > now->min ? ret->min : now->min;
 	ret->max = hist_bounds_ns[last] < now->max ? hist_bounds_ns[last] : now->max;
 	return 0;
-}
-
-/* The largest value there is while nothing was recorded. */
-static inline u64 hist_min(const struct hist *h)
-{
-	return h->count ? h->min : ~0ULL;
 }
 
 static inline u64 hist_mean(const struct hist *h)

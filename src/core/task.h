@@ -42,24 +42,3 @@ static inline void task_detect(const struct phase_config *c, struct task_state *
 	task_transition(t, phase, now);
 	t->inferred = phase != PHASE_UNKNOWN;
 }
-
-/*
- * A phase's share of all recorded time, rounded down. Months of nanoseconds
- * times 1000 leave 64 bits, so large totals give up low bits first: five of
- * 2^51 times 1000 still fit.
- */
-static inline u32 task_phase_permille(const struct task_state *t, u32 phase)
-{
-	u64 all = 0, total = 0;
-	u32 shift;
-
-	for (u32 i = 0; i < PHASE_NR; i++)
-		all |= t->phase_ns[i];
-	shift = all >> 51 ? 13 : 0;
-	for (u32 i = 0; i < PHASE_NR; i++)
-		total += t->phase_ns[i] >> shift;
-	return total ? (u32)((t->phase_ns[phase_of(phase)] >> shift) * 1000 / total) : 0;
-}
-
-/* User space only: the same share, from 0 to 1. */
-double task_phase_fraction(const struct task_state *t, u32 phase);

@@ -57,14 +57,6 @@ static inline enum tier tier_dominant(const struct tier_votes *v)
 	return best;
 }
 
-/* Largest vote count over all votes, rounded down; for display. */
-static inline u32 tier_confidence_permille(const struct tier_votes *v)
-{
-	u64 total = tier_votes_total(v);
-
-	return total ? (u32)(1000ULL * v->nr[tier_dominant(v)] / total) : 0;
-}
-
 /* The full product of two 64-bit numbers: the upper half is returned. */
 static inline u64 tier_multiply(u64 x, u64 y, u64 *ret_low)
 {

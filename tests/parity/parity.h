@@ -65,10 +65,8 @@ struct parity_result {
 	struct tier_votes votes;
 	u32 raw;
 	u32 settled;
-	u32 share[PHASE_NR];
 	u32 slot;
 	u32 dominant;
-	u32 tier_permille;
 	u32 reaches;
 	u32 confident;
 	u32 has_crossed;
@@ -98,7 +96,6 @@ struct parity_batch {
 	struct hist total; /* of all batches */
 	u64 quantiles[PARITY_NR_QUANTILES];
 	u64 mean;
-	u64 min;
 };
 
 static inline void parity_phase(const struct parity_case *in, struct parity_result *out)
@@ -132,8 +129,6 @@ static inline void parity_book(const struct parity_case *in, struct parity_resul
 
 static inline void parity_hist(const struct parity_case *in, struct parity_result *out)
 {
-	for (u32 i = 0; i < PHASE_NR; i++)
-		out->share[i] = task_phase_permille(&in->task, i);
 	out->slot = hist_index(in->value);
 	out->middle = hist_middle(out->slot);
 }
@@ -143,7 +138,6 @@ static inline void parity_tier(const struct parity_case *in, struct parity_resul
 	out->votes = in->votes;
 	tier_vote(&out->votes, in->observed);
 	out->dominant = tier_dominant(&in->votes);
-	out->tier_permille = tier_confidence_permille(&in->votes);
 	out->reaches = tier_confidence_reaches(&in->votes, in->nr_observations, in->average,
 					       in->deviation, in->permille);
 	out->confident =
@@ -214,5 +208,4 @@ static inline void parity_finish(struct parity_batch *b)
 	for (u32 i = 0; i < PARITY_NR_QUANTILES; i++)
 		b->quantiles[i] = hist_quantile(&b->total, parity_permille[i]);
 	b->mean = hist_mean(&b->total);
-	b->min = hist_min(&b->total);
 }

@@ -53,30 +53,6 @@ static bool any_transition_books_only_the_old_phase_holds(struct random *r)
 }
 PROPERTY(any_transition_books_only_the_old_phase, 1)
 
-static bool shares_agree_with_wide_arithmetic_holds(struct random *r)
-{
-	struct phase_config c = random_config(r);
-	struct task_state task = random_task(r, &c);
-	unsigned __int128 total = 0;
-	u32 sum = 0, slack = 0;
-
-	for (u32 i = 0; i < PHASE_NR; i++) {
-		total += task.phase_ns[i];
-		/* Beyond 2^51 ns, 26 days, low bits are given up: one per mille at most. */
-		slack |= task.phase_ns[i] >> 51 ? 1 : 0;
-	}
-	for (u32 i = 0; i < PHASE_NR; i++) {
-		u32 share = task_phase_permille(&task, i);
-		u32 exact = total ? (u32)((unsigned __int128)task.phase_ns[i] * 1000 / total) : 0;
-
-		if (share > exact + slack || share + slack < exact)
-			return false;
-		sum += share;
-	}
-	return sum <= 1000 && sum + PHASE_NR > (total ? 1000 : 0);
-}
-PROPERTY(shares_agree_with_wide_arithmetic, 1)
-
 static bool detection_and_transition_go_together_holds(struct random *r)
 {
 	struct phase_config c = random_config(r);
@@ -97,7 +73,6 @@ int main(void)
 	const struct CMUnitTest task_properties[] = {
 		cmocka_unit_test(totals_are_the_time_that_passed),
 		cmocka_unit_test(any_transition_books_only_the_old_phase),
-		cmocka_unit_test(shares_agree_with_wide_arithmetic),
 		cmocka_unit_test(detection_and_transition_go_together),
 	};
 

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -65,41 +64,6 @@ static void a_phase_entered_again_goes_on_adding_up(void **state)
 	assert_int_equal(task.phase_ns[PHASE_OPTIMIZER], 5);
 }
 
-static void fractions_are_parts_of_all_recorded_time(void **state)
-{
-	struct task_state task = {};
-
-	task.phase_ns[PHASE_DATA_LOADING] = 200;
-	task.phase_ns[PHASE_GPU_COMPUTE] = 800;
-	assert_int_equal(task_phase_permille(&task, PHASE_DATA_LOADING), 200);
-	assert_int_equal(task_phase_permille(&task, PHASE_GPU_COMPUTE), 800);
-	assert_int_equal(task_phase_permille(&task, PHASE_OPTIMIZER), 0);
-	assert_true(fabs(task_phase_fraction(&task, PHASE_DATA_LOADING) - 0.2) < 1e-12);
-	assert_true(fabs(task_phase_fraction(&task, PHASE_GPU_COMPUTE) - 0.8) < 1e-12);
-}
-
-static void fractions_are_zero_when_nothing_was_recorded(void **state)
-{
-	struct task_state task = {};
-
-	for (u32 i = 0; i < PHASE_NR; i++) {
-		assert_int_equal(task_phase_permille(&task, i), 0);
-		assert_true(task_phase_fraction(&task, i) == 0);
-	}
-}
-
-static void fractions_survive_the_largest_totals(void **state)
-{
-	struct task_state task = {};
-
-	for (u32 i = 0; i < PHASE_NR; i++)
-		task.phase_ns[i] = ~0ULL;
-	assert_int_equal(task_phase_permille(&task, PHASE_OPTIMIZER), 200);
-	for (u32 i = 1; i < PHASE_NR; i++)
-		task.phase_ns[i] = 0;
-	assert_int_equal(task_phase_permille(&task, PHASE_UNKNOWN), 1000);
-}
-
 static void detection_enters_the_phase_once_it_is_stable(void **state)
 {
 	const struct phase_config config = PHASE_CONFIG_DEFAULT;
@@ -123,9 +87,6 @@ int main(void)
 		cmocka_unit_test(time_before_the_first_transition_is_not_booked),
 		cmocka_unit_test(a_clock_that_stands_or_steps_back_books_nothing),
 		cmocka_unit_test(a_phase_entered_again_goes_on_adding_up),
-		cmocka_unit_test(fractions_are_parts_of_all_recorded_time),
-		cmocka_unit_test(fractions_are_zero_when_nothing_was_recorded),
-		cmocka_unit_test(fractions_survive_the_largest_totals),
 		cmocka_unit_test(detection_enters_the_phase_once_it_is_stable),
 	};
 
