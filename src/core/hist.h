@@ -57,14 +57,6 @@ static const u64 hist_bounds_ns[HIST_SLOTS] = {
 	/* clang-format on */
 };
 
-/* Geometric middles of the highest octave's buckets. */
-static const u64 hist_middles_ns[4] = {
-	8933439345993ULL,
-	10623709631701ULL,
-	12633791081741ULL,
-	15024194243865ULL,
-};
-
 /* floor(log2(x)) of x > 0: smear the highest bit downwards, count the bits below it. */
 static inline u32 hist_log2(u64 x)
 {
@@ -123,68 +115,20 @@ static inline void hist_record(struct hist *h, u64 x)
 	hist_record_times(h, x, 1);
 }
 
-static inline void hist_add(struct hist *to, const struct hist *from)
-{
-	if (from->count == 0)
-		return;
-	if (to->count == 0 || from->min < to->min)
-		to->min = from->min;
-	if (from->max > to->max)
-		to->max = from->max;
-	to->count += from->count;
-	to->sum += from->sum;
-	for (u32 i = 0; i < HIST_SLOTS; i++)
-		to->buckets[i] += from->buckets[i];
-}
+/* User space only. */
+void hist_add(struct hist *to, const struct hist *from);
 
 /*
  * What was recorded since `before`, which is an earlier look at the same distribution.
  * Of min and max only the bucket is known then, so they are its bounds where those of all
  * time do not tell more. -1, and nothing written, when it cannot be an earlier look.
  */
-static inline int hist_subtract(const struct hist *now, const struct hist *before, struct hist *ret)
-{
-	u32 first = HIST_SLOTS, last = 0;
+int hist_subtract(const struct hist *now, const struct hist *before, struct hist *ret);
 
-	if (now->count < before->count || now->sum < before->sum)
-		return -1;
-	for (u32 i = 0; i < HIST_SLOTS; i++)
-		if (now->buckets[i] < before->buckets[i])
-			return -1;
-	*ret = (struct hist){ .count = now->count - before->count, .sum = now->sum - before->sum };
-	for (u32 i = 0; i < HIST_SLOTS; i++) {
-		ret->buckets[i] = now->buckets[i] - before->buckets[i];
-		if (!ret->buckets[i])
-			continue;
-		first = i < first ? i : first;
-		last = i;
-	}
-	if (first == HIST_SLOTS)
-		return 0;
-	ret->min = first ? hist_bounds_ns[first - 1] + 1 : 0;
-	ret->min = ret->min > now->min ? ret->min : now->min;
-	ret->max = hist_bounds_ns[last] < now->max ? hist_bounds_ns[last] : now->max;
-	return 0;
-}
-
-static inline u64 hist_mean(const struct hist *h)
-{
-	return h->count ? h->sum / h->count : 0;
-}
+u64 hist_mean(const struct hist *h);
 
 /* The geometric middle of a slot to the nearest ns; the ends have none of their own. */
-static inline u64 hist_middle(u32 slot)
-{
-	u32 bucket = slot - 1;
-	u32 halvings;
-
-	if (slot == 0)
-		return 0;
-	if (slot >= HIST_OVERFLOW)
-		return ~0ULL;
-	halvings = HIST_OCTAVES - 1 - bucket / 4;
-	return (hist_middles_ns[bucket % 4] + ((1ULL << halvings) >> 1)) >> halvings;
-}
+u64 hist_middle(u32 slot);
 
 /*
  * The value of rank min(floor(q x count / 1000), count - 1) among the sorted
@@ -192,25 +136,4 @@ static inline u64 hist_middle(u32 slot)
  * exact one, plus the half nanosecond of rounding that shows below 1 us. Beyond
  * the last bound only the maximum is known.
  */
-static inline u64 hist_quantile(const struct hist *h, u32 permille)
-{
-	u64 rank, value, seen = 0;
-	u32 slot = 0;
-
-	if (h->count == 0)
-		return 0;
-	if (permille > 1000)
-		permille = 1000;
-	rank = h->count / 1000 * permille + h->count % 1000 * permille / 1000;
-	if (rank >= h->count)
-		rank = h->count - 1;
-	/* The slot is the number of running totals up to the rank; again without branches. */
-	for (u32 i = 0; i < HIST_SLOTS; i++) {
-		seen += h->buckets[i];
-		slot += (u32)((seen - rank - 1) >> 63);
-	}
-	value = hist_middle(slot);
-	if (value < h->min)
-		return h->min;
-	return value > h->max ? h->max : value;
-}
+u64 hist_quantile(const struct hist *h, u32 permille);

@@ -190,17 +190,8 @@ static inline void idle_decide_data(struct idle_account *account, const struct w
 }
 
 /*
- * The account as it stands at `now`, with the current stay. A sleep that is pending is left
- * out, so that no cause is ever taken back, until it is so long that something is stuck:
- * it is then told to be what the last one was.
+ * User space only: the account as it stands at `now`, with the current stay. A sleep that
+ * is pending is left out, so that no cause is ever taken back, until it is so long that
+ * something is stuck: it is then told to be what the last one was.
  */
-static inline void idle_settle(struct idle_account *account, u64 now)
-{
-	idle_book(account, now);
-	if (account->pending_ns < IDLE_PENDING_NS)
-		return;
-	account->idle_ns[account->had_data	   ? IDLE_LOADER_OTHER
-			 : account->sleeps_on_lock ? IDLE_LOCK
-						   : IDLE_OTHER] += account->pending_ns;
-	account->pending_ns = 0;
-}
+void idle_settle(struct idle_account *account, u64 now);

@@ -13,7 +13,7 @@
 
 #include "abi/procdb.h"
 #include "base/macros.h"
-#include "core/tier.h"
+#include "core/tier_votes.h"
 
 struct procdb_profile {
 	struct procdb_key key;

@@ -20,6 +20,11 @@ static const char *const operation_labels[COLLECTIVE_NR] = {
 	[DETAIL_BARRIER - COLLECTIVE_FIRST] = "barrier",
 };
 
+bool process_is_whole(const struct process_state *process)
+{
+	return process->nr_writes_done == process->nr_writes_begun;
+}
+
 const char *role_label(u32 role)
 {
 	return role_labels[role < ROLE_NR ? role : ROLE_OTHER];

@@ -70,11 +70,6 @@ struct process_state {
 _Static_assert(sizeof(struct process_state) % 8 == 0, "shared with BPF");
 _Static_assert(sizeof(struct process_state) < 2048, "copied at every look");
 
-static inline bool process_is_whole(const struct process_state *process)
-{
-	return process->nr_writes_done == process->nr_writes_begun;
-}
-
 /* With EVENT_EXIT: all that was known in the end. */
 struct exit_event {
 	struct event event;
@@ -211,6 +206,9 @@ static inline u64 process_data_ready(const struct phase_config *c, struct proces
 	}
 	return 0;
 }
+
+/* User space only: no writer was at work while the state was copied. */
+bool process_is_whole(const struct process_state *process);
 
 /* User space only: names for people, metrics and files. */
 const char *role_label(u32 role);

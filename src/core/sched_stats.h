@@ -16,12 +16,5 @@ struct sched_cpu {
 	struct sched_stats stats;
 };
 
-static inline void sched_stats_add(struct sched_stats *to, const struct sched_stats *from)
-{
-	for (u32 cls = 0; cls < CLASS_SLOTS; cls++) {
-		for (u32 decision = 0; decision < DECISION_NR; decision++)
-			to->counters.nr[cls][decision] += from->counters.nr[cls][decision];
-		to->counters.ran_ns[cls] += from->counters.ran_ns[cls];
-		hist_add(&to->waits[cls], &from->waits[cls]);
-	}
-}
+/* User space only: each CPU has its own. */
+void sched_stats_add(struct sched_stats *to, const struct sched_stats *from);

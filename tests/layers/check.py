@@ -71,6 +71,28 @@ def impure_core():
                 yield f"{path}: core is pure, it must not include <{name}>"
 
 
+def bpf_headers():
+    """The headers of core that the kernel side compiles."""
+    found, left = set(), sources("src/bpf")
+    while left:
+        for _, name in INCLUDE.findall(left.pop().read_text()):
+            path = ROOT / "src" / name
+            if name.startswith("core/") and path not in found:
+                found.add(path)
+                left.append(path)
+    return sorted(found)
+
+
+def user_space_in_bpf_headers():
+    """What only user space calls belongs in a .c file."""
+    headers = bpf_headers()
+    text = "".join(p.read_text() for p in [*headers, *sources("src/bpf")])
+    for path in headers:
+        for name in re.findall(r"^static inline [^(]*?(\w+)\(", path.read_text(), re.M):
+            if len(re.findall(rf"\b{name}\(", text)) < 2:
+                yield f"{path}: BPF does not call {name}()"
+
+
 def lab_breaches():
     """The lab knows what kernel and user space share, and nothing of the program it judges."""
     for path in sources("lab"):
@@ -95,6 +117,7 @@ CHECKS = {
     "includes respect the layers": layer_breaches,
     "libraries respect the layers": link_breaches,
     "core is pure": impure_core,
+    "headers that BPF compiles hold what BPF calls": user_space_in_bpf_headers,
     "lab stands apart": lab_breaches,
     "every file names its licence": missing_licences,
 }

@@ -19,10 +19,7 @@
 #include "core/task.h"
 #include "core/tier.h"
 
-#define PARITY_BATCH	    512
-#define PARITY_NR_QUANTILES 6
-
-static const u32 parity_permille[PARITY_NR_QUANTILES] = { 0, 250, 500, 900, 990, 1000 };
+#define PARITY_BATCH 512
 
 struct parity_case {
 	struct phase_config config;
@@ -30,14 +27,11 @@ struct parity_case {
 	u64 now;
 	u64 value;
 	u64 average;
-	u64 deviation;
 	u64 handle;
 	struct mpi_world world;
 	struct memory_book book;
-	struct tier_votes votes;
 	u32 observed;
 	u32 nr_observations;
-	u32 permille;
 	u32 next_phase;
 	u32 rank;
 	struct comm_group group;
@@ -58,17 +52,10 @@ struct parity_result {
 	u64 datatype_bytes;
 	struct memory_book allocated;
 	struct memory_book freed;
-	u64 middle;
 	u64 average;
-	u64 product;
-	u64 product_low;
-	struct tier_votes votes;
 	u32 raw;
 	u32 settled;
 	u32 slot;
-	u32 dominant;
-	u32 reaches;
-	u32 confident;
 	u32 has_crossed;
 	u32 handle_kind;
 	u32 is_held;
@@ -92,10 +79,7 @@ struct parity_batch {
 	u32 pad;
 	struct parity_case cases[PARITY_BATCH];
 	struct parity_result results[PARITY_BATCH];
-	struct hist hist;  /* of this batch */
-	struct hist total; /* of all batches */
-	u64 quantiles[PARITY_NR_QUANTILES];
-	u64 mean;
+	struct hist hist; /* of this batch */
 };
 
 static inline void parity_phase(const struct parity_case *in, struct parity_result *out)
@@ -130,20 +114,11 @@ static inline void parity_book(const struct parity_case *in, struct parity_resul
 static inline void parity_hist(const struct parity_case *in, struct parity_result *out)
 {
 	out->slot = hist_index(in->value);
-	out->middle = hist_middle(out->slot);
 }
 
 static inline void parity_tier(const struct parity_case *in, struct parity_result *out)
 {
-	out->votes = in->votes;
-	tier_vote(&out->votes, in->observed);
-	out->dominant = tier_dominant(&in->votes);
-	out->reaches = tier_confidence_reaches(&in->votes, in->nr_observations, in->average,
-					       in->deviation, in->permille);
-	out->confident =
-		tier_is_confident(&in->votes, in->nr_observations, in->average, in->deviation);
 	out->average = tier_average(in->average, in->value);
-	out->product = tier_multiply(in->average, in->value, &out->product_low);
 }
 
 static inline void parity_calls(const struct parity_case *in, struct parity_result *out)
@@ -183,7 +158,6 @@ static inline void parity_idle(const struct parity_case *in, struct parity_resul
 	share_book(&out->part, wait, in->observed, in->value, in->now);
 	out->decided = in->idle;
 	idle_decide_data(&out->decided, &out->part, wait, in->now);
-	idle_settle(&out->decided, in->value);
 	out->booked = in->idle;
 	idle_doing(&out->booked, in->observed & 7, in->now);
 	idle_sleeps(&out->booked, in->rank & 1, in->value);
@@ -199,13 +173,4 @@ static inline void parity_step(const struct parity_case *in, struct parity_resul
 	out->ended = (struct step_end){};
 	step_sync(&out->step, in->value, in->average, in->now);
 	out->has_ended = step_judge(&out->step, &out->ended);
-}
-
-/* Once all cases of a batch are recorded. */
-static inline void parity_finish(struct parity_batch *b)
-{
-	hist_add(&b->total, &b->hist);
-	for (u32 i = 0; i < PARITY_NR_QUANTILES; i++)
-		b->quantiles[i] = hist_quantile(&b->total, parity_permille[i]);
-	b->mean = hist_mean(&b->total);
 }

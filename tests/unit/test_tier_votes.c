@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "core/tier_votes.h"
+
+#define VOTES(batch, interactive, critical)                                                        \
+	(&(struct tier_votes){ { batch, interactive, critical } })
+
+static void a_vote_counts_for_the_observed_tier(void **state)
+{
+	struct tier_votes votes = {};
+
+	tier_vote(&votes, TIER_BATCH);
+	tier_vote(&votes, TIER_INTERACTIVE);
+	tier_vote(&votes, TIER_INTERACTIVE);
+	assert_int_equal(votes.nr[TIER_BATCH], 1);
+	assert_int_equal(votes.nr[TIER_INTERACTIVE], 2);
+	assert_int_equal(votes.nr[TIER_LAT_CRITICAL], 0);
+}
+
+static void a_value_above_two_counts_as_two(void **state)
+{
+	struct tier_votes votes = {};
+
+	tier_vote(&votes, 2);
+	tier_vote(&votes, 3);
+	tier_vote(&votes, ~0U);
+	assert_int_equal(votes.nr[TIER_LAT_CRITICAL], 3);
+}
+
+static void a_full_vote_count_stays_full(void **state)
+{
+	struct tier_votes votes = { { ~0U } };
+
+	tier_vote(&votes, TIER_BATCH);
+	assert_int_equal(votes.nr[TIER_BATCH], ~0U);
+}
+
+static void most_votes_dominate(void **state)
+{
+	assert_int_equal(tier_dominant(VOTES(3, 2, 1)), TIER_BATCH);
+	assert_int_equal(tier_dominant(VOTES(1, 3, 2)), TIER_INTERACTIVE);
+	assert_int_equal(tier_dominant(VOTES(1, 2, 3)), TIER_LAT_CRITICAL);
+}
+
+static void the_higher_tier_wins_a_tie(void **state)
+{
+	assert_int_equal(tier_dominant(VOTES(2, 2, 0)), TIER_INTERACTIVE);
+	assert_int_equal(tier_dominant(VOTES(2, 0, 2)), TIER_LAT_CRITICAL);
+	assert_int_equal(tier_dominant(VOTES(0, 2, 2)), TIER_LAT_CRITICAL);
+	assert_int_equal(tier_dominant(VOTES(2, 2, 2)), TIER_LAT_CRITICAL);
+}
+
+static void without_votes_the_default_tier_holds(void **state)
+{
+	assert_int_equal(tier_dominant(VOTES(0, 0, 0)), TIER_DEFAULT);
+}
+
+static void below_three_observations_there_is_no_confidence(void **state)
+{
+	assert_int_equal(tier_behaviour_permille(VOTES(0, 2, 0), 2, 1000, 0), 0);
+	assert_false(tier_is_confident(VOTES(0, 2, 0), 2, 1000, 0));
+	assert_int_equal(tier_behaviour_permille(VOTES(0, 3, 0), 3, 1000, 0), 1000);
+	assert_true(tier_is_confident(VOTES(0, 3, 0), 3, 1000, 0));
+}
+
+static void deviation_lowers_the_confidence_to_half(void **state)
+{
+	assert_int_equal(tier_behaviour_permille(VOTES(0, 4, 0), 4, 1000, 500), 750);
+	assert_int_equal(tier_behaviour_permille(VOTES(0, 4, 0), 4, 1000, 1000), 500);
+	assert_int_equal(tier_behaviour_permille(VOTES(0, 4, 0), 4, 1000, 5000), 500);
+	assert_int_equal(tier_behaviour_permille(VOTES(0, 3, 1), 4, 1000, 500), 562);
+}
+
+static void without_an_average_stability_is_zero(void **state)
+{
+	assert_int_equal(tier_behaviour_permille(VOTES(0, 4, 0), 4, 0, 0), 500);
+	assert_int_equal(tier_behaviour_permille(VOTES(0, 4, 0), 4, 0, 9), 500);
+	assert_false(tier_is_confident(VOTES(0, 4, 0), 4, 0, 0));
+}
+
+static void without_votes_there_is_no_confidence(void **state)
+{
+	assert_int_equal(tier_behaviour_permille(VOTES(0, 0, 0), 9, 1000, 0), 0);
+	assert_false(tier_is_confident(VOTES(0, 0, 0), 9, 1000, 0));
+}
+
+static void exactly_six_tenths_is_confident(void **state)
+{
+	/* 3/5 x 1, and 1 x (0.5 + 0.5 x 0.2) */
+	assert_true(tier_is_confident(VOTES(0, 3, 2), 5, 1000, 0));
+	assert_true(tier_is_confident(VOTES(0, 5, 0), 5, 1000, 800));
+	assert_int_equal(tier_behaviour_permille(VOTES(0, 5, 0), 5, 1000, 800), 600);
+}
+
+static void a_hair_below_six_tenths_is_not(void **state)
+{
+	const u64 huge = 5ULL << 60;
+
+	assert_false(tier_is_confident(VOTES(0, 3, 2), 5, ~0ULL, 1));
+	assert_false(tier_is_confident(VOTES(0, 5, 0), 5, 1000, 801));
+	assert_true(tier_is_confident(VOTES(0, 5, 0), 5, huge, huge / 5 * 4));
+	assert_false(tier_is_confident(VOTES(0, 5, 0), 5, huge, huge / 5 * 4 + 1));
+	assert_int_equal(tier_behaviour_permille(VOTES(0, 5, 0), 5, huge, huge / 5 * 4 + 1), 599);
+}
+
+static void a_confidence_is_from_zero_to_one(void **state)
+{
+	assert_true(tier_confidence_reaches(VOTES(0, 0, 0), 0, 0, 0, 0));
+	assert_true(tier_confidence_reaches(VOTES(0, 5, 0), 5, 1000, 0, 1000));
+	assert_false(tier_confidence_reaches(VOTES(0, 5, 0), 5, 1000, 0, 1001));
+	assert_false(tier_confidence_reaches(VOTES(0, 5, 0), 5, 1000, 0, ~0U));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tier_votes[] = {
+		cmocka_unit_test(a_vote_counts_for_the_observed_tier),
+		cmocka_unit_test(a_value_above_two_counts_as_two),
+		cmocka_unit_test(a_full_vote_count_stays_full),
+		cmocka_unit_test(most_votes_dominate),
+		cmocka_unit_test(the_higher_tier_wins_a_tie),
+		cmocka_unit_test(without_votes_the_default_tier_holds),
+		cmocka_unit_test(below_three_observations_there_is_no_confidence),
+		cmocka_unit_test(deviation_lowers_the_confidence_to_half),
+		cmocka_unit_test(without_an_average_stability_is_zero),
+		cmocka_unit_test(without_votes_there_is_no_confidence),
+		cmocka_unit_test(exactly_six_tenths_is_confident),
+		cmocka_unit_test(a_hair_below_six_tenths_is_not),
+		cmocka_unit_test(a_confidence_is_from_zero_to_one),
+	};
+
+	return cmocka_run_group_tests(tier_votes, NULL, NULL);
+}
