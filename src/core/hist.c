@@ -68,7 +68,7 @@ u64 hist_middle(u32 slot)
 
 u64 hist_quantile(const struct hist *h, u32 permille)
 {
-	u64 rank, value, seen = 0;
+	u64 rank, value, seen;
 	u32 slot = 0;
 
 	if (h->count == 0)
@@ -78,11 +78,8 @@ u64 hist_quantile(const struct hist *h, u32 permille)
 	rank = h->count / 1000 * permille + h->count % 1000 * permille / 1000;
 	if (rank >= h->count)
 		rank = h->count - 1;
-	/* The slot is the number of running totals up to the rank. */
-	for (u32 i = 0; i < HIST_SLOTS; i++) {
-		seen += h->buckets[i];
-		slot += (u32)((seen - rank - 1) >> 63);
-	}
+	for (seen = h->buckets[0]; seen <= rank && slot < HIST_OVERFLOW; seen += h->buckets[slot])
+		slot++;
 	value = hist_middle(slot);
 	if (value < h->min)
 		return h->min;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "core/tier_votes.h"
 
+typedef unsigned __int128 u128;
+
 void tier_vote(struct tier_votes *v, u32 observed)
 {
 	u32 tier = tier_of(observed);
@@ -27,28 +29,6 @@ enum tier tier_dominant(const struct tier_votes *v)
 	return best;
 }
 
-u64 tier_multiply(u64 x, u64 y, u64 *ret_low)
-{
-	u64 x_high = x >> 32, x_low = (u32)x;
-	u64 y_high = y >> 32, y_low = (u32)y;
-	u64 low = x_low * y_low;
-	u64 middle = x_high * y_low + (low >> 32);
-	u64 carry = x_low * y_high + (u32)middle;
-
-	*ret_low = (carry << 32) | (u32)low;
-	return x_high * y_high + (middle >> 32) + (carry >> 32);
-}
-
-/* Is a x p at least b x q? */
-static bool tier_product_reaches(u64 a, u64 p, u64 b, u64 q)
-{
-	u64 left_low, right_low;
-	u64 left = tier_multiply(a, p, &left_low);
-	u64 right = tier_multiply(b, q, &right_low);
-
-	return left > right || (left == right && left_low >= right_low);
-}
-
 /*
  * With m of t votes, average a and deviation d <= a the confidence is m/t x (2a - d)/2a, so that
  *
@@ -71,7 +51,7 @@ bool tier_confidence_reaches(const struct tier_votes *v, u32 nr_observations, u6
 		average = deviation = 1;
 	if (deviation > average)
 		deviation = average;
-	return tier_product_reaches(average, votes - needed, deviation, votes / 2);
+	return (u128)average * (votes - needed) >= (u128)deviation * (votes / 2);
 }
 
 bool tier_is_confident(const struct tier_votes *v, u32 nr_observations, u64 average, u64 deviation)

@@ -21,9 +21,6 @@ u64 tier_votes_total(const struct tier_votes *v);
 /* The tier with most votes, the higher one on a tie; the default without votes. */
 enum tier tier_dominant(const struct tier_votes *v);
 
-/* The full product of two 64-bit numbers: the upper half is returned. */
-u64 tier_multiply(u64 x, u64 y, u64 *ret_low);
-
 /* Is the behavioural confidence at least this many per mille? */
 bool tier_confidence_reaches(const struct tier_votes *v, u32 nr_observations, u64 average,
 			     u64 deviation, u32 permille);

@@ -129,15 +129,6 @@ static bool a_vote_adds_one_to_one_tier_holds(struct random *r)
 }
 PROPERTY(a_vote_adds_one_to_one_tier, 1)
 
-static bool products_agree_with_wide_ones_holds(struct random *r)
-{
-	u64 a = random_any(r), b = random_any(r), low;
-	u128 product = (u128)a * b;
-
-	return tier_multiply(a, b, &low) == (u64)(product >> 64) && low == (u64)product;
-}
-PROPERTY(products_agree_with_wide_ones, 1)
-
 int main(void)
 {
 	const struct CMUnitTest tier_votes_properties[] = {
@@ -146,7 +137,6 @@ int main(void)
 		cmocka_unit_test(confidence_agrees_with_fractions),
 		cmocka_unit_test(the_dominant_tier_has_most_votes),
 		cmocka_unit_test(a_vote_adds_one_to_one_tier),
-		cmocka_unit_test(products_agree_with_wide_ones),
 	};
 
 	return cmocka_run_group_tests(tier_votes_properties, NULL, NULL);
