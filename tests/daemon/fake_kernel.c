@@ -292,6 +292,16 @@ struct kernel_drops kernel_drops(const struct kernel *kernel)
 	return (struct kernel_drops){ .nr_events = 5 };
 }
 
+void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent)
+{
+	note("gpu %u %u%%\n", gpu, percent);
+}
+
+void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu)
+{
+	note("gpu %u unknown\n", gpu);
+}
+
 /* The rest is there to be called, and does nothing. */
 int kernel_attach_threads(struct kernel *kernel)
 {
@@ -352,14 +362,6 @@ int kernel_predict(struct kernel *kernel, const struct procdb_key *key,
 {
 	note("%s %s\n", prediction ? "predict" : "withdraw", key->comm);
 	return 0;
-}
-
-void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent)
-{
-}
-
-void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu)
-{
 }
 
 void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node)

@@ -193,12 +193,14 @@ class Devices(Case):
                 return client.ask("snapshot")["result"]["gpus"]
         wait_until(lambda: len(gpus()) == 2, "devices are sampled")
         self.assertEqual([gpu["busy_percent"] for gpu in gpus()], [40, 41])
+        wait_until(lambda: server.did()[-2:] == ["gpu 0 40%", "gpu 1 41%"], "the kernel side knows it")
         server.tell("hang")
         server.said("the GPU driver does not answer")
         begin = time.monotonic()
         for gpu in gpus():
             self.assertNotIn("busy_percent", gpu)
         print(f"# answered in {(time.monotonic() - begin) * 1000:.1f} ms while the driver hangs")
+        wait_until(lambda: server.did()[-2:] == ["gpu 0 unknown", "gpu 1 unknown"], "the kernel side forgets it")
         server.untell("hang")
         server.said("the GPU driver answers again")
         wait_until(lambda: gpus()[0].get("busy_percent") == 40, "it is sampled again")
