@@ -10,7 +10,7 @@
 #include "base/time.h"
 #include "daemon/notify.h"
 #include "daemon/requests.h"
-#include "daemon/snapshot.h"
+#include "daemon/snapshot_builder.h"
 #include "daemon/timeline.h"
 
 /* Kernel buffers are looked at so often, and a scheduler's end is noticed within it. */
@@ -23,7 +23,7 @@ struct daemon {
 	struct loop *loop;
 	struct learning *learning;
 	struct sampler *sampler;
-	struct folder *folder;
+	struct snapshot_builder *builder;
 	struct supervisor *supervisor;
 	struct server *server;
 	struct requests requests;
@@ -136,7 +136,7 @@ static void on_tick(void *ctx, u32 events)
 	supervisor_tick(d->supervisor);
 	tend_server(d);
 	if (d->nr_ticks++ % TICKS_IN_SECOND == 0) {
-		folder_tick(d->folder);
+		snapshot_builder_tick(d->builder);
 		tell_status(d);
 	}
 	if (d->watchdog_ns && now_ns >= d->alive_ns + d->watchdog_ns) {
@@ -152,7 +152,7 @@ static struct daemon *daemon_of(struct requests *requests)
 
 static struct message *on_snapshot(void *ctx)
 {
-	return folder_message(daemon_of(ctx)->folder);
+	return snapshot_builder_message(daemon_of(ctx)->builder);
 }
 
 static int on_record_begin(void *ctx, u64 *ret_position)
@@ -183,7 +183,7 @@ static void on_kernel_event(void *ctx, struct kernel *kernel, const struct event
 {
 	struct daemon *d = ctx;
 
-	folder_on_event(d->folder, kernel, event);
+	snapshot_builder_on_event(d->builder, kernel, event);
 	timeline_add(&d->timeline, event);
 }
 
@@ -246,13 +246,13 @@ static int open_kernel(struct daemon *d)
 
 static void connect_parts(struct daemon *d)
 {
-	struct folder_sources sources = {
+	struct snapshot_sources sources = {
 		.supervisor = d->supervisor,
 		.learning = d->learning,
 		.sampler = d->sampler,
 	};
 
-	folder_set_sources(d->folder, &sources);
+	snapshot_builder_set_sources(d->builder, &sources);
 	d->requests = (struct requests){ .supervisor = d->supervisor, .learning = d->learning };
 }
 
@@ -270,7 +270,7 @@ static int open_parts(struct daemon *d)
 	if (err == 0 && d->config.sample_gpus)
 		err = sampler_new(&gpu_config_system, &d->sampler);
 	if (err == 0)
-		err = folder_new(ZERNEL_VERSION, &d->folder);
+		err = snapshot_builder_new(ZERNEL_VERSION, &d->builder);
 	if (err == 0)
 		err = open_kernel(d);
 	if (err == 0)
@@ -309,7 +309,7 @@ struct daemon *daemon_free(struct daemon *d)
 		return NULL;
 	server_free(d->server);
 	supervisor_free(d->supervisor);
-	folder_free(d->folder);
+	snapshot_builder_free(d->builder);
 	sampler_free(d->sampler);
 	learning_free(d->learning);
 	cleanup_fd(&d->signal_fd);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The part of a snapshot that is about ML processes. Only snapshot.c uses it. */
+/* The part of a snapshot that is about ML processes. Only snapshot_builder.c uses it. */
 #include "collect/kernel.h"
 #include "core/snapshot.h"
 

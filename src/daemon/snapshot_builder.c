@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "daemon/snapshot.h"
+#include "daemon/snapshot_builder.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,18 +14,20 @@
 #include "daemon/snapshot_processes.h"
 #include "ipc/snapshot_json.h"
 
-/* Without anybody asking, so that what ended processes left finds room. */
-#define FOLD_INTERVAL_NS (30 * NSEC_PER_SEC)
+/* A snapshot this old is as good as a new one. */
+#define FRESH_NS	  (NSEC_PER_SEC / 10)
+/* Without a request, so that what ended processes left finds room. */
+#define BUILD_INTERVAL_NS (30 * NSEC_PER_SEC)
 
-struct folder {
-	struct folder_sources sources;
+struct snapshot_builder {
+	struct snapshot_sources sources;
 	struct snapshot *now;
 	struct snapshot *before;
 	struct gpu_samples *gpus;
 	struct message *text; /* of `now`, once somebody wanted it */
 	struct utsname host;
 	const char *version;
-	u64 folded_ns;
+	u64 built_ns;
 	u64 nr_changes; /* of the supervisor, at that time */
 	/* Who ended since the kernel side was last read, for those that were read just before. */
 	struct process_key exits[MAX_PROCESSES];
@@ -34,44 +36,45 @@ struct folder {
 	bool asked; /* ever, or there is nothing to say of their silence */
 };
 
-int folder_new(const char *version, struct folder **ret)
+int snapshot_builder_new(const char *version, struct snapshot_builder **ret)
 {
-	CLEANUP(folder_free_cleanup) struct folder *f = calloc(1, sizeof(*f));
+	CLEANUP(snapshot_builder_free_cleanup) struct snapshot_builder *b = calloc(1, sizeof(*b));
 	int err;
 
-	if (!f)
+	if (!b)
 		return -ENOMEM;
-	f->version = version;
-	f->devices_answer = true;
-	f->gpus = calloc(1, sizeof(*f->gpus));
-	if (!f->gpus)
+	b->version = version;
+	b->devices_answer = true;
+	b->gpus = calloc(1, sizeof(*b->gpus));
+	if (!b->gpus)
 		return -ENOMEM;
-	if (uname(&f->host) < 0)
+	if (uname(&b->host) < 0)
 		return -errno;
-	err = snapshot_new(&SNAPSHOT_LIMITS_DEFAULT, &f->now);
+	err = snapshot_new(&SNAPSHOT_LIMITS_DEFAULT, &b->now);
 	if (err == 0)
-		err = snapshot_new(&SNAPSHOT_LIMITS_DEFAULT, &f->before);
+		err = snapshot_new(&SNAPSHOT_LIMITS_DEFAULT, &b->before);
 	if (err < 0)
 		return err;
-	*ret = TAKE_PTR(f);
+	*ret = TAKE_PTR(b);
 	return 0;
 }
 
-struct folder *folder_free(struct folder *f)
+struct snapshot_builder *snapshot_builder_free(struct snapshot_builder *b)
 {
-	if (!f)
+	if (!b)
 		return NULL;
-	message_unref(f->text);
-	snapshot_free(f->now);
-	snapshot_free(f->before);
-	free(f->gpus);
-	free(f);
+	message_unref(b->text);
+	snapshot_free(b->now);
+	snapshot_free(b->before);
+	free(b->gpus);
+	free(b);
 	return NULL;
 }
 
-void folder_set_sources(struct folder *f, const struct folder_sources *sources)
+void snapshot_builder_set_sources(struct snapshot_builder *b,
+				  const struct snapshot_sources *sources)
 {
-	f->sources = *sources;
+	b->sources = *sources;
 }
 
 static void set_text(char *to, size_t size, const char *from)
@@ -79,16 +82,16 @@ static void set_text(char *to, size_t size, const char *from)
 	snapshot_set_text(to, size, from, strlen(from));
 }
 
-static void fold_identity(struct folder *f, struct snapshot *s)
+static void fold_identity(struct snapshot_builder *b, struct snapshot *s)
 {
 	s->time_ms = time_of_ns(CLOCK_REALTIME) / NSEC_PER_MSEC;
 	s->monotonic_ns = time_now_ns();
-	set_text(s->host, sizeof(s->host), f->host.nodename);
-	set_text(s->version, sizeof(s->version), f->version);
-	set_text(s->kernel, sizeof(s->kernel), f->host.release);
+	set_text(s->host, sizeof(s->host), b->host.nodename);
+	set_text(s->version, sizeof(s->version), b->version);
+	set_text(s->kernel, sizeof(s->kernel), b->host.release);
 }
 
-static void fold_devices(struct folder *f, struct snapshot *s)
+static void fold_devices(struct snapshot_builder *b, struct snapshot *s)
 {
 	static const struct {
 		u32 from;
@@ -100,13 +103,13 @@ static void fold_devices(struct folder *f, struct snapshot *s)
 		{ GPU_HAS_ACTIVE, SNAPSHOT_GPU_ACTIVE },
 	};
 
-	for (u32 i = 0; i < f->gpus->nr_devices; i++) {
-		const struct gpu_sample *device = &f->gpus->devices[i];
+	for (u32 i = 0; i < b->gpus->nr_devices; i++) {
+		const struct gpu_sample *device = &b->gpus->devices[i];
 		struct snapshot_gpu *gpu = snapshot_add_gpu(s, device->index);
 
 		if (!gpu)
 			continue;
-		for (size_t k = 0; f->devices_answer && k < ARRAY_SIZE(fields); k++)
+		for (size_t k = 0; b->devices_answer && k < ARRAY_SIZE(fields); k++)
 			if (device->valid & fields[k].from)
 				gpu->valid |= fields[k].to;
 		if (gpu->valid & SNAPSHOT_GPU_BUSY)
@@ -213,11 +216,11 @@ static void fold_cost(const struct supervisor *supervisor, struct snapshot_cost 
 	cost->bpf_run_ns = kernel ? kernel_run_ns(kernel) : 0;
 }
 
-static bool has_ended(const struct folder *f, const struct process_state *process)
+static bool has_ended(const struct snapshot_builder *b, const struct process_state *process)
 {
-	for (u32 i = 0; i < f->nr_exits; i++)
-		if (f->exits[i].tgid == process->task.pid &&
-		    f->exits[i].start_ns == process->start_ns)
+	for (u32 i = 0; i < b->nr_exits; i++)
+		if (b->exits[i].tgid == process->task.pid &&
+		    b->exits[i].start_ns == process->start_ns)
 			return true;
 	return false;
 }
@@ -226,7 +229,8 @@ static bool has_ended(const struct folder *f, const struct process_state *proces
  * All that live. Reading the events afterwards tells who of them has ended meanwhile and
  * is counted among the gone, so that nothing is counted twice or not at all.
  */
-static int read_processes(struct folder *f, struct kernel *kernel, struct kernel_snapshot *ret)
+static int read_processes(struct snapshot_builder *b, struct kernel *kernel,
+			  struct kernel_snapshot *ret)
 {
 	struct kernel_snapshot all = {};
 	int err = kernel_snapshot_read(kernel, &all);
@@ -234,10 +238,10 @@ static int read_processes(struct folder *f, struct kernel *kernel, struct kernel
 
 	if (err < 0)
 		return err;
-	f->nr_exits = 0;
+	b->nr_exits = 0;
 	kernel_read_events(kernel);
 	for (u32 i = 0; i < all.nr_processes; i++)
-		if (!has_ended(f, &all.processes[i]))
+		if (!has_ended(b, &all.processes[i]))
 			all.processes[nr++] = all.processes[i];
 	all.nr_processes = nr;
 	*ret = all;
@@ -245,43 +249,43 @@ static int read_processes(struct folder *f, struct kernel *kernel, struct kernel
 }
 
 /* Processes that change too fast to be read just now leave the snapshot as it was. */
-static void fold(struct folder *f)
+static void build(struct snapshot_builder *b)
 {
-	struct kernel *kernel = supervisor_kernel(f->sources.supervisor);
+	struct kernel *kernel = supervisor_kernel(b->sources.supervisor);
 	struct kernel_snapshot all = {};
-	struct snapshot *s = f->before;
+	struct snapshot *s = b->before;
 
-	f->folded_ns = time_now_ns();
-	f->nr_changes = supervisor_status(f->sources.supervisor)->nr_changes;
-	if (kernel && read_processes(f, kernel, &all) < 0)
+	b->built_ns = time_now_ns();
+	b->nr_changes = supervisor_status(b->sources.supervisor)->nr_changes;
+	if (kernel && read_processes(b, kernel, &all) < 0)
 		return;
-	message_unref(f->text);
-	f->text = NULL;
-	f->before = f->now;
-	f->now = s;
+	message_unref(b->text);
+	b->text = NULL;
+	b->before = b->now;
+	b->now = s;
 	snapshot_clear(s);
-	fold_identity(f, s);
-	fold_devices(f, s);
-	processes_fold(kernel, &all, f->before, s);
+	fold_identity(b, s);
+	fold_devices(b, s);
+	processes_fold(kernel, &all, b->before, s);
 	kernel_snapshot_done(&all);
-	snapshot_carry(s, f->before);
-	fold_scheduler(f->sources.supervisor, &s->sched);
-	fold_learning(f->sources.learning, s);
-	fold_drops(f->sources.supervisor, s);
-	fold_probes(f->sources.supervisor, &s->probes);
-	fold_cost(f->sources.supervisor, &s->cost);
+	snapshot_carry(s, b->before);
+	fold_scheduler(b->sources.supervisor, &s->sched);
+	fold_learning(b->sources.learning, s);
+	fold_drops(b->sources.supervisor, s);
+	fold_probes(b->sources.supervisor, &s->probes);
+	fold_cost(b->sources.supervisor, &s->cost);
 }
 
 /* Devices that do not answer are told of once, and again when they do. */
-static void ask_devices(struct folder *f, u64 now_ns)
+static void ask_devices(struct snapshot_builder *b, u64 now_ns)
 {
-	bool answer = sampler_read(f->sources.sampler, now_ns, f->gpus) && !f->gpus->nr_stalled;
+	bool answer = sampler_read(b->sources.sampler, now_ns, b->gpus) && !b->gpus->nr_stalled;
 
-	if (answer == f->devices_answer || (!answer && !f->asked)) {
-		f->asked |= answer;
+	if (answer == b->devices_answer || (!answer && !b->asked)) {
+		b->asked |= answer;
 		return;
 	}
-	f->devices_answer = answer;
+	b->devices_answer = answer;
 	if (answer)
 		log_event(LOG_LEVEL_INFO, "gpu-answers", "the GPU driver answers again");
 	else
@@ -291,73 +295,72 @@ static void ask_devices(struct folder *f, u64 now_ns)
 }
 
 /* What the devices say is evidence of the phase as well. */
-static void tell_utilization(struct folder *f, struct kernel *kernel)
+static void tell_utilization(struct snapshot_builder *b, struct kernel *kernel)
 {
-	for (u32 i = 0; i < f->gpus->nr_devices; i++) {
-		const struct gpu_sample *device = &f->gpus->devices[i];
+	for (u32 i = 0; i < b->gpus->nr_devices; i++) {
+		const struct gpu_sample *device = &b->gpus->devices[i];
 
-		if (f->devices_answer && (device->valid & GPU_HAS_UTILISATION))
+		if (b->devices_answer && (device->valid & GPU_HAS_UTILISATION))
 			kernel_set_gpu_utilization(kernel, device->index, device->utilisation);
 		else
 			kernel_forget_gpu_utilization(kernel, device->index);
 	}
 }
 
-static void name_users(struct folder *f)
+static void name_users(struct snapshot_builder *b)
 {
 	pid_t pids[GPU_MAX_PROCESSES];
 	u32 nr = 0;
 
-	for (u32 i = 0; i < f->now->nr_processes && nr < GPU_MAX_PROCESSES; i++)
-		pids[nr++] = (pid_t)f->now->processes[i].pid;
-	sampler_set_pids(f->sources.sampler, pids, nr);
+	for (u32 i = 0; i < b->now->nr_processes && nr < GPU_MAX_PROCESSES; i++)
+		pids[nr++] = (pid_t)b->now->processes[i].pid;
+	sampler_set_pids(b->sources.sampler, pids, nr);
 }
 
-void folder_tick(struct folder *f)
+void snapshot_builder_tick(struct snapshot_builder *b)
 {
-	struct kernel *kernel = supervisor_kernel(f->sources.supervisor);
+	struct kernel *kernel = supervisor_kernel(b->sources.supervisor);
 	u64 now_ns = time_now_ns();
 
-	if (f->sources.sampler) {
-		ask_devices(f, now_ns);
+	if (b->sources.sampler) {
+		ask_devices(b, now_ns);
 		if (kernel)
-			tell_utilization(f, kernel);
-		name_users(f);
+			tell_utilization(b, kernel);
+		name_users(b);
 	}
-	if (now_ns >= f->folded_ns + FOLD_INTERVAL_NS ||
-	    2 * f->now->nr_processes > f->now->limits.nr_processes ||
-	    2 * f->now->nr_hists > f->now->limits.nr_hists)
-		fold(f);
+	if (now_ns >= b->built_ns + BUILD_INTERVAL_NS ||
+	    2 * b->now->nr_processes > b->now->limits.nr_processes ||
+	    2 * b->now->nr_hists > b->now->limits.nr_hists)
+		build(b);
 }
 
-void folder_on_event(void *ctx, struct kernel *kernel, const struct event *event)
+void snapshot_builder_on_event(struct snapshot_builder *b, struct kernel *kernel,
+			       const struct event *event)
 {
 	const struct process_state *process = &((const struct exit_event *)event)->process;
-	struct folder *f = ctx;
 
 	if (event->kind != EVENT_EXIT)
 		return;
-	processes_keep(kernel, process, f->now);
-	if (f->nr_exits < MAX_PROCESSES)
-		f->exits[f->nr_exits++] = (struct process_key){ .start_ns = process->start_ns,
+	processes_keep(kernel, process, b->now);
+	if (b->nr_exits < MAX_PROCESSES)
+		b->exits[b->nr_exits++] = (struct process_key){ .start_ns = process->start_ns,
 								.tgid = process->task.pid };
 }
 
-const struct snapshot *folder_snapshot(struct folder *f)
+static bool is_fresh(const struct snapshot_builder *b)
 {
-	if (time_now_ns() >= f->folded_ns + FOLDER_FRESH_NS ||
-	    f->nr_changes != supervisor_status(f->sources.supervisor)->nr_changes)
-		fold(f);
-	return f->now;
+	return time_now_ns() < b->built_ns + FRESH_NS &&
+	       b->nr_changes == supervisor_status(b->sources.supervisor)->nr_changes;
 }
 
-struct message *folder_message(struct folder *f)
+struct message *snapshot_builder_message(struct snapshot_builder *b)
 {
-	const struct snapshot *s = folder_snapshot(f);
 	char *text = NULL;
 	size_t length;
 
-	if (!f->text && snapshot_to_json(s, &text, &length) == 0)
-		f->text = message_new(text, length);
-	return f->text ? message_ref(f->text) : NULL;
+	if (!is_fresh(b))
+		build(b);
+	if (!b->text && snapshot_to_json(b->now, &text, &length) == 0)
+		b->text = message_new(text, length);
+	return b->text ? message_ref(b->text) : NULL;
 }
