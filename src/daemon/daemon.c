@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "daemon/devices.h"
 #include "daemon/notify.h"
 #include "daemon/requests.h"
 #include "daemon/snapshot_builder.h"
@@ -22,7 +23,7 @@ struct daemon {
 	struct config config;
 	struct loop *loop;
 	struct learning *learning;
-	struct sampler *sampler;
+	struct devices *devices; /* NULL: they are not asked */
 	struct snapshot_builder *builder;
 	struct supervisor *supervisor;
 	struct server *server;
@@ -127,6 +128,15 @@ static void tell_status(struct daemon *d)
 	notify_status(text);
 }
 
+static void on_second(struct daemon *d)
+{
+	if (d->devices)
+		devices_tick(d->devices, supervisor_kernel(d->supervisor),
+			     snapshot_builder_last(d->builder));
+	snapshot_builder_tick(d->builder);
+	tell_status(d);
+}
+
 static void on_tick(void *ctx, u32 events)
 {
 	struct daemon *d = ctx;
@@ -135,10 +145,8 @@ static void on_tick(void *ctx, u32 events)
 	loop_timer_read(d->timer_fd);
 	supervisor_tick(d->supervisor);
 	tend_server(d);
-	if (d->nr_ticks++ % TICKS_IN_SECOND == 0) {
-		snapshot_builder_tick(d->builder);
-		tell_status(d);
-	}
+	if (d->nr_ticks++ % TICKS_IN_SECOND == 0)
+		on_second(d);
 	if (d->watchdog_ns && now_ns >= d->alive_ns + d->watchdog_ns) {
 		d->alive_ns = now_ns;
 		notify_alive();
@@ -249,7 +257,7 @@ static void connect_parts(struct daemon *d)
 	struct snapshot_sources sources = {
 		.supervisor = d->supervisor,
 		.learning = d->learning,
-		.sampler = d->sampler,
+		.devices = d->devices,
 	};
 
 	snapshot_builder_set_sources(d->builder, &sources);
@@ -268,7 +276,7 @@ static int open_parts(struct daemon *d)
 	if (err == 0)
 		err = learning_new(d->config.state_directory, d->config.nr_profiles, &d->learning);
 	if (err == 0 && d->config.sample_gpus)
-		err = sampler_new(&gpu_config_system, &d->sampler);
+		err = devices_new(&gpu_config_system, &d->devices);
 	if (err == 0)
 		err = snapshot_builder_new(ZERNEL_VERSION, &d->builder);
 	if (err == 0)
@@ -310,7 +318,7 @@ struct daemon *daemon_free(struct daemon *d)
 	server_free(d->server);
 	supervisor_free(d->supervisor);
 	snapshot_builder_free(d->builder);
-	sampler_free(d->sampler);
+	devices_free(d->devices);
 	learning_free(d->learning);
 	cleanup_fd(&d->signal_fd);
 	cleanup_fd(&d->timer_fd);

@@ -8,9 +8,7 @@
 #include <sys/utsname.h>
 #include <time.h>
 #include "base/cleanup.h"
-#include "base/log.h"
 #include "base/time.h"
-#include "daemon/loop.h"
 #include "daemon/snapshot_processes.h"
 #include "ipc/snapshot_json.h"
 
@@ -23,7 +21,6 @@ struct snapshot_builder {
 	struct snapshot_sources sources;
 	struct snapshot *now;
 	struct snapshot *before;
-	struct gpu_samples *gpus;
 	struct message *text; /* of `now`, once somebody wanted it */
 	struct utsname host;
 	const char *version;
@@ -32,8 +29,6 @@ struct snapshot_builder {
 	/* Who ended since the kernel side was last read, for those that were read just before. */
 	struct process_key exits[MAX_PROCESSES];
 	u32 nr_exits;
-	bool devices_answer;
-	bool asked; /* ever, or there is nothing to say of their silence */
 };
 
 int snapshot_builder_new(const char *version, struct snapshot_builder **ret)
@@ -44,10 +39,6 @@ int snapshot_builder_new(const char *version, struct snapshot_builder **ret)
 	if (!b)
 		return -ENOMEM;
 	b->version = version;
-	b->devices_answer = true;
-	b->gpus = calloc(1, sizeof(*b->gpus));
-	if (!b->gpus)
-		return -ENOMEM;
 	if (uname(&b->host) < 0)
 		return -errno;
 	err = snapshot_new(&SNAPSHOT_LIMITS_DEFAULT, &b->now);
@@ -66,7 +57,6 @@ struct snapshot_builder *snapshot_builder_free(struct snapshot_builder *b)
 	message_unref(b->text);
 	snapshot_free(b->now);
 	snapshot_free(b->before);
-	free(b->gpus);
 	free(b);
 	return NULL;
 }
@@ -91,7 +81,7 @@ static void fold_identity(struct snapshot_builder *b, struct snapshot *s)
 	set_text(s->kernel, sizeof(s->kernel), b->host.release);
 }
 
-static void fold_devices(struct snapshot_builder *b, struct snapshot *s)
+static void fold_devices(const struct devices *devices, struct snapshot *s)
 {
 	static const struct {
 		u32 from;
@@ -102,14 +92,16 @@ static void fold_devices(struct snapshot_builder *b, struct snapshot *s)
 		{ GPU_HAS_MEMORY_TOTAL, SNAPSHOT_GPU_MEMORY_TOTAL },
 		{ GPU_HAS_ACTIVE, SNAPSHOT_GPU_ACTIVE },
 	};
+	const struct gpu_samples *samples = devices_samples(devices);
+	bool answer = devices_answer(devices);
 
-	for (u32 i = 0; i < b->gpus->nr_devices; i++) {
-		const struct gpu_sample *device = &b->gpus->devices[i];
+	for (u32 i = 0; i < samples->nr_devices; i++) {
+		const struct gpu_sample *device = &samples->devices[i];
 		struct snapshot_gpu *gpu = snapshot_add_gpu(s, device->index);
 
 		if (!gpu)
 			continue;
-		for (size_t k = 0; b->devices_answer && k < ARRAY_SIZE(fields); k++)
+		for (size_t k = 0; answer && k < ARRAY_SIZE(fields); k++)
 			if (device->valid & fields[k].from)
 				gpu->valid |= fields[k].to;
 		if (gpu->valid & SNAPSHOT_GPU_BUSY)
@@ -265,7 +257,8 @@ static void build(struct snapshot_builder *b)
 	b->now = s;
 	snapshot_clear(s);
 	fold_identity(b, s);
-	fold_devices(b, s);
+	if (b->sources.devices)
+		fold_devices(b->sources.devices, s);
 	processes_fold(kernel, &all, b->before, s);
 	kernel_snapshot_done(&all);
 	snapshot_carry(s, b->before);
@@ -276,62 +269,17 @@ static void build(struct snapshot_builder *b)
 	fold_cost(b->sources.supervisor, &s->cost);
 }
 
-/* Devices that do not answer are told of once, and again when they do. */
-static void ask_devices(struct snapshot_builder *b, u64 now_ns)
-{
-	bool answer = sampler_read(b->sources.sampler, now_ns, b->gpus) && !b->gpus->nr_stalled;
-
-	if (answer == b->devices_answer || (!answer && !b->asked)) {
-		b->asked |= answer;
-		return;
-	}
-	b->devices_answer = answer;
-	if (answer)
-		log_event(LOG_LEVEL_INFO, "gpu-answers", "the GPU driver answers again");
-	else
-		log_event(LOG_LEVEL_WARNING, "gpu-silent",
-			  "the GPU driver does not answer: utilisation and memory of devices are "
-			  "left out until it does");
-}
-
-/* What the devices say is evidence of the phase as well. */
-static void tell_utilization(struct snapshot_builder *b, struct kernel *kernel)
-{
-	for (u32 i = 0; i < b->gpus->nr_devices; i++) {
-		const struct gpu_sample *device = &b->gpus->devices[i];
-
-		if (b->devices_answer && (device->valid & GPU_HAS_UTILISATION))
-			kernel_set_gpu_utilization(kernel, device->index, device->utilisation);
-		else
-			kernel_forget_gpu_utilization(kernel, device->index);
-	}
-}
-
-static void name_users(struct snapshot_builder *b)
-{
-	pid_t pids[GPU_MAX_PROCESSES];
-	u32 nr = 0;
-
-	for (u32 i = 0; i < b->now->nr_processes && nr < GPU_MAX_PROCESSES; i++)
-		pids[nr++] = (pid_t)b->now->processes[i].pid;
-	sampler_set_pids(b->sources.sampler, pids, nr);
-}
-
 void snapshot_builder_tick(struct snapshot_builder *b)
 {
-	struct kernel *kernel = supervisor_kernel(b->sources.supervisor);
-	u64 now_ns = time_now_ns();
-
-	if (b->sources.sampler) {
-		ask_devices(b, now_ns);
-		if (kernel)
-			tell_utilization(b, kernel);
-		name_users(b);
-	}
-	if (now_ns >= b->built_ns + BUILD_INTERVAL_NS ||
+	if (time_now_ns() >= b->built_ns + BUILD_INTERVAL_NS ||
 	    2 * b->now->nr_processes > b->now->limits.nr_processes ||
 	    2 * b->now->nr_hists > b->now->limits.nr_hists)
 		build(b);
+}
+
+const struct snapshot *snapshot_builder_last(const struct snapshot_builder *b)
+{
+	return b->now;
 }
 
 void snapshot_builder_on_event(struct snapshot_builder *b, struct kernel *kernel,

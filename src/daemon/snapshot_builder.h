@@ -3,12 +3,13 @@
 
 /*
  * Builds a snapshot of all that is known, when a client asks and now and then, so that
- * nothing is lost of processes that come and go in between.
+ * nothing is lost of processes that come and go in between. It reads its sources, the
+ * kernel side among them, and writes to none of them.
  */
 #include "base/macros.h"
+#include "daemon/devices.h"
 #include "daemon/learning.h"
 #include "daemon/message.h"
-#include "daemon/sampler.h"
 #include "daemon/supervisor.h"
 
 struct snapshot_builder;
@@ -16,7 +17,7 @@ struct snapshot_builder;
 struct snapshot_sources {
 	const struct supervisor *supervisor;
 	const struct learning *learning;
-	struct sampler *sampler; /* NULL: devices are not asked */
+	const struct devices *devices; /* NULL: devices are not asked */
 };
 
 int snapshot_builder_new(const char *version, struct snapshot_builder **ret);
@@ -33,6 +34,9 @@ void snapshot_builder_tick(struct snapshot_builder *builder);
 /* For every event of the kernel side: what a process measured up to its end is kept. */
 void snapshot_builder_on_event(struct snapshot_builder *builder, struct kernel *kernel,
 			       const struct event *event);
+
+/* As it was built last. Good until the next call of any function here. */
+const struct snapshot *snapshot_builder_last(const struct snapshot_builder *builder);
 
 /* A reference to the snapshot as JSON; NULL for want of memory. */
 struct message *snapshot_builder_message(struct snapshot_builder *builder);

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* A sampler and a kernel side that only note what they are told. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "base/cleanup.h"
+#include "daemon/devices.h"
+#include "daemon/sampler.h"
+
+#define UNKNOWN	  255
+#define NOT_TOLD  254
+#define NR_GPUS	  3
+#define KERNEL	  ((struct kernel *)told)
+#define NR_PIDS	  (GPU_MAX_PROCESSES + 1)
+#define FIRST_PID 1000
+
+static struct {
+	struct gpu_samples samples;
+	bool fresh;
+	pid_t pids[GPU_MAX_PROCESSES];
+	size_t nr_pids;
+} sampler;
+
+static u32 told[NR_GPUS]; /* of each GPU, to the kernel side */
+
+int sampler_new(const struct gpu_config *config, struct sampler **ret)
+{
+	*ret = (struct sampler *)&sampler;
+	return 0;
+}
+
+struct sampler *sampler_free(struct sampler *s)
+{
+	return NULL;
+}
+
+void sampler_set_pids(struct sampler *s, const pid_t *pids, size_t nr)
+{
+	memcpy(sampler.pids, pids, nr * sizeof(*pids));
+	sampler.nr_pids = nr;
+}
+
+bool sampler_read(struct sampler *s, u64 now_ns, struct gpu_samples *ret)
+{
+	if (sampler.fresh)
+		*ret = sampler.samples;
+	return sampler.fresh;
+}
+
+void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent)
+{
+	told[gpu] = percent;
+}
+
+void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu)
+{
+	told[gpu] = UNKNOWN;
+}
+
+/* GPU 2 is busy, of GPU 1 it is not known, and GPU 0 was not found. */
+static int start_afresh(void **state)
+{
+	memset(&sampler, 0, sizeof(sampler));
+	sampler.samples.nr_devices = 2;
+	sampler.samples.devices[0] = (struct gpu_sample){ .index = 1, .utilisation = 7 };
+	sampler.samples.devices[1] =
+		(struct gpu_sample){ .index = 2, .utilisation = 40, .valid = GPU_HAS_UTILISATION };
+	for (u32 i = 0; i < NR_GPUS; i++)
+		told[i] = NOT_TOLD;
+	return 0;
+}
+
+static void tick(struct devices *devices, struct kernel *kernel)
+{
+	static const struct snapshot empty;
+
+	devices_tick(devices, kernel, &empty);
+}
+
+static void the_kernel_side_is_told_the_utilization(void **state)
+{
+	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
+
+	assert_int_equal(devices_new(&gpu_config_system, &devices), 0);
+	sampler.fresh = true;
+	tick(devices, NULL);
+	assert_int_equal(told[2], NOT_TOLD);
+	assert_int_equal(devices_samples(devices)->nr_devices, 2);
+	tick(devices, KERNEL);
+	assert_int_equal(told[0], NOT_TOLD);
+	assert_int_equal(told[1], UNKNOWN);
+	assert_int_equal(told[2], 40);
+}
+
+static void the_kernel_side_forgets_while_the_driver_is_silent(void **state)
+{
+	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
+
+	assert_int_equal(devices_new(&gpu_config_system, &devices), 0);
+	sampler.fresh = true;
+	tick(devices, KERNEL);
+	sampler.fresh = false;
+	tick(devices, KERNEL);
+	assert_false(devices_answer(devices));
+	assert_int_equal(told[2], UNKNOWN);
+	assert_int_equal(devices_samples(devices)->nr_devices, 2);
+	sampler.fresh = true;
+	tick(devices, KERNEL);
+	assert_true(devices_answer(devices));
+	assert_int_equal(told[2], 40);
+	sampler.samples.nr_stalled = 1;
+	tick(devices, KERNEL);
+	assert_false(devices_answer(devices));
+	assert_int_equal(told[2], UNKNOWN);
+}
+
+static void silence_before_the_first_answer_is_none(void **state)
+{
+	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
+
+	assert_int_equal(devices_new(&gpu_config_system, &devices), 0);
+	tick(devices, KERNEL);
+	assert_true(devices_answer(devices));
+	assert_int_equal(devices_samples(devices)->nr_devices, 0);
+}
+
+static void the_sampler_is_told_the_processes_of_the_last_snapshot(void **state)
+{
+	static struct snapshot_process processes[NR_PIDS];
+	struct snapshot last = { .processes = processes, .nr_processes = 2 };
+	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
+
+	for (u32 i = 0; i < NR_PIDS; i++)
+		processes[i].pid = FIRST_PID + i;
+	assert_int_equal(devices_new(&gpu_config_system, &devices), 0);
+	devices_tick(devices, NULL, &last);
+	assert_int_equal(sampler.nr_pids, 2);
+	assert_int_equal(sampler.pids[1], FIRST_PID + 1);
+	last.nr_processes = NR_PIDS;
+	devices_tick(devices, NULL, &last);
+	assert_int_equal(sampler.nr_pids, GPU_MAX_PROCESSES);
+	assert_int_equal(sampler.pids[GPU_MAX_PROCESSES - 1], FIRST_PID + GPU_MAX_PROCESSES - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest devices[] = {
+		cmocka_unit_test_setup(the_kernel_side_is_told_the_utilization, start_afresh),
+		cmocka_unit_test_setup(the_kernel_side_forgets_while_the_driver_is_silent,
+				       start_afresh),
+		cmocka_unit_test_setup(silence_before_the_first_answer_is_none, start_afresh),
+		cmocka_unit_test_setup(the_sampler_is_told_the_processes_of_the_last_snapshot,
+				       start_afresh),
+	};
+
+	return cmocka_run_group_tests(devices, NULL, NULL);
+}
