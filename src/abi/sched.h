@@ -22,10 +22,10 @@ _Static_assert(sizeof(struct topology) == 12 + 3 * MAX_CPUS, "shared with BPF");
 
 /* What an operator may change while the scheduler runs. */
 struct sched_policy {
-	u32 others_permille; /* the share of each CPU that is kept for those not promoted */
-	u32 rules_off;	     /* a bit for each enum sched_rule that it shall do without */
+	u32 reserved_percent; /* of each CPU, for ordinary tasks */
+	u32 rules_off;	      /* a bit for each enum sched_rule that it shall do without */
 };
-#define SCHED_POLICY_DEFAULT ((struct sched_policy){ .others_permille = 300 })
+#define SCHED_POLICY_DEFAULT ((struct sched_policy){ .reserved_percent = 30 })
 
 /* What a task is to the scheduler at the moment. */
 enum sched_class {

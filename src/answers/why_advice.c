@@ -27,7 +27,7 @@ enum evidence {
 
 /*
  * $P is the process, $C the culprit, $L how many loaders it has, $R the straggler's rank and
- * $S its process, $O the share of each CPU that is kept for others.
+ * $S its process, $O the share of each CPU that is reserved for ordinary tasks.
  */
 static const struct {
 	u32 cause;
@@ -39,16 +39,17 @@ static const struct {
 	  "clocks" },
 	{ IDLE_RUNQUEUE, SCHEDULER_OFF, TRY_AB },
 	{ IDLE_RUNQUEUE, SCHEDULER_ON,
-	  "The scheduler puts launchers first already, but keeps $O of each CPU for others: fewer "
-	  "of those on this machine, or a smaller others_permille (zernel config show)" },
+	  "The scheduler puts launchers first already, but reserves $O of each CPU for ordinary "
+	  "tasks: run fewer of them on this machine, or set a smaller reserved_percent "
+	  "(zernel config show)" },
 	{ IDLE_LOADER_CPU, ALWAYS,
 	  "Loaders ($L now) compute as fast as they can: more of them if there are CPUs, or "
 	  "cheaper "
 	  "preprocessing" },
 	{ IDLE_LOADER_RUNQUEUE, SCHEDULER_OFF, TRY_AB },
 	{ IDLE_LOADER_RUNQUEUE, SCHEDULER_ON,
-	  "The scheduler puts late loaders ($L now) first already, but keeps $O of each CPU for "
-	  "others: fewer of those on this machine, or more CPUs" },
+	  "The scheduler puts late loaders ($L now) first already, but reserves $O of each CPU "
+	  "for ordinary tasks: run fewer of them on this machine, or add CPUs" },
 	{ IDLE_LOADER_DISK, NAMED,
 	  "Loaders wait for $C: a faster disk, or the data cached in memory" },
 	{ IDLE_LOADER_DISK, UNNAMED,
@@ -123,7 +124,7 @@ static void expand(const struct why_group *group, u32 row, char letter, char *to
 	case 'L': snprintf(to, size, "%u", count_loaders(group->after, blame->process->pid)); break;
 	case 'R': snprintf(to, size, "%d", straggler->rank); break;
 	case 'S': snprintf(to, size, "%u", straggler->pid); break;
-	case 'O': snprintf(to, size, "%u %%", group->after->sched.others_permille / 10); break;
+	case 'O': snprintf(to, size, "%u %%", group->after->sched.reserved_percent); break;
 	}
 }
 

@@ -38,8 +38,8 @@ static void print_scheduler(const struct snapshot_sched *sched, const struct ter
 		   snapshot_sched_state_label(sched->state));
 	if (sched->reason[0])
 		term_print(term, STYLE_BAD, " (%s)", sched->reason);
-	term_print(term, STYLE_PLAIN, ", %u.%u %% of each CPU is kept for the others",
-		   sched->others_permille / 10, sched->others_permille % 10);
+	term_print(term, STYLE_PLAIN, ", %u %% of each CPU is reserved for ordinary tasks",
+		   sched->reserved_percent);
 	print_rules(sched, term);
 	if (sched->nr_ejected)
 		term_print(term, STYLE_BAD, ", ejected %llu times", sched->nr_ejected);

@@ -242,9 +242,9 @@ u64 kernel_slice_ns(const struct kernel *kernel)
 	return kernel->skel->rodata->slice_ns;
 }
 
-u64 kernel_patience_ns(const struct kernel *kernel)
+u64 kernel_max_wait_ns(const struct kernel *kernel)
 {
-	return kernel->skel->rodata->patience_ns;
+	return kernel->skel->rodata->max_wait_ns;
 }
 
 bool sched_exit_wants_restart(const struct sched_exit *sched_exit)

@@ -50,7 +50,7 @@ int kernel_read_scheduler(const struct kernel *kernel, struct sched_stats *ret);
 
 /* What it runs by and does not change. */
 u64 kernel_slice_ns(const struct kernel *kernel);
-u64 kernel_patience_ns(const struct kernel *kernel);
+u64 kernel_max_wait_ns(const struct kernel *kernel);
 
 /*
  * CPU time of all programs since they were loaded; 0 unless the kernel measures it,

@@ -10,15 +10,15 @@
 #include <stdio.h>
 #include "abi/types.h"
 
-#define CONFIG_FILE		   "/etc/zernel/zernel.conf"
-#define CONFIG_PATH_LEN		   108 /* of a socket's address, too */
-/* The promoted get something, whatever anybody asks for. */
-#define CONFIG_OTHERS_PERMILLE_MAX 900
+#define CONFIG_FILE		    "/etc/zernel/zernel.conf"
+#define CONFIG_PATH_LEN		    108 /* of a socket's address, too */
+/* Threads that feed a GPU keep a share too, whatever an operator sets. */
+#define CONFIG_RESERVED_PERCENT_MAX 90
 
 struct config {
 	bool attach;
 	u32 rules_off;
-	u32 others_permille;
+	u32 reserved_percent;
 	char state_directory[CONFIG_PATH_LEN];
 	u32 nr_profiles;
 	char socket[CONFIG_PATH_LEN];

@@ -81,10 +81,10 @@ const struct config_key config_keys[] = {
 	  .help = "Attach the scheduler. Without it zerneld only watches." },
 	{ "scheduler", "without", &type_rules, KEY(rules_off), .value = "",
 	  .help = "Rules of the policy to leave out." },
-	{ "scheduler", "others_permille", &type_number, KEY(others_permille), 0,
-	  CONFIG_OTHERS_PERMILLE_MAX, .value = "300",
-	  .help = "The share of each CPU, in thousandths, that is kept for tasks that feed no "
-		  "GPU." },
+	{ "scheduler", "reserved_percent", &type_number, KEY(reserved_percent), 0,
+	  CONFIG_RESERVED_PERCENT_MAX, .value = "30",
+	  .help = "Share of each CPU, in percent, that is reserved for ordinary tasks: tasks that "
+		  "do not feed a GPU." },
 	{ "learning", "state_directory", &type_path, KEY(state_directory),
 	  .value = "/var/lib/zernel", .needs_restart = true,
 	  .help = "Where what was learned of programs is kept." },

@@ -116,10 +116,10 @@ static inline enum sched_class class_of(const struct class_view *view, u32 rules
  * What the promoted owe the others, so that these keep a share of each CPU: a
  * promoted task runs up debt in proportion, anybody else's run pays it off.
  */
-static inline u64 debt_after(u64 debt_ns, bool promoted, u64 ran_ns, u32 others_permille)
+static inline u64 debt_after(u64 debt_ns, bool promoted, u64 ran_ns, u32 reserved_percent)
 {
 	if (promoted)
-		debt_ns += ran_ns * others_permille / (1000 - others_permille);
+		debt_ns += ran_ns * reserved_percent / (100 - reserved_percent);
 	else
 		debt_ns -= ran_ns < debt_ns ? ran_ns : debt_ns;
 	return debt_ns < DEBT_MAX_NS ? debt_ns : DEBT_MAX_NS;

@@ -19,10 +19,12 @@
 #include "core/hist.h"
 #include "core/phase.h"
 
-#define SNAPSHOT_VERSION  1
-#define SNAPSHOT_TEXT_LEN 128
+#define SNAPSHOT_VERSION	2
+/* The oldest version that recordings may have. */
+#define SNAPSHOT_VERSION_OLDEST 1
+#define SNAPSHOT_TEXT_LEN	128
 /* A byte that is no UTF-8 takes three. */
-#define SNAPSHOT_COMM_LEN (3 * COMM_LEN)
+#define SNAPSHOT_COMM_LEN	(3 * COMM_LEN)
 
 /* What was lost, and where. */
 enum snapshot_drop {
@@ -146,11 +148,11 @@ struct snapshot_class {
 
 struct snapshot_sched {
 	u32 state;
-	u32 rules_off;	     /* a bit for each enum sched_rule */
-	u32 others_permille; /* of each CPU, kept for those that are not promoted */
+	u32 rules_off;	      /* a bit for each enum sched_rule */
+	u32 reserved_percent; /* of each CPU, for ordinary tasks */
 	u32 pad;
 	u64 slice_ns;
-	u64 patience_ns; /* who waited longer runs */
+	u64 max_wait_ms; /* the longest time a task waits before it runs */
 	u64 nr_ejected;
 	struct snapshot_class classes[CLASS_NR];
 	char reason[SNAPSHOT_TEXT_LEN]; /* of the end, when there was one */

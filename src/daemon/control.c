@@ -24,11 +24,11 @@ static int change_rules(yyjson_val *value, struct sched_policy *policy)
 	return 0;
 }
 
-static int change_others(yyjson_val *value, struct sched_policy *policy)
+static int change_reserved(yyjson_val *value, struct sched_policy *policy)
 {
-	if (!yyjson_is_uint(value) || yyjson_get_uint(value) > CONFIG_OTHERS_PERMILLE_MAX)
+	if (!yyjson_is_uint(value) || yyjson_get_uint(value) > CONFIG_RESERVED_PERCENT_MAX)
 		return -EINVAL;
-	policy->others_permille = (u32)yyjson_get_uint(value);
+	policy->reserved_percent = (u32)yyjson_get_uint(value);
 	return 0;
 }
 
@@ -40,7 +40,8 @@ static const struct {
 	{ "rules_off", change_rules,
 	  "rules_off must be a list of rules: feeder, loader, late-loader, spinner, helper, "
 	  "preempt, tier" },
-	{ "others_permille", change_others, "others_permille must be 0 to 900" },
+	{ "reserved_percent", change_reserved,
+	  "reserved_percent must be a whole number from 0 to 90" },
 };
 #define NR_MEMBERS ARRAY_SIZE(members)
 
@@ -54,7 +55,7 @@ int control_policy_change(yyjson_val *params, struct sched_policy *policy, const
 		for (m = 0; m < NR_MEMBERS && !yyjson_equals_str(key, members[m].name); m++)
 			;
 		*ret_problem = m < NR_MEMBERS ? members[m].problem
-					      : "a policy has rules_off and others_permille";
+					      : "a policy has rules_off and reserved_percent";
 		if (m == NR_MEMBERS || members[m].change(value, &changed) < 0)
 			return -EINVAL;
 	}
@@ -73,7 +74,7 @@ char *control_policy_text(const struct sched_policy *policy, size_t *ret_length)
 	for (u32 rule = 0; rule < RULE_NR; rule++)
 		if (policy->rules_off & (1U << rule))
 			yyjson_mut_arr_add_str(doc, rules, sched_rule_label(rule));
-	yyjson_mut_obj_add_uint(doc, root, "others_permille", policy->others_permille);
+	yyjson_mut_obj_add_uint(doc, root, "reserved_percent", policy->reserved_percent);
 	text = yyjson_mut_write(doc, 0, ret_length);
 	yyjson_mut_doc_free(doc);
 	return text;

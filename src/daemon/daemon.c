@@ -44,7 +44,7 @@ struct daemon {
 static struct sched_policy policy_of(const struct config *config)
 {
 	return (struct sched_policy){ .rules_off = config->rules_off,
-				      .others_permille = config->others_permille };
+				      .reserved_percent = config->reserved_percent };
 }
 
 static void log_problem(const struct config_problem *problem)

@@ -130,11 +130,11 @@ static void fold_scheduler(const struct supervisor *supervisor, struct snapshot_
 	sched->nr_ejected = status->nr_ejected;
 	set_text(sched->reason, sizeof(sched->reason), status->reason);
 	sched->rules_off = policy->rules_off;
-	sched->others_permille = policy->others_permille;
+	sched->reserved_percent = policy->reserved_percent;
 	if (!kernel)
 		return;
 	sched->slice_ns = kernel_slice_ns(kernel);
-	sched->patience_ns = kernel_patience_ns(kernel);
+	sched->max_wait_ms = kernel_max_wait_ns(kernel) / NSEC_PER_MSEC;
 	if (!kernel_has_scheduler(kernel) || kernel_read_scheduler(kernel, &stats) < 0)
 		return;
 	for (u32 cls = 0; cls < CLASS_NR; cls++) {

@@ -10,7 +10,7 @@
 #include <yyjson.h>
 #include "abi/types.h"
 
-#define PROTOCOL_VERSION     1
+#define PROTOCOL_VERSION     2
 #define PROTOCOL_SOCKET	     "/run/zernel/zernel.sock"
 /* Longest lines, with their end. */
 #define PROTOCOL_REQUEST_MAX (64UL << 10)

@@ -86,14 +86,14 @@ const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR] = {
 };
 
 const struct field sched_fields[] = {
-	{ "state",           FIELD_LABEL, AT(snapshot_sched, state), SCHED_STATE_NR,
+	{ "state",            FIELD_LABEL, AT(snapshot_sched, state), SCHED_STATE_NR,
 	  snapshot_sched_state_label },
-	{ "reason",          TEXT(snapshot_sched, reason) },
-	{ "ejections",       FIELD_U64,   AT(snapshot_sched, nr_ejected) },
-	{ "rules_off",       FIELD_U32,   AT(snapshot_sched, rules_off) },
-	{ "others_permille", FIELD_U32,   AT(snapshot_sched, others_permille) },
-	{ "slice_ns",        FIELD_U64,   AT(snapshot_sched, slice_ns) },
-	{ "patience_ns",     FIELD_U64,   AT(snapshot_sched, patience_ns) },
+	{ "reason",           TEXT(snapshot_sched, reason) },
+	{ "ejections",        FIELD_U64,   AT(snapshot_sched, nr_ejected) },
+	{ "rules_off",        FIELD_U32,   AT(snapshot_sched, rules_off) },
+	{ "reserved_percent", FIELD_U32,   AT(snapshot_sched, reserved_percent) },
+	{ "slice_ns",         FIELD_U64,   AT(snapshot_sched, slice_ns) },
+	{ "max_wait_ms",      FIELD_U64,   AT(snapshot_sched, max_wait_ms) },
 	{},
 };
 

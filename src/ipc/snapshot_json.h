@@ -11,9 +11,10 @@
 int snapshot_to_json(const struct snapshot *snapshot, char **ret_text, size_t *ret_len);
 
 /*
- * Reads what anybody may have written. -EBADMSG: no snapshot; -EPROTONOSUPPORT: of
- * another version; -E2BIG: larger than a snapshot may be. Keys that are not known are
- * passed over, and what is not there is zero.
+ * Reads what anybody may have written. -EBADMSG: no snapshot; -EPROTONOSUPPORT: of a
+ * version that is not known here; -E2BIG: larger than a snapshot may be. Keys that are not
+ * known are passed over, and what is not there is zero. Snapshots of version 1 are read too,
+ * since recordings have them.
  */
 int snapshot_from_json(const char *text, size_t len, struct snapshot **ret);
 

@@ -219,6 +219,24 @@ static int get_sched(yyjson_val *object, struct snapshot_sched *ret)
 	return err;
 }
 
+/* Version 1 had two members under other names and in finer units. */
+static int get_sched_v1(yyjson_val *object, struct snapshot_sched *ret)
+{
+	yyjson_val *reserved = yyjson_obj_get(object, "others_permille");
+	yyjson_val *max_wait = yyjson_obj_get(object, "patience_ns");
+	u32 permille = 0;
+	u64 ns = 0;
+	int err = reserved ? get_u32(reserved, &permille) : 0;
+
+	if (err == 0 && max_wait)
+		err = get_u64(max_wait, ULLONG_MAX, &ns);
+	if (err < 0)
+		return err;
+	ret->reserved_percent = permille / 10;
+	ret->max_wait_ms = ns / NSEC_PER_MSEC;
+	return 0;
+}
+
 /* Each item of a list, which may be missing, into the place that is there for it. */
 static int get_list(yyjson_val *list, struct snapshot *s,
 		    int (*get)(yyjson_val *item, struct snapshot *s, u32 i))
@@ -283,11 +301,13 @@ static int make_room(yyjson_val *root, struct snapshot **ret)
 static int get_snapshot(yyjson_val *root, struct snapshot **ret)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
+	yyjson_val *sched = yyjson_obj_get(root, "scheduler");
+	u64 version = yyjson_get_uint(yyjson_obj_get(root, "version"));
 	int err;
 
 	if (!yyjson_is_obj(root))
 		return -EBADMSG;
-	if (yyjson_get_uint(yyjson_obj_get(root, "version")) != SNAPSHOT_VERSION)
+	if (version < SNAPSHOT_VERSION_OLDEST || version > SNAPSHOT_VERSION)
 		return -EPROTONOSUPPORT;
 	err = make_room(root, &s);
 	if (err < 0)
@@ -298,7 +318,8 @@ static int get_snapshot(yyjson_val *root, struct snapshot **ret)
 	    (err = get_list(yyjson_obj_get(root, "threads"), s, get_thread)) < 0 ||
 	    (err = get_list(yyjson_obj_get(root, "gpus"), s, get_gpu)) < 0 ||
 	    (err = get_hists(yyjson_obj_get(root, "gone"), s, &s->gone)) < 0 ||
-	    (err = get_sched(yyjson_obj_get(root, "scheduler"), &s->sched)) < 0 ||
+	    (err = get_sched(sched, &s->sched)) < 0 ||
+	    (version == 1 && (err = get_sched_v1(sched, &s->sched)) < 0) ||
 	    (err = get_fields(yyjson_obj_get(root, "learning"), learning_fields, &s->learning)) <
 		    0 ||
 	    (err = get_fields(yyjson_obj_get(root, "probes"), probes_fields, &s->probes)) < 0 ||

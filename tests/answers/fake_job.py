@@ -61,7 +61,7 @@ class FakeJob(FakeZerneld):
                    "phase_ns": {},
                    "hists": {"step": {"count": self.count, "sum": self.sum, "min": 1, "max": 60 * NS,
                                       "buckets": sorted(map(list, self.buckets.items()))}}}
-        return {"version": 1, "time_ms": int(time.time() * 1000), "monotonic_ns": time.monotonic_ns(),
+        return {"version": 2, "time_ms": int(time.time() * 1000), "monotonic_ns": time.monotonic_ns(),
                 "jobs": [{"name": JOB, "cgroup": "/slurm/job_12", "gone": {}}],
                 "processes": [] if self.gone else [process], "threads": [], "gpus": [], "gone": {},
                 "scheduler": {"state": self.state, "reason": "stalled" if self.state == "ejected" else "", "classes": {}}}
@@ -79,7 +79,7 @@ class FakeJob(FakeZerneld):
             return
         method = request["method"]
         if method == "hello":
-            reply = {"result": {"version": 1, "server": "fake", "snapshot_version": 1, "may": self.may}}
+            reply = {"result": {"version": 2, "server": "fake", "snapshot_version": 2, "may": self.may}}
         elif method == "snapshot":
             reply = {"result": self.current()}
         else:

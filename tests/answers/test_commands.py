@@ -83,30 +83,30 @@ class Doctor(Case):
 class Config(Case):
     def setUp(self):
         self.file = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory())) / "zernel.conf"
-        self.file.write_text("[scheduler]\nothers_permille=100\nwithout=tier,helper\n")
+        self.file.write_text("[scheduler]\nreserved_percent=10\nwithout=tier,helper\n")
         drop_ins = pathlib.Path(f"{self.file}.d")
         drop_ins.mkdir()
         self.drop_in = drop_ins / "10.conf"
-        self.drop_in.write_text("# mine\n[scheduler]\nothers_permille=200\n")
+        self.drop_in.write_text("# mine\n[scheduler]\nreserved_percent=20\n")
 
     def test_each_value_and_where_it_comes_from(self):
         keys = json.loads(zernel("config", "show", "--json", "--config", self.file))["keys"]
         keys = {f"{key['section']}.{key['key']}": key for key in keys}
-        self.assertEqual(keys["scheduler.others_permille"],
-                         {"section": "scheduler", "key": "others_permille", "value": "200", "default": "300",
+        self.assertEqual(keys["scheduler.reserved_percent"],
+                         {"section": "scheduler", "key": "reserved_percent", "value": "20", "default": "30",
                           "file": str(self.drop_in), "line": 3})
         self.assertEqual((keys["scheduler.without"]["value"], keys["scheduler.without"]["line"]), ("tier,helper", 3))
         self.assertEqual(keys["kernel.retry_s"], {"section": "kernel", "key": "retry_s", "value": "60", "default": "60"})
         table = zernel("config", "show", "--config", self.file)
-        self.assertRegex(table, rf"scheduler.others_permille +200 +{self.drop_in}:3\n")
+        self.assertRegex(table, rf"scheduler.reserved_percent +20 +{self.drop_in}:3\n")
         self.assertRegex(table, r"kernel.retry_s +60 +default\n")
         self.assertEqual(len(table.splitlines()), len(keys) + 1)
 
     def test_check(self):
         self.assertIn("can be read", zernel("config", "check", self.file))
-        self.drop_in.write_text("[scheduler]\nothers_permille=many\n")
-        self.assertIn(f"{self.drop_in}:2: others_permille must be", zernel("config", "check", self.file, status=1))
-        self.assertIn("others_permille must be", zernel("config", "show", "--config", self.file, status=1))
+        self.drop_in.write_text("[scheduler]\nreserved_percent=many\n")
+        self.assertIn(f"{self.drop_in}:2: reserved_percent must be", zernel("config", "check", self.file, status=1))
+        self.assertIn("reserved_percent must be", zernel("config", "show", "--config", self.file, status=1))
         self.assertIn("cannot be read", zernel("config", "check", "/nonexistent", status=1))
 
 

@@ -44,7 +44,7 @@ static struct snapshot *make(u32 nr_ranks)
 	SET(snapshot->version, "0.1.0");
 	SET(snapshot->kernel, "6.18.3");
 	snapshot->sched.state = SCHED_ATTACHED;
-	snapshot->sched.others_permille = 300;
+	snapshot->sched.reserved_percent = 30;
 	snapshot->learning.nr_profiles = 40;
 	snapshot->learning.nr_confident = 30;
 	snapshot->cost.cpu_ns = 2500 * NSEC_PER_MSEC;
@@ -83,7 +83,8 @@ static void test_all_of_it(void **state)
 	struct snapshot *snapshot = make(2);
 
 	assert_shows(snapshot, "node7  zerneld 0.1.0, Linux 6.18.3\n");
-	assert_shows(snapshot, "scheduler  attached, 30.0 % of each CPU is kept for the others\n");
+	assert_shows(snapshot,
+		     "scheduler  attached, 30 % of each CPU is reserved for ordinary tasks\n");
 	assert_shows(snapshot, "JOB       PROCESSES  RANKS  CGROUP\n"
 			       "slurm 12          2      2  /slurm/job_12\n");
 	assert_shows(snapshot, "RANK   PID  COMMAND  PHASE         DATA  GPU  COLL  OPT   MEMORY  "

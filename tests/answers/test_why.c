@@ -183,7 +183,7 @@ static void advice_follows_from_the_evidence(void **state)
 	} rows[] = {
 		{ IDLE_RUNQUEUE, "cc1", SCHED_OFF, "zernel ab 4711" },
 		{ IDLE_RUNQUEUE, NULL, SCHED_EJECTED, "zernel ab 4711" },
-		{ IDLE_RUNQUEUE, "cc1", SCHED_ATTACHED, "keeps 30 % of each CPU for others" },
+		{ IDLE_RUNQUEUE, "cc1", SCHED_ATTACHED, "reserves 30 % of each CPU for ordinary" },
 		{ IDLE_LOADER_RUNQUEUE, "cc1", SCHED_ATTACHED, "late loaders (3 now) first" },
 		{ IDLE_LOADER_CPU, NULL, SCHED_ATTACHED, "cheaper preprocessing" },
 		{ IDLE_LOADER_DISK, "nvme0n1", SCHED_ATTACHED, "Loaders wait for nvme0n1:" },
@@ -201,7 +201,7 @@ static void advice_follows_from_the_evidence(void **state)
 		struct span span = span_new(1);
 
 		span.after->sched.state = rows[i].sched;
-		span.after->sched.others_permille = 300;
+		span.after->sched.reserved_percent = 30;
 		idle(span, 0, rows[i].cause, 40, rows[i].culprit);
 		assert_shows(span, NULL, rows[i].advice, true);
 		span_free(span);

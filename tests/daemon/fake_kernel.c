@@ -86,7 +86,7 @@ struct kernel *kernel_free(struct kernel *kernel)
 
 void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy)
 {
-	note("policy rules_off=%x others=%u\n", policy->rules_off, policy->others_permille);
+	note("policy rules_off=%x reserved=%u\n", policy->rules_off, policy->reserved_percent);
 }
 
 int kernel_attach_scheduler(struct kernel *kernel)
@@ -257,7 +257,7 @@ u64 kernel_slice_ns(const struct kernel *kernel)
 	return 5 * NSEC_PER_MSEC;
 }
 
-u64 kernel_patience_ns(const struct kernel *kernel)
+u64 kernel_max_wait_ns(const struct kernel *kernel)
 {
 	return NSEC_PER_SEC;
 }

@@ -72,7 +72,7 @@ class Client:
         self.id = 0
         self.pushes = []
         if hello:
-            self.hello = self.ask("hello", version=1)["result"]
+            self.hello = self.ask("hello", version=2)["result"]
 
     def send(self, data):
         self.socket.sendall(data)

@@ -5,7 +5,7 @@ from harness import ADMINS, as_user, Case, Client, GROUPS, OTHERS, READERS
 
 READING = ("snapshot", {}), ("subscribe", {}), ("unsubscribe", {}), ("policy.get", {}), ("procdb.list", {}), \
     ("procdb.export", {}), ("record.start", {}), ("record.stop", {})
-CHANGING = ("policy.set", {"others_permille": 100}), ("scheduler.detach", {}), ("scheduler.attach", {}), \
+CHANGING = ("policy.set", {"reserved_percent": 10}), ("scheduler.detach", {}), ("scheduler.attach", {}), \
     ("procdb.import", {"image": ""}), ("procdb.forget", {"all": True})
 
 

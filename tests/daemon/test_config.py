@@ -29,7 +29,7 @@ class Files(Case):
         self.directory = self.enterContext(__import__("tempfile").TemporaryDirectory())
 
     def test_errors_name_file_and_line(self):
-        self.refused("[scheduler]\n\nothers_permille=1000\n", 3, "a number from 0 to 900, not '1000'")
+        self.refused("[scheduler]\n\nreserved_percent=91\n", 3, "a number from 0 to 90, not '91'")
         self.refused("[scheduler]\nattach=maybe\n", 2, "yes or no")
         self.refused("[scheduler]\nwithout=tier,tiger\n", 2, "rules")
         self.refused("[learning]\nprofiles=63\n", 2, "64")
@@ -69,7 +69,7 @@ class Files(Case):
         lines = [line[1:] if line.startswith("#") and "=" in line and " " not in line else line
                  for line in (SOURCE / "packaging/zernel.conf").read_text().splitlines()]
         path = pathlib.Path(self.directory) / "zernel.conf"
-        path.write_text("\n".join(lines) + "\n[scheduler]\nothers_permille=9999\n")
+        path.write_text("\n".join(lines) + "\n[scheduler]\nreserved_percent=9999\n")
         done = run("--config", path)
         self.assertIn(f"{path}:{len(lines) + 2}: ", done.stderr)
 
@@ -82,27 +82,27 @@ class Files(Case):
 
 class Reload(Case):
     def test_drop_ins_count_in_the_order_of_their_names(self):
-        server = self.zerneld(config="[scheduler]\nothers_permille=100\n")
+        server = self.zerneld(config="[scheduler]\nreserved_percent=10\n")
         drop_ins = pathlib.Path(f"{server.config}.d")
         drop_ins.mkdir()
-        (drop_ins / "20.conf").write_text("[scheduler]\nothers_permille=200\n")
-        (drop_ins / "10.conf").write_text("[scheduler]\nothers_permille=150\nwithout=tier\n")
+        (drop_ins / "20.conf").write_text("[scheduler]\nreserved_percent=20\n")
+        (drop_ins / "10.conf").write_text("[scheduler]\nreserved_percent=15\nwithout=tier\n")
         (drop_ins / ".hidden.conf").write_text("nonsense\n")
         (drop_ins / "30.conf.bak").write_text("nonsense\n")
         server.send(signal.SIGHUP)
         server.said("configuration read again")
-        self.assertEqual(server.scheduler()["others_permille"], 200)
-        self.assertEqual(server.did()[-1], "policy rules_off=40 others=200")
+        self.assertEqual(server.scheduler()["reserved_percent"], 20)
+        self.assertEqual(server.did()[-1], "policy rules_off=40 reserved=20")
 
     def test_a_bad_file_changes_nothing(self):
-        server = self.zerneld(config="[scheduler]\nothers_permille=100\n")
+        server = self.zerneld(config="[scheduler]\nreserved_percent=10\n")
         before = server.did()
         good = server.config.read_text()
-        server.config.write_text(good + "without=tier\nothers_permille=x\n")
+        server.config.write_text(good + "without=tier\nreserved_percent=x\n")
         server.send(signal.SIGHUP)
         server.said("the configuration stays as it was")
         lines = len(good.splitlines())
-        server.said(f"{server.config}:{lines + 2}: others_permille must be")
+        server.said(f"{server.config}:{lines + 2}: reserved_percent must be")
         self.assertEqual(server.did(), before)
         server.config.write_text(good)
         server.send(signal.SIGHUP)
@@ -111,10 +111,10 @@ class Reload(Case):
     def test_reading_again_undoes_what_clients_set(self):
         server = self.zerneld()
         with server.client() as client:
-            client.ask("policy.set", others_permille=500)
+            client.ask("policy.set", reserved_percent=50)
         server.send(signal.SIGHUP)
         server.said("configuration read again")
-        self.assertEqual(server.scheduler()["others_permille"], 300)
+        self.assertEqual(server.scheduler()["reserved_percent"], 30)
 
     def test_the_scheduler_can_be_switched_off_and_the_command_line_counts_more(self):
         server = self.zerneld("--without", "spinner")
@@ -122,7 +122,7 @@ class Reload(Case):
         server.send(signal.SIGHUP)
         server.said("configuration read again")
         self.assertEqual(server.scheduler()["state"], "off")
-        self.assertIn("policy rules_off=8 others=300", server.did())
+        self.assertIn("policy rules_off=8 reserved=30", server.did())
 
     def test_what_needs_a_start_says_so(self):
         server = self.zerneld()

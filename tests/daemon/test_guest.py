@@ -102,11 +102,11 @@ class Guest(Case):
     def test_04_a_policy_is_in_force_at_once(self):
         with self.server.client() as client:
             begin = time.monotonic()
-            self.assertEqual(client.ask("policy.set", rules_off=["tier"], others_permille=100)["result"],
-                             {"rules_off": ["tier"], "others_permille": 100})
+            self.assertEqual(client.ask("policy.set", rules_off=["tier"], reserved_percent=10)["result"],
+                             {"rules_off": ["tier"], "reserved_percent": 10})
             print(f"# that took {(time.monotonic() - begin) * 1000:.1f} ms")
         scheduler = self.server.scheduler()
-        self.assertEqual((scheduler["state"], scheduler["others_permille"]), ("attached", 100))
+        self.assertEqual((scheduler["state"], scheduler["reserved_percent"]), ("attached", 10))
 
     def test_05_taken_down_by_the_administrator_it_stays_down(self):
         pathlib.Path("/proc/sysrq-trigger").write_text("S", encoding="ascii")
@@ -130,7 +130,7 @@ class Guest(Case):
             time.sleep(2)
             self.assertEqual(STATE.read_text().strip(), "enabled")
         self.assertEqual(self.server.text().count("scheduler attached"), before)
-        self.assertEqual(self.server.scheduler()["others_permille"], 100)
+        self.assertEqual(self.server.scheduler()["reserved_percent"], 10)
 
     def test_07_kill_9_gives_the_machine_back_and_the_next_one_takes_over(self):
         with self.server.client() as client:

@@ -130,7 +130,7 @@ class Hostile(Case):
     @staticmethod
     def greet(client):
         try:
-            client.send(b'{"id":1,"method":"hello","params":{"version":1}}\n')
+            client.send(b'{"id":1,"method":"hello","params":{"version":2}}\n')
         except OSError:
             pass
         line = client.line()
@@ -165,7 +165,7 @@ class Hostile(Case):
     def test_connections_that_end_in_the_middle(self):
         for i in range(300):
             client = self.server.client(hello=False)
-            client.send(b'{"id":1,"method":"hello","params":{"version":1}}\n{"id":2,"method":"snapshot"}\n'[:i % 90])
+            client.send(b'{"id":1,"method":"hello","params":{"version":2}}\n{"id":2,"method":"snapshot"}\n'[:i % 90])
             client.close()
         with self.server.client() as client:
             client.send(b'{"id":9,"method":"policy.get"}\n')

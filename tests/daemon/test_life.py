@@ -23,12 +23,12 @@ class Kernel(Case):
         with server.client() as client:
             self.assertEqual(client.ask("snapshot")["result"]["processes"], [])
             self.assertError(client.ask("scheduler.attach"), "failed", "refuses BPF")
-            self.assertEqual(client.ask("policy.set", others_permille=123)["result"]["others_permille"], 123)
+            self.assertEqual(client.ask("policy.set", reserved_percent=12)["result"]["reserved_percent"], 12)
         time.sleep(2.5)
         self.assertEqual(server.text().count("cannot load the kernel side"), 1)
         server.untell("refuse")
         wait_until(lambda: server.scheduler()["state"] == "attached", "attached at last")
-        self.assertIn("policy rules_off=0 others=123", server.did())
+        self.assertIn("policy rules_off=0 reserved=12", server.did())
 
     def test_without_sched_ext_it_watches(self):
         server = self.zerneld()

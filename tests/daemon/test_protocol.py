@@ -15,10 +15,10 @@ class Protocol(Case):
     def test_hello_comes_first(self):
         with self.server.client(hello=False) as client:
             self.assertError(client.ask("snapshot"), "hello-needed")
-            self.assertError(client.ask("hello", version=2), "version", "version 1")
+            self.assertError(client.ask("hello", version=1), "version", "version 2")
             self.assertError(client.ask("hello"), "version")
-            hello = client.ask("hello", version=1)["result"]
-            self.assertEqual((hello["version"], hello["may"]), (1, ["read", "change"]))
+            hello = client.ask("hello", version=2)["result"]
+            self.assertEqual((hello["version"], hello["may"]), (2, ["read", "change"]))
             self.assertRegex(hello["server"], r"^zerneld \d")
             self.assertIn("result", client.ask("snapshot"))
 
@@ -108,17 +108,17 @@ class Protocol(Case):
 
     def test_policy_is_checked_and_set(self):
         self.assertEqual(self.client.ask("policy.get")["result"],
-                         {"rules_off": [], "others_permille": 300})
-        for params in ({"others_permille": 901}, {"others_permille": -1}, {"rules_off": "tier"},
-                       {"rules_off": ["tiger"]}, {"rules_off": [3]}, {"slice": 1}, {"others_permille": 1.5}):
+                         {"rules_off": [], "reserved_percent": 30})
+        for params in ({"reserved_percent": 91}, {"reserved_percent": -1}, {"rules_off": "tier"},
+                       {"rules_off": ["tiger"]}, {"rules_off": [3]}, {"slice": 1}, {"reserved_percent": 1.5}):
             self.assertError(self.client.ask("policy.set", **params), "invalid")
         self.assertEqual(self.client.ask("policy.set", rules_off=["tier", "late-loader"])["result"],
-                         {"rules_off": ["late-loader", "tier"], "others_permille": 300})
-        self.assertEqual(self.client.ask("policy.set", others_permille=0)["result"],
-                         {"rules_off": ["late-loader", "tier"], "others_permille": 0})
+                         {"rules_off": ["late-loader", "tier"], "reserved_percent": 30})
+        self.assertEqual(self.client.ask("policy.set", reserved_percent=0)["result"],
+                         {"rules_off": ["late-loader", "tier"], "reserved_percent": 0})
         scheduler = self.client.ask("snapshot")["result"]["scheduler"]
-        self.assertEqual((scheduler["state"], scheduler["others_permille"]), ("attached", 0))
-        self.assertEqual(self.server.did()[-2:], ["policy rules_off=44 others=300", "policy rules_off=44 others=0"])
+        self.assertEqual((scheduler["state"], scheduler["reserved_percent"]), ("attached", 0))
+        self.assertEqual(self.server.did()[-2:], ["policy rules_off=44 reserved=30", "policy rules_off=44 reserved=0"])
         self.server.said("policy.set by python3")
 
     def test_scheduler_comes_and_goes_and_watching_goes_on(self):

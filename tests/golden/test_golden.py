@@ -55,6 +55,14 @@ class Snapshots(Golden, RecordingCase):
         self.compare("recording.csv", table.read_bytes())
         self.compare("recording.status", zernel("replay", path, "status", "--json")[0].encode())
 
+    def test_a_recording_with_snapshots_of_version_1_can_be_replayed(self):
+        path = FIXTURE / "recording-1.zr"  # never written again: an older zernel made it
+        self.assertEqual(json.loads(zernel("replay", path, "status", "--json")[0])["version"], 1)
+        self.assertIn("30 % of each CPU is reserved for ordinary tasks", zernel("replay", path, "status")[0])
+        table = self.directory / "table"
+        zernel("export", path, "--csv", table)
+        self.assertIn("python3", table.read_text())
+
 
 def profiles_v1():
     """A database file of version 1 in base64, with one program that was seen four times."""

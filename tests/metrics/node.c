@@ -118,9 +118,9 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 static void add_sched(struct snapshot_sched *sched, u32 age_s)
 {
 	sched->state = SCHED_ATTACHED;
-	sched->others_permille = 300;
+	sched->reserved_percent = 30;
 	sched->slice_ns = 5 * NSEC_PER_MSEC;
-	sched->patience_ns = NSEC_PER_SEC;
+	sched->max_wait_ms = 1000;
 	for (u32 i = 0; i < CLASS_NR; i++) {
 		for (u32 k = 0; k < DECISION_NR; k++)
 			sched->classes[i].nr[k] = 1000 * i + k + age_s * PER_SECOND;
@@ -258,9 +258,9 @@ struct snapshot *node_random(struct random *r)
 	random_hists(r, s, &s->gone);
 	s->sched.state = random_below(r, SCHED_STATE_NR);
 	s->sched.rules_off = (u32)random_any(r);
-	s->sched.others_permille = (u32)random_any(r);
+	s->sched.reserved_percent = (u32)random_any(r);
 	s->sched.slice_ns = random_any(r);
-	s->sched.patience_ns = random_any(r);
+	s->sched.max_wait_ms = random_any(r);
 	s->sched.nr_ejected = random_any(r);
 	random_text(r, s->sched.reason, sizeof(s->sched.reason));
 	for (u32 i = 0; i < CLASS_NR; i++) {

@@ -78,7 +78,8 @@ static void test_what_is_no_snapshot_is_refused(void **state)
 		{ "[]", -EBADMSG },
 		{ "{\"version\":1", -EBADMSG },
 		{ "{}", -EPROTONOSUPPORT },
-		{ "{\"version\":2}", -EPROTONOSUPPORT },
+		{ "{\"version\":0}", -EPROTONOSUPPORT },
+		{ "{\"version\":3}", -EPROTONOSUPPORT },
 		{ "{\"version\":1,\"time_ms\":-1}", -EBADMSG },
 		{ "{\"version\":1,\"time_ms\":1.5}", -EBADMSG },
 		{ "{\"version\":1,\"time_ms\":18446744073709551616}", -EBADMSG },
@@ -95,6 +96,10 @@ static void test_what_is_no_snapshot_is_refused(void **state)
 		{ "{\"version\":1,\"gone\":{\"launch\":{\"buckets\":[[178,1]]}}}", -EBADMSG },
 		{ "{\"version\":1,\"gone\":{\"launch\":{\"buckets\":[7]}}}", -EBADMSG },
 		{ "{\"version\":1,\"scheduler\":[]}", -EBADMSG },
+		{ "{\"version\":1,\"scheduler\":{\"others_permille\":\"300\"}}", -EBADMSG },
+		{ "{\"version\":1,\"scheduler\":{\"patience_ns\":-1}}", -EBADMSG },
+		{ "{\"version\":2,\"scheduler\":{\"reserved_percent\":-1}}", -EBADMSG },
+		{ "{\"version\":2,\"scheduler\":{\"max_wait_ms\":1.5}}", -EBADMSG },
 		{ "{\"version\":1,\"dropped\":{\"events\":\"3\"}}", -EBADMSG },
 	};
 
@@ -132,6 +137,34 @@ static void test_unknown_keys_are_passed_over(void **state)
 
 	assert_int_equal(snapshot_from_json(text, strlen(text), &s), 0);
 	assert_int_equal(s->time_ms, 5);
+}
+
+/* A recording that is older than the names of today says the same. */
+static void test_names_of_each_version(void **state)
+{
+	static const struct {
+		const char *text;
+		u32 reserved_percent;
+		u64 max_wait_ms;
+	} rows[] = {
+		{ "{\"version\":1,\"scheduler\":{\"others_permille\":300,"
+		  "\"patience_ns\":1000000000}}",
+		  30, 1000 },
+		{ "{\"version\":1,\"scheduler\":{\"reserved_percent\":20}}", 0, 0 },
+		{ "{\"version\":1}", 0, 0 },
+		{ "{\"version\":2,\"scheduler\":{\"reserved_percent\":20,\"max_wait_ms\":7}}", 20,
+		  7 },
+		{ "{\"version\":2,\"scheduler\":{\"others_permille\":300,\"patience_ns\":1}}", 0,
+		  0 },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
+
+		assert_int_equal(snapshot_from_json(rows[i].text, strlen(rows[i].text), &s), 0);
+		assert_int_equal(s->sched.reserved_percent, rows[i].reserved_percent);
+		assert_int_equal(s->sched.max_wait_ms, rows[i].max_wait_ms);
+	}
 }
 
 /* The keys of old dashboards: all processes merged, and always an object of numbers. */
@@ -203,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_snapshot_is_refused),
 		cmocka_unit_test(test_what_is_too_large_is_refused),
 		cmocka_unit_test(test_unknown_keys_are_passed_over),
+		cmocka_unit_test(test_names_of_each_version),
 		cmocka_unit_test(test_legacy_keys),
 		cmocka_unit_test(test_legacy_merges_all_processes),
 	};

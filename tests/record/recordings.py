@@ -20,7 +20,7 @@ def zernel(*words, status=0):
 
 
 def snapshot(time_ns, processes=(), threads=(), gpus=(), **more):
-    return {"version": 1, "time_ms": 1_700_000_000_000 + time_ns // 1_000_000, "monotonic_ns": time_ns,
+    return {"version": 2, "time_ms": 1_700_000_000_000 + time_ns // 1_000_000, "monotonic_ns": time_ns,
             "host": "node-1", "processes": list(processes), "threads": list(threads), "gpus": list(gpus), **more}
 
 

@@ -178,7 +178,7 @@ class Identical(Case):
         def _answer(self, client, state, request):
             reply = {"id": request["id"], "result": {}}
             if request["method"] == "hello":
-                reply["result"] = {"version": 1, "server": "fake", "snapshot_version": 1, "may": ["read"]}
+                reply["result"] = {"version": 2, "server": "fake", "snapshot_version": 2, "may": ["read"]}
             if request["method"] == "snapshot":
                 reply["result"] = self.snapshots[min(self.nr_asked, 1)]
                 self.nr_asked += 1

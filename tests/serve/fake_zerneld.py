@@ -73,7 +73,7 @@ class FakeZerneld:
         reply = {"id": request["id"], "result": {}}
         if request["method"] == "hello":
             self.greetings += 1
-            reply["result"] = {"version": 1, "server": "fake", "snapshot_version": 1, "may": ["read"]}
+            reply["result"] = {"version": 2, "server": "fake", "snapshot_version": 2, "may": ["read"]}
         elif self.forbidden:
             reply = {"id": request["id"],
                      "error": {"code": "forbidden", "message": "only group zernel may read"}}

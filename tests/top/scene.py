@@ -50,10 +50,10 @@ def gpu(number, busy):
 def empty(second):
     """A node on which nobody uses a GPU."""
     return {
-        "version": 1, "time_ms": START_MS + 1000 * second, "monotonic_ns": 1000 * SECOND_NS + second * SECOND_NS,
+        "version": 2, "time_ms": START_MS + 1000 * second, "monotonic_ns": 1000 * SECOND_NS + second * SECOND_NS,
         "host": "node7", "zernel": "0.1.0", "kernel": "6.18.15", "jobs": [], "processes": [], "threads": [],
         "gpus": [gpu(0, 0)],
-        "scheduler": {"state": "attached", "others_permille": 300, "classes": {
+        "scheduler": {"state": "attached", "reserved_percent": 30, "classes": {
             "ordinary": {"decisions": {"idle_cpu": 900 * second, "queued": 100 * second}},
             "feeder": {"decisions": {"idle_cpu": 120 * second}}}},
         "cost": {"cpu_ns": second * 4 * MS, "rss_bytes": 20 << 20, "bpf_run_ns": second * 2 * MS},

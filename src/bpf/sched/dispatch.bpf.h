@@ -5,7 +5,7 @@
 #include "bpf/sched/spinners.bpf.h"
 #include "bpf/sched/weights.bpf.h"
 
-const volatile u64 patience_ns = NSEC_PER_SEC;
+const volatile u64 max_wait_ns = NSEC_PER_SEC;
 const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;
 
 /*
@@ -22,7 +22,7 @@ static void sweep_queue(u32 queue, u32 llc, u64 now)
 		bool is_bound = p->nr_cpus_allowed == 1;
 		u64 to = is_bound ? dsq_of_cpu(scx_bpf_task_cpu(p)) : dsq_of(QUEUE_OVERDUE, llc);
 
-		if (!task || !before(task->queued_since_ns + patience_ns, now) ||
+		if (!task || !before(task->queued_since_ns + max_wait_ns, now) ||
 		    !compat_dsq_move(&___it, p, to, 0))
 			continue;
 		if (!is_bound)

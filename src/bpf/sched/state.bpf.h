@@ -14,7 +14,7 @@ const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
 /* Written by the loader before each attach: a CPU that comes or goes costs no reload. */
 struct topology topology = { .nr_cpus = 1, .nr_llcs = 1, .nr_nodes = 1 };
 /* Written by the loader at any time. */
-struct sched_policy policy = { .others_permille = 300 };
+struct sched_policy policy = { .reserved_percent = 30 };
 
 /* One line of memory each, so that caches do not fight over their clocks. */
 static struct llc {

@@ -141,7 +141,8 @@ static void charge(struct task_struct *p, struct sched_task *task, struct sched_
 	u32 class = task->class;
 
 	task->running_since_ns = now;
-	cpu->debt_ns = debt_after(cpu->debt_ns, is_promoted(class), ran_ns, policy.others_permille);
+	cpu->debt_ns =
+		debt_after(cpu->debt_ns, is_promoted(class), ran_ns, policy.reserved_percent);
 	barrier_var(class);
 	here->stats.counters.ran_ns[class & (CLASS_SLOTS - 1)] += ran_ns;
 	compat_set_dsq_vtime(p, p->scx.dsq_vtime + vtime_charge(p, task, ran_ns));

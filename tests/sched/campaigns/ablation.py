@@ -26,7 +26,7 @@ def ask(*requests):
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(SOCKET)
         stream = connection.makefile("rw", encoding="utf-8")
-        for method, params in (("hello", {"version": 1}), *requests):
+        for method, params in (("hello", {"version": 2}), *requests):
             stream.write(json.dumps({"id": 1, "method": method, "params": params}) + "\n")
             stream.flush()
             answer = json.loads(stream.readline())
