@@ -20,14 +20,23 @@ int ask(struct client *client, const char *method, const char *params, char **re
 	return err;
 }
 
+void ask_log_failure(const char *socket, int err)
+{
+	if (err == -ENOENT || err == -ECONNREFUSED)
+		log_error("zerneld does not run, or not on %s: systemctl start zerneld", socket);
+	else if (err == -EPROTONOSUPPORT)
+		log_error("zerneld at %s " PROTOCOL_UPDATE_BOTH ", then: systemctl restart zerneld",
+			  socket);
+	else
+		log_error("cannot ask zerneld on %s: %s", socket, strerror(-err));
+}
+
 int ask_connect(const char *socket, struct client **ret)
 {
 	int err = client_connect(socket, ret);
 
-	if (err == -ENOENT || err == -ECONNREFUSED)
-		log_error("zerneld does not run, or not on %s: systemctl start zerneld", socket);
-	else if (err < 0)
-		log_error("cannot ask zerneld on %s: %s", socket, strerror(-err));
+	if (err < 0)
+		ask_log_failure(socket, err);
 	return err;
 }
 

@@ -5,6 +5,9 @@
 #include "core/snapshot.h"
 #include "ipc/client.h"
 
+/* Why zerneld could not be asked, and what to do about it. */
+void ask_log_failure(const char *socket, int err);
+
 /* Says hello as well. */
 int ask_connect(const char *socket, struct client **ret);
 

@@ -36,6 +36,8 @@ static int write_to(const struct recording *recording, const struct format *form
 	if (err == -EBADMSG)
 		log_error("%s: frame %llu makes no sense", recording->path,
 			  record_reader_nr_frames(recording->reader));
+	else if (err == -EPROTONOSUPPORT)
+		recording_tell_version(recording);
 	else if (err < 0)
 		log_error("cannot export to %s: %s", path, strerror(-err));
 	else

@@ -11,6 +11,7 @@
 #include <time.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/procdb_client.h"
 #include "cli/procdb_table.h"
@@ -65,7 +66,7 @@ static int open_client(const struct request *request, struct client **ret)
 	if (err == -ENOENT || err == -ECONNREFUSED)
 		return 0;
 	if (err < 0)
-		log_error("cannot ask zerneld on %s: %s", request->socket, strerror(-err));
+		ask_log_failure(request->socket, err);
 	return err;
 }
 

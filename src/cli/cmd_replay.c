@@ -130,6 +130,8 @@ static int replay(const struct request *request, size_t question)
 		err = questions[question].answer(request, &span);
 		if (err == -EBADMSG)
 			log_error("%s holds a snapshot that is none", request->path);
+		if (err == -EPROTONOSUPPORT)
+			recording_tell_version(&recording);
 	} else {
 		log_error("cannot read %s: %s", request->path, strerror(-err));
 	}

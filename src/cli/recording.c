@@ -59,3 +59,8 @@ void recording_tell_ending(const struct recording *recording)
 			    record_reader_nr_bytes(recording->reader),
 			    record_reader_nr_frames(recording->reader));
 }
+
+void recording_tell_version(const struct recording *recording)
+{
+	log_error("%s contains a snapshot of a newer version: use a newer zernel", recording->path);
+}

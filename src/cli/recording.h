@@ -16,3 +16,5 @@ void recording_close(struct recording *recording);
 
 /* After the last frame: says where and why it ends early, if it does. */
 void recording_tell_ending(const struct recording *recording);
+/* Says that a snapshot in it has a version that is not known here. */
+void recording_tell_version(const struct recording *recording);

@@ -103,8 +103,10 @@ static void say_hello(struct connection *c, yyjson_val *params, struct reply *re
 	int length;
 
 	if (!yyjson_is_uint(version) || yyjson_get_uint(version) != PROTOCOL_VERSION) {
-		reply_refuse(reply, PROTOCOL_VERSION_DIFFERS, "this zerneld speaks version %d",
-			     PROTOCOL_VERSION);
+		reply_refuse(reply, PROTOCOL_VERSION_DIFFERS,
+			     "zerneld %s speaks protocol version %d only: update the package of "
+			     "the client to the version of zerneld",
+			     c->host->config->version, PROTOCOL_VERSION);
 		return;
 	}
 	length = asprintf(

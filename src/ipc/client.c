@@ -213,6 +213,7 @@ int client_request(struct client *client, const char *method, const char *params
 int client_connect(const char *path, struct client **ret)
 {
 	CLEANUP(client_free_cleanup) struct client *client = calloc(1, sizeof(*client));
+	struct client_error error = {};
 	char params[32];
 	int err;
 
@@ -225,9 +226,13 @@ int client_connect(const char *path, struct client **ret)
 	if (err < 0)
 		return err;
 	snprintf(params, sizeof(params), "{\"version\":%d}", PROTOCOL_VERSION);
-	err = client_request(client, "hello", params, &client->hello, NULL, NULL);
+	err = client_request(client, "hello", params, &client->hello, NULL, &error);
+	if (err == -EREMOTEIO)
+		return strcmp(error.code, protocol_error_code(PROTOCOL_VERSION_DIFFERS)) == 0
+			       ? -EPROTONOSUPPORT
+			       : -EPROTO;
 	if (err < 0)
-		return err == -EREMOTEIO ? -EPROTO : err;
+		return err;
 	*ret = TAKE_PTR(client);
 	return 0;
 }

@@ -20,7 +20,10 @@ struct client_error {
 	char message[256];
 };
 
-/* Connects and says hello. -EBUSY: zerneld has too many clients. -EPROTO: it is no zerneld. */
+/*
+ * Connects and says hello. -EBUSY: zerneld has too many clients. -EPROTONOSUPPORT: it speaks
+ * another version of the protocol. -EPROTO: it is no zerneld.
+ */
 int client_connect(const char *path, struct client **ret);
 struct client *client_free(struct client *client);
 DEFINE_CLEANUP(struct client, client_free);

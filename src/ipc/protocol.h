@@ -11,6 +11,8 @@
 #include "abi/types.h"
 
 #define PROTOCOL_VERSION     2
+/* What a client says about a zerneld that refuses this version. */
+#define PROTOCOL_UPDATE_BOTH "speaks another protocol version: update both to the same version"
 #define PROTOCOL_SOCKET	     "/run/zernel/zernel.sock"
 /* Longest lines, with their end. */
 #define PROTOCOL_REQUEST_MAX (64UL << 10)

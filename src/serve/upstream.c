@@ -145,6 +145,9 @@ static int take_line(struct upstream *upstream, const char *line, size_t length)
 	if (!error)
 		return 0;
 	message = yyjson_get_str(yyjson_obj_get(error, "message"));
+	if (yyjson_equals_str(yyjson_obj_get(error, "code"),
+			      protocol_error_code(PROTOCOL_VERSION_DIFFERS)))
+		message = "it " PROTOCOL_UPDATE_BOTH;
 	disconnect(upstream, message ? message : "it refuses");
 	return -EPROTO;
 }

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 
 import tap
+from fake_zerneld import FakeZerneld
 from harness import Case, OTHERS, ZERNEL, as_user, read_terminal
 
 
@@ -53,6 +54,27 @@ class Status(Case):
         text = as_user(OTHERS, OTHERS, [], lambda: zernel("status", "--socket", server.path, status=1))
         self.assertIn("zernel", text)
         self.assertIn("refuses", text)
+
+
+class AnotherVersion(Case):
+    """A zerneld that is older than the command."""
+
+    def setUp(self):
+        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.path = str(directory / "zernel.sock")
+        zerneld = FakeZerneld(self.path, {})
+        zerneld.version = 1
+        self.addCleanup(zerneld.start().stop)
+
+    def test_every_command_says_so(self):
+        for words in ("status",), ("why",), ("top",), ("procdb", "list"), ("record", f"{self.path}.zr"):
+            text = zernel(*words, "--socket", self.path, status=1)
+            self.assertIn(f"zerneld at {self.path} speaks another protocol version: update both to the same version",
+                          text)
+        report = json.loads(zernel("doctor", "--json", "--socket", self.path, status=2).rpartition("}")[0] + "}")
+        check = next(each for each in report["checks"] if each["name"] == "zerneld")
+        self.assertEqual(check["verdict"], "failure")
+        self.assertIn("another protocol version", check["text"])
 
 
 class Doctor(Case):

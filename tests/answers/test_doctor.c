@@ -252,6 +252,11 @@ static void test_zerneld_does_not_run(void **state)
 	assert_found(&doctor, VERDICT_WARNING,
 		     "warning  zerneld       does not answer: No such file or directory\n",
 		     "-> systemctl start zerneld\n");
+	doctor.zerneld = ZERNELD_OTHER_VERSION;
+	assert_found(
+		&doctor, VERDICT_FAILURE,
+		"failure  zerneld       runs, and speaks another protocol version: update both",
+		"-> systemctl restart zerneld\n");
 	doctor.zerneld = ZERNELD_BROKEN;
 	assert_found(&doctor, VERDICT_FAILURE, "failure  zerneld       runs, and makes no sense",
 		     "-> systemctl restart zerneld\n");

@@ -80,6 +80,7 @@ REQUESTS = (
     ("procdb.show", {"name": "nobody"}), ("procdb.show", {}), ("procdb.forget", {"name": "cc1"}),
     ("procdb.forget", {"all": True}), ("procdb.forget", {}),
     ("record.start", {"interval_ms": 3600000}), ("record.stop", {}),
+    ("hello", {"version": 1}), ("hello", {}),
 )
 
 

@@ -25,8 +25,11 @@ static int put_snapshot(struct maker *maker, const char *text, size_t length)
 	struct record_info info = { .interval_ms = 200 };
 	int err = snapshot_from_json(text, length, &s);
 
+	/* What is not known here can only follow what is. */
 	if (err < 0)
-		return err;
+		return maker->writer ? record_write(maker->writer, RECORD_FRAME_SNAPSHOT,
+						    ++maker->time_ns, text, length)
+				     : err;
 	maker->time_ns = info.monotonic_ns = s->monotonic_ns;
 	info.time_ms = s->time_ms;
 	strcpy(info.host, s->host);

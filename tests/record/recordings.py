@@ -19,8 +19,8 @@ def zernel(*words, status=0):
     return done.stdout, done.stderr
 
 
-def snapshot(time_ns, processes=(), threads=(), gpus=(), **more):
-    return {"version": 2, "time_ms": 1_700_000_000_000 + time_ns // 1_000_000, "monotonic_ns": time_ns,
+def snapshot(time_ns, processes=(), threads=(), gpus=(), version=2, **more):
+    return {"version": version, "time_ms": 1_700_000_000_000 + time_ns // 1_000_000, "monotonic_ns": time_ns,
             "host": "node-1", "processes": list(processes), "threads": list(threads), "gpus": list(gpus), **more}
 
 

@@ -154,6 +154,13 @@ class Replay(Case):
         self.assertIn("damaged at byte", errors)
         self.assertTrue(10 < json.loads(text)["processes"][0]["steps"] < 30)
 
+    def test_snapshots_of_a_newer_version_are_refused(self):
+        path = self.recording(snapshot(SECOND), snapshot(2 * SECOND, version=3))
+        for words in ("replay", path, "status"), ("replay", path, "why"), ("export", path, "--csv", "/dev/null"), \
+                ("export", path, "--perfetto", "/dev/null"):
+            self.assertIn("made.zr contains a snapshot of a newer version: use a newer zernel",
+                          zernel(*words, status=1)[1])
+
     def test_what_is_no_recording(self):
         path = self.directory / "other"
         for content, what in (b"PDDB....", "no recording"), (b"zernrec\n\x02\0\0\0", "newer zernel"), (b"", "cut off"):

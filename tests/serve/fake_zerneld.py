@@ -14,6 +14,7 @@ class FakeZerneld:
     def __init__(self, path, snapshot):
         self.path = path
         self.snapshot = snapshot
+        self.version = 2       # of the protocol
         self.silent = False    # takes requests and says nothing
         self.forbidden = False  # answers every request but hello with an error
         self.intervals = []    # each that was asked for
@@ -73,7 +74,9 @@ class FakeZerneld:
         reply = {"id": request["id"], "result": {}}
         if request["method"] == "hello":
             self.greetings += 1
-            reply["result"] = {"version": 2, "server": "fake", "snapshot_version": 2, "may": ["read"]}
+            reply["result"] = {"version": self.version, "server": "fake", "snapshot_version": 2, "may": ["read"]}
+            if request["params"]["version"] != self.version:
+                reply = {"id": request["id"], "error": {"code": "version", "message": "another version"}}
         elif self.forbidden:
             reply = {"id": request["id"],
                      "error": {"code": "forbidden", "message": "only group zernel may read"}}

@@ -7,7 +7,7 @@ import unittest
 
 import tap
 from fake_zerneld import FakeZerneld
-from harness import ServeCase, curl, note, wait_for
+from harness import Serve, ServeCase, curl, known_snapshot, note, wait_for
 
 
 class Upstream(ServeCase):
@@ -70,6 +70,14 @@ class Upstream(ServeCase):
         finally:
             self.zerneld.forbidden = False
         self.assert_recovers()
+
+    def test_a_zerneld_of_another_version_is_told(self):
+        zerneld = FakeZerneld(f"{self.path}.old", known_snapshot())
+        zerneld.version = 1
+        self.addCleanup(zerneld.start().stop)
+        serve = Serve(zerneld.path)
+        self.addCleanup(serve.stop)
+        self.assertTrue(wait_for(lambda: serve.said("it speaks another protocol version: update both")))
 
     def talk(self, *lines):
         """In place of zerneld somebody who sends this to whoever connects."""

@@ -224,6 +224,14 @@ class Zerneld(TopCase):
         self.zerneld.second += 1
         self.hides("another version")
 
+    def test_it_comes_back_with_another_protocol(self):
+        self.start()
+        self.zerneld.stop()
+        self.shows("zerneld is gone, waits for it;")
+        self.zerneld.version = 1
+        self.zerneld.start()
+        self.shows("zerneld is of another version;")
+
 
 if __name__ == "__main__":
     tap.main()

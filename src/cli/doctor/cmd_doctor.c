@@ -22,6 +22,7 @@ static enum zerneld_state zerneld_state(int err)
 		{ -EACCES, ZERNELD_REFUSES },
 		{ -ENOENT, ZERNELD_ABSENT },
 		{ -ECONNREFUSED, ZERNELD_ABSENT },
+		{ -EPROTONOSUPPORT, ZERNELD_OTHER_VERSION },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(states); i++)

@@ -18,6 +18,7 @@ enum verdict {
 enum zerneld_state {
 	ZERNELD_ABSENT,
 	ZERNELD_REFUSES, /* this caller */
+	ZERNELD_OTHER_VERSION,
 	ZERNELD_BROKEN,
 	ZERNELD_ANSWERS,
 };

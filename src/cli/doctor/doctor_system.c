@@ -6,6 +6,7 @@
 #include <sys/capability.h>
 #include "base/cleanup.h"
 #include "cli/doctor/doctor_internal.h"
+#include "ipc/protocol.h"
 
 #define CLOCKS	       "/sys/devices/system/clocksource/clocksource0/"
 #define MEMLOCK_MIN    (64ULL << 10)
@@ -73,6 +74,9 @@ struct finding check_zerneld(const struct doctor *doctor)
 	if (doctor->zerneld == ZERNELD_REFUSES)
 		return finding(VERDICT_WARNING, "sudo usermod -aG zernel $USER",
 			       "runs, and does not answer you: %s", doctor->answer);
+	if (doctor->zerneld == ZERNELD_OTHER_VERSION)
+		return finding(VERDICT_FAILURE, "systemctl restart zerneld",
+			       "runs, and " PROTOCOL_UPDATE_BOTH);
 	if (doctor->zerneld == ZERNELD_BROKEN)
 		return finding(VERDICT_FAILURE, "systemctl restart zerneld",
 			       "runs, and makes no sense: %s", doctor->answer);

@@ -36,24 +36,22 @@ static void session_done(struct session *session)
 	top_done(&session->top);
 }
 
-/* Quietly: whether it works is told on the screen. */
-static int reconnect(struct session *session)
-{
-	CLEANUP(client_free_cleanup) struct client *client = NULL;
-	int err = client_connect(session->socket, &client);
-
-	if (err == 0)
-		err = client_subscribe(client, session->interval_ms, NULL);
-	if (err < 0)
-		return err;
-	session->client = TAKE_PTR(client);
-	return 0;
-}
-
-static void lose(struct session *session, const char *why)
+static void lose(struct session *session, int err)
 {
 	session->client = client_free(session->client);
-	top_trouble(&session->top, why);
+	top_trouble(&session->top, err == -EPROTONOSUPPORT ? "zerneld is of another version;"
+							   : "zerneld is gone, waits for it;");
+}
+
+/* Quietly: whether it works is told on the screen. */
+static void reconnect(struct session *session)
+{
+	int err = client_connect(session->socket, &session->client);
+
+	if (err == 0)
+		err = client_subscribe(session->client, session->interval_ms, NULL);
+	if (err < 0)
+		lose(session, err);
 }
 
 /* Everything that came. Only the want of memory is an error. */
@@ -71,8 +69,7 @@ static int take_snapshots(struct session *session)
 	if (err == -ENOMEM)
 		return err;
 	if (err < 0) {
-		lose(session, err == -EPROTONOSUPPORT ? "zerneld is of another version;"
-						      : "zerneld is gone, waits for it;");
+		lose(session, err);
 		return 0;
 	}
 	top_trouble(&session->top, NULL);
