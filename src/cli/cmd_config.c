@@ -12,7 +12,7 @@
 #include "config/config_table.h"
 
 /* Of each key; to be freed. A problem is logged. */
-static int load(const char *file, bool must_exist, struct config_origin **ret)
+static int load(const char *file, struct config_origin **ret)
 {
 	CLEANUP_FREE struct config_origin *origins = calloc(config_nr_keys, sizeof(*origins));
 	struct config_problem problem = { .text = "out of memory" };
@@ -21,7 +21,7 @@ static int load(const char *file, bool must_exist, struct config_origin **ret)
 
 	config_default(&config);
 	if (origins)
-		err = config_load(&config, file, must_exist, origins, &problem);
+		err = config_load(&config, file, origins, &problem);
 	if (err < 0 && problem.line)
 		log_error("%s:%u: %s", problem.file, problem.line, problem.text);
 	else if (err < 0)
@@ -97,7 +97,7 @@ static int show(const struct command *command, int argc, char **argv)
 	}
 	if (optind != argc)
 		return COMMAND_MISUSED;
-	err = load(file ? file : CONFIG_FILE, file, &origins);
+	err = load(file, &origins);
 	if (err == 0)
 		err = json ? print_json(origins) : print_table(origins);
 	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -109,7 +109,7 @@ static int check(const struct command *command, int argc, char **argv)
 
 	if (command_next(command, argc, argv) != -1 || optind + 1 != argc)
 		return COMMAND_MISUSED;
-	if (load(argv[optind], true, &origins) < 0)
+	if (load(argv[optind], &origins) < 0)
 		return EXIT_FAILURE;
 	printf("%s can be read\n", argv[optind]);
 	return EXIT_SUCCESS;

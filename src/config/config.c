@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "config/config.h"
-#include <dirent.h>
 #include <errno.h>
 #include <ini.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "config/config_files.h"
 #include "config/config_table.h"
 
 #define FILE_MAX (64UL << 10)
@@ -119,8 +119,8 @@ static int on_key(void *user, const char *section, const char *name, const char 
 	return parsing->err == 0;
 }
 
-static int load_file(struct config *config, const char *file, bool must_exist,
-		     struct config_origin *origins, struct config_problem *problem)
+static int load_file(struct config *config, const char *file, struct config_origin *origins,
+		     struct config_problem *problem)
 {
 	struct parsing parsing = {
 		.config = config, .origins = origins, .problem = problem, .file = file
@@ -129,8 +129,6 @@ static int load_file(struct config *config, const char *file, bool must_exist,
 	size_t size;
 	int err = file_read(file, FILE_MAX, &data, &size), line;
 
-	if (err == -ENOENT && !must_exist)
-		return 0;
 	snprintf(problem->file, sizeof(problem->file), "%s", file);
 	problem->line = 0;
 	if (err < 0) {
@@ -147,53 +145,41 @@ static int load_file(struct config *config, const char *file, bool must_exist,
 	return line == 0 && parsing.err == 0 ? 0 : -EINVAL;
 }
 
-static int is_drop_in(const struct dirent *entry)
-{
-	size_t length = strlen(entry->d_name);
-
-	return entry->d_name[0] != '.' && length > 5 &&
-	       strcmp(entry->d_name + length - 5, ".conf") == 0;
-}
-
-static int load_drop_ins(struct config *config, const char *file, struct config_origin *origins,
-			 struct config_problem *problem)
-{
-	CLEANUP_FREE struct dirent **entries = NULL;
-	CLEANUP_FREE char *directory = NULL;
-	int nr, err = 0;
-
-	if (asprintf(&directory, "%s.d", file) < 0) {
-		directory = NULL;
-		return -ENOMEM;
-	}
-	nr = scandir(directory, &entries, is_drop_in, alphasort);
-	for (int i = 0; i < nr; i++) {
-		CLEANUP_FREE struct dirent *entry = entries[i];
-		CLEANUP_FREE char *path = NULL;
-
-		if (err < 0)
-			continue;
-		if (asprintf(&path, "%s/%s", directory, entry->d_name) < 0) {
-			path = NULL;
-			err = -ENOMEM;
-		} else {
-			err = load_file(config, path, true, origins, problem);
-		}
-	}
-	return err;
-}
-
-int config_load(struct config *config, const char *file, bool must_exist,
-		struct config_origin *origins, struct config_problem *problem)
+static int load_files(struct config *config, const struct config_files *files,
+		      struct config_origin *origins, struct config_problem *problem)
 {
 	struct config loaded = *config;
-	int err = load_file(&loaded, file, must_exist, origins, problem);
+	int err = 0;
 
-	if (err == 0)
-		err = load_drop_ins(&loaded, file, origins, problem);
+	for (size_t i = 0; i < files->nr && err == 0; i++)
+		err = load_file(&loaded, files->paths[i], origins, problem);
 	if (err == 0)
 		*config = loaded;
 	return err;
+}
+
+int config_load(struct config *config, const char *file, struct config_origin *origins,
+		struct config_problem *problem)
+{
+	CLEANUP(config_files_done) struct config_files files = {};
+	int err;
+
+	if (!file)
+		return config_load_below(config, "", origins, problem);
+	*problem = (struct config_problem){ .text = "out of memory" };
+	err = config_files_beside(file, &files, problem);
+	return err < 0 ? err : load_files(config, &files, origins, problem);
+}
+
+int config_load_below(struct config *config, const char *root, struct config_origin *origins,
+		      struct config_problem *problem)
+{
+	CLEANUP(config_files_done) struct config_files files = {};
+	int err;
+
+	*problem = (struct config_problem){ .text = "out of memory" };
+	err = config_files_find(root, &files, problem);
+	return err < 0 ? err : load_files(config, &files, origins, problem);
 }
 
 const char *config_needs_restart(const struct config *before, const struct config *after)

@@ -3,8 +3,8 @@
 
 /*
  * What people can set: one table of keys yields reading, the file that is shipped and
- * the manual page. A file has drop-ins beside it, in FILE.d, read in the order of their
- * names; what comes later counts.
+ * the manual page. A key that several files set has the value of the file that is read
+ * last; config_files.h has their order.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -47,12 +47,16 @@ int config_set(struct config *config, const char *key, const char *value,
 	       struct config_problem *problem);
 
 /*
- * Reads a file and its drop-ins. One that is not there is no problem unless it must be.
- * At the first problem nothing of it all is taken over (-EINVAL). What the files set is
- * noted in `origins`, one for each of config_keys, unless that is NULL.
+ * Reads a file, which must be there, and its drop-ins in FILE.d; the files of the system when
+ * `file` is NULL, which may all be missing. At the first problem nothing of it all is taken
+ * over, and `problem` says what it is. What the files set is noted in `origins`, one for each
+ * of config_keys, unless that is NULL.
  */
-int config_load(struct config *config, const char *file, bool must_exist,
-		struct config_origin *origins, struct config_problem *problem);
+int config_load(struct config *config, const char *file, struct config_origin *origins,
+		struct config_problem *problem);
+/* The same with the files of the system below another root. */
+int config_load_below(struct config *config, const char *root, struct config_origin *origins,
+		      struct config_problem *problem);
 
 /* Whether a key that differs takes effect at the next start only; its name, or NULL. */
 const char *config_needs_restart(const struct config *before, const struct config *after);

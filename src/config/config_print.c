@@ -35,16 +35,31 @@ void config_print_manual(FILE *out)
 
 	fputs(".TH ZERNEL.CONF 5 \"\" \"zernel\" \"zernel.conf\"\n"
 	      ".SH NAME\nzernel.conf \\- configuration of zerneld\n"
-	      ".SH SYNOPSIS\n.nf\n/etc/zernel/zernel.conf\n/etc/zernel/zernel.conf.d/*.conf\n.fi\n"
+	      ".SH SYNOPSIS\n.nf\n/etc/zernel/zernel.conf\n/run/zernel/zernel.conf\n"
+	      "/usr/lib/zernel/zernel.conf\n/etc/zernel/zernel.conf.d/*.conf\n"
+	      "/run/zernel/zernel.conf.d/*.conf\n/usr/lib/zernel/zernel.conf.d/*.conf\n.fi\n"
 	      ".SH DESCRIPTION\n"
-	      "Sections in brackets, and keys with values below them. Lines that begin with # or "
-	      ";\n"
-	      "are comments. Files of zernel.conf.d are read after zernel.conf in the order of "
-	      "their\n"
-	      "names, and what comes later counts. Options of\n.BR zerneld (8)\ncount more.\n.PP\n"
+	      "A file consists of sections in brackets, with lines of the form key=value below "
+	      "them.\n"
+	      "Lines that begin with # or ; are comments. Options of\n.BR zerneld (8)\noverride "
+	      "the files.\n.PP\n"
+	      "The first zernel.conf that exists is read: in /etc/zernel, in /run/zernel, in\n"
+	      "/usr/lib/zernel. The files of the three zernel.conf.d folders are read after it, "
+	      "all of\n"
+	      "them in the order of their names. When several files set a key, the last one "
+	      "counts. A\n"
+	      "file in /etc hides the file of the same name in /run and in /usr/lib, and a file in "
+	      "/run\n"
+	      "hides the one in /usr/lib; an empty file, or a symbolic link to /dev/null, disables "
+	      "it.\n"
+	      "Packages install files in /usr/lib, administrators in /etc. Files in /run are gone "
+	      "after\n"
+	      "the next boot.\n.PP\n"
+	      "Where an option --config FILE is given, only FILE and FILE.d/*.conf are read.\n.PP\n"
 	      "On SIGHUP all of it is read again. If anything is wrong, it is reported with file "
 	      "and\n"
-	      "line, and everything stays as it was.\n",
+	      "line, and everything stays as it was. A file that exists and cannot be read is an "
+	      "error.\n",
 	      out);
 	for (size_t i = 0; i < config_nr_keys; i++) {
 		const struct config_key *key = &config_keys[i];

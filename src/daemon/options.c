@@ -87,12 +87,11 @@ int options_parse(int argc, char **argv, struct options *ret)
 int options_load_config(const struct options *options, struct config *ret,
 			struct config_problem *problem)
 {
-	const char *file = options->config_file ? options->config_file : CONFIG_FILE;
 	struct config config;
 	int err;
 
 	config_default(&config);
-	err = config_load(&config, file, options->config_file, NULL, problem);
+	err = config_load(&config, options->config_file, NULL, problem);
 	for (u32 i = 0; i < options->nr_overrides && err == 0; i++) {
 		err = config_set(&config, options->overrides[i].key, options->overrides[i].value,
 				 problem);
