@@ -46,7 +46,7 @@ _zernel() {
 	'zernel procdb export') words='--socket --file --help' files=yes ;;
 	'zernel procdb import') words='--socket --file --help' files=yes ;;
 	'zernel procdb forget') words='--all --socket --file --help' ;;
-	'zernel serve') words='--listen --port --socket --tls-cert --tls-key --tls-client-ca --token-file --allow-origin --user --help' ;;
+	'zernel serve') words='--config --listen --port --socket --tls-cert --tls-key --tls-client-ca --token-file --allow-origin --user --help' ;;
 	'zernel demo') words='--seconds --socket --help' ;;
 	'zernel version') words='--help' ;;
 	esac
@@ -78,6 +78,7 @@ _zernel() {
 	'zernel procdb import --file') words='' files=yes ;;
 	'zernel procdb forget --socket') words='' files=yes ;;
 	'zernel procdb forget --file') words='' files=yes ;;
+	'zernel serve --config') words='' files=yes ;;
 	'zernel serve --listen') words='' files='' ;;
 	'zernel serve --port') words='' files='' ;;
 	'zernel serve --socket') words='' files=yes ;;

@@ -10,25 +10,29 @@
 #include "cli/command.h"
 #include "cli/term.h"
 #include "config/config_table.h"
+#include "serve/config.h"
 
-/* Of each key; to be freed. A problem is logged. */
-static int load(const char *file, struct config_origin **ret)
+/* The origin of each key, to be freed, and the values unless that is NULL. A problem is logged. */
+static int load(const char *file, struct config *ret_config, struct config_origin **ret)
 {
 	CLEANUP_FREE struct config_origin *origins = calloc(config_nr_keys, sizeof(*origins));
 	struct config_problem problem = { .text = "out of memory" };
+	char text[sizeof(problem)];
 	struct config config;
 	int err = -ENOMEM;
 
 	config_default(&config);
 	if (origins)
 		err = config_load(&config, file, origins, &problem);
-	if (err < 0 && problem.line)
-		log_error("%s:%u: %s", problem.file, problem.line, problem.text);
-	else if (err < 0)
-		log_error("%s: %s", problem.file, problem.text);
-	else
-		*ret = TAKE_PTR(origins);
-	return err;
+	if (err < 0) {
+		config_problem_print(&problem, text, sizeof(text));
+		log_error("%s", text);
+		return err;
+	}
+	*ret = TAKE_PTR(origins);
+	if (ret_config)
+		*ret_config = config;
+	return 0;
 }
 
 static int print_table(const struct config_origin *origins)
@@ -97,7 +101,7 @@ static int show(const struct command *command, int argc, char **argv)
 	}
 	if (optind != argc)
 		return COMMAND_MISUSED;
-	err = load(file, &origins);
+	err = load(file, NULL, &origins);
 	if (err == 0)
 		err = json ? print_json(origins) : print_table(origins);
 	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -106,11 +110,20 @@ static int show(const struct command *command, int argc, char **argv)
 static int check(const struct command *command, int argc, char **argv)
 {
 	CLEANUP_FREE struct config_origin *origins = NULL;
+	struct serve_config serve = {};
+	struct config config;
+	const char *defect;
 
 	if (command_next(command, argc, argv) != -1 || optind + 1 != argc)
 		return COMMAND_MISUSED;
-	if (load(argv[optind], &origins) < 0)
+	if (load(argv[optind], &config, &origins) < 0)
 		return EXIT_FAILURE;
+	serve_config_fill(&serve, &config);
+	defect = serve_config_defect(&serve);
+	if (defect) {
+		log_error("%s: section [serve]: %s", argv[optind], defect);
+		return EXIT_FAILURE;
+	}
 	printf("%s can be read\n", argv[optind]);
 	return EXIT_SUCCESS;
 }
@@ -125,8 +138,9 @@ static const struct command command_show = {
 	.name = "show",
 	.help = "every key, its value and where that comes from",
 	.description =
-		"What zerneld would use if it read its configuration now. Options that zerneld\n"
-		"was started with count more, and `policy.set` of a client until the next start.",
+		"The values that zerneld, and zernel serve for section [serve], would use if they\n"
+		"read their configuration now. Options of their command lines override them, and\n"
+		"`policy.set` of a client does so until zerneld restarts.",
 	.options = show_options,
 	.run = show,
 };
@@ -134,7 +148,7 @@ static const struct command command_check = {
 	.name = "check",
 	.operands = "FILE",
 	.completion = COMPLETE_FILE,
-	.help = "whether zerneld could read a file and the drop-ins beside it",
+	.help = "whether zerneld and zernel serve accept a file and the drop-ins beside it",
 	.run = check,
 };
 
@@ -143,6 +157,6 @@ static const struct command *const commands[] = { &command_show, &command_check,
 const struct command command_config = {
 	.name = "config",
 	.operands = "COMMAND",
-	.help = "the configuration of zerneld",
+	.help = "the configuration of zerneld and zernel serve",
 	.commands = commands,
 };

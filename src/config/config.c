@@ -23,6 +23,14 @@ struct parsing {
 	int err;
 };
 
+void config_problem_print(const struct config_problem *problem, char *text, size_t size)
+{
+	if (problem->line)
+		snprintf(text, size, "%s:%u: %s", problem->file, problem->line, problem->text);
+	else
+		snprintf(text, size, "%s: %s", problem->file, problem->text);
+}
+
 void config_default(struct config *ret)
 {
 	memset(ret, 0, sizeof(*ret));
@@ -187,7 +195,7 @@ const char *config_needs_restart(const struct config *before, const struct confi
 	for (size_t i = 0; i < config_nr_keys; i++) {
 		const struct config_key *key = &config_keys[i];
 
-		if (key->needs_restart &&
+		if (key->restart && strcmp(key->restart, CONFIG_ZERNELD) == 0 &&
 		    memcmp((const char *)before + key->offset, (const char *)after + key->offset,
 			   key->type->size) != 0)
 			return key->key;

@@ -12,8 +12,25 @@
 
 #define CONFIG_FILE		    "/etc/zernel/zernel.conf"
 #define CONFIG_PATH_LEN		    108 /* of a socket's address, too */
+#define CONFIG_TEXT_LEN		    256 /* more than a line of the file can have */
+#define CONFIG_NAME_LEN		    33	/* of a user */
+#define CONFIG_LISTEN_MAX	    8
+#define CONFIG_ORIGINS_MAX	    16
 /* Threads that feed a GPU keep a share too, whatever an operator sets. */
 #define CONFIG_RESERVED_PERCENT_MAX 90
+
+/* Read by `zernel serve` and not by zerneld. A text that is empty is not set. */
+struct config_serve {
+	char listen[CONFIG_TEXT_LEN]; /* lists have commas between their items */
+	u32 port;
+	char socket[CONFIG_PATH_LEN]; /* empty: that of struct config */
+	char tls_cert[CONFIG_PATH_LEN];
+	char tls_key[CONFIG_PATH_LEN];
+	char tls_client_ca[CONFIG_PATH_LEN];
+	char token_file[CONFIG_PATH_LEN];
+	char allow_origin[CONFIG_TEXT_LEN];
+	char user[CONFIG_NAME_LEN];
+};
 
 struct config {
 	bool attach;
@@ -25,6 +42,7 @@ struct config {
 	u32 retry_s;
 	bool measure_run_time;
 	bool sample_gpus;
+	struct config_serve serve;
 };
 
 struct config_problem {
@@ -37,8 +55,11 @@ struct config_problem {
 struct config_origin {
 	char file[256]; /* empty: it is the default */
 	u32 line;
-	char value[CONFIG_PATH_LEN]; /* as it was written */
+	char value[CONFIG_TEXT_LEN]; /* as it was written */
 };
+
+/* "FILE:LINE: what is wrong" */
+void config_problem_print(const struct config_problem *problem, char *text, size_t size);
 
 void config_default(struct config *ret);
 
@@ -58,7 +79,7 @@ int config_load(struct config *config, const char *file, struct config_origin *o
 int config_load_below(struct config *config, const char *root, struct config_origin *origins,
 		      struct config_problem *problem);
 
-/* Whether a key that differs takes effect at the next start only; its name, or NULL. */
+/* A key that differs and takes effect when zerneld restarts; its name, or NULL. */
 const char *config_needs_restart(const struct config *before, const struct config *after);
 
 /* The file that is shipped: every key with its default, commented out. */

@@ -13,7 +13,8 @@ void config_print(FILE *out)
 {
 	char wanted[160];
 
-	fputs("# Configuration of zerneld, see zernel.conf(5). What is commented out is the "
+	fputs("# Configuration of zerneld and zernel serve, see zernel.conf(5). What is commented "
+	      "out is the "
 	      "default.\n"
 	      "# Put changes into a file of zernel.conf.d, then: systemctl reload zerneld\n",
 	      out);
@@ -23,9 +24,10 @@ void config_print(FILE *out)
 		if (begins_section(i))
 			fprintf(out, "\n[%s]\n", key->section);
 		config_describe(key, wanted, sizeof(wanted));
-		fprintf(out, "# %s\n# It is %s.%s\n#%s=%s\n", key->help, wanted,
-			key->needs_restart ? " Takes effect at the next start." : "", key->key,
-			key->value);
+		fprintf(out, "# %s\n# It is %s.", key->help, wanted);
+		if (key->restart)
+			fprintf(out, " Takes effect when %s restarts.", key->restart);
+		fprintf(out, "\n#%s=%s\n", key->key, key->value);
 	}
 }
 
@@ -34,14 +36,15 @@ void config_print_manual(FILE *out)
 	char wanted[160];
 
 	fputs(".TH ZERNEL.CONF 5 \"\" \"zernel\" \"zernel.conf\"\n"
-	      ".SH NAME\nzernel.conf \\- configuration of zerneld\n"
+	      ".SH NAME\nzernel.conf \\- configuration of zerneld and zernel serve\n"
 	      ".SH SYNOPSIS\n.nf\n/etc/zernel/zernel.conf\n/run/zernel/zernel.conf\n"
 	      "/usr/lib/zernel/zernel.conf\n/etc/zernel/zernel.conf.d/*.conf\n"
 	      "/run/zernel/zernel.conf.d/*.conf\n/usr/lib/zernel/zernel.conf.d/*.conf\n.fi\n"
 	      ".SH DESCRIPTION\n"
 	      "A file consists of sections in brackets, with lines of the form key=value below "
 	      "them.\n"
-	      "Lines that begin with # or ; are comments. Options of\n.BR zerneld (8)\noverride "
+	      "Lines that begin with # or ; are comments. Options of\n.BR zerneld (8)\nand\n.BR "
+	      "zernel-serve (1)\noverride "
 	      "the files.\n.PP\n"
 	      "The first zernel.conf that exists is read: in /etc/zernel, in /run/zernel, in\n"
 	      "/usr/lib/zernel. The files of the three zernel.conf.d folders are read after it, "
@@ -56,7 +59,8 @@ void config_print_manual(FILE *out)
 	      "after\n"
 	      "the next boot.\n.PP\n"
 	      "Where an option --config FILE is given, only FILE and FILE.d/*.conf are read.\n.PP\n"
-	      "On SIGHUP all of it is read again. If anything is wrong, it is reported with file "
+	      "On SIGHUP zerneld reads all of it again. If anything is wrong, it is reported with "
+	      "file "
 	      "and\n"
 	      "line, and everything stays as it was. A file that exists and cannot be read is an "
 	      "error.\n",
@@ -67,9 +71,12 @@ void config_print_manual(FILE *out)
 		if (begins_section(i))
 			fprintf(out, ".SH [%s]\n", key->section);
 		config_describe(key, wanted, sizeof(wanted));
-		fprintf(out, ".TP\n.BR %s = %s\n%s\nIt is %s.%s\n", key->key,
-			*key->value ? key->value : "\"\"", key->help, wanted,
-			key->needs_restart ? " A change takes effect at the next start." : "");
+		fprintf(out, ".TP\n.BR %s = %s\n%s\nIt is %s.", key->key,
+			*key->value ? key->value : "\"\"", key->help, wanted);
+		if (key->restart)
+			fprintf(out, " A change takes effect when %s restarts.", key->restart);
+		fputc('\n', out);
 	}
-	fputs(".SH SEE ALSO\n.BR zerneld (8)\n", out);
+	fputs(".SH SEE ALSO\n.BR zerneld (8),\n.BR zernel\\-serve (1),\n.BR zernel\\-config (1)\n",
+	      out);
 }

@@ -39,12 +39,49 @@ static int parse_number(const struct config_key *key, const char *value, void *t
 	return 0;
 }
 
+/* With zeros behind it: what differs is found by comparing bytes. */
+static int copy_text(const struct config_key *key, const char *value, void *to)
+{
+	size_t length = strlen(value);
+
+	if (length >= key->type->size)
+		return -EINVAL;
+	memset(to, 0, key->type->size);
+	memcpy(to, value, length);
+	return 0;
+}
+
 static int parse_path(const struct config_key *key, const char *value, void *to)
 {
-	if (*value != '/' || strlen(value) >= CONFIG_PATH_LEN)
-		return -EINVAL;
-	strcpy(to, value);
-	return 0;
+	return *value == '/' ? copy_text(key, value, to) : -EINVAL;
+}
+
+static int parse_optional_path(const struct config_key *key, const char *value, void *to)
+{
+	return *value ? parse_path(key, value, to) : copy_text(key, value, to);
+}
+
+static int parse_name(const struct config_key *key, const char *value, void *to)
+{
+	return *value ? copy_text(key, value, to) : -EINVAL;
+}
+
+/* What each item means is up to the program that uses it. */
+static int parse_list(const struct config_key *key, const char *value, void *to)
+{
+	const char *at = value;
+	u32 nr = 0;
+
+	while (*at) {
+		size_t length = strcspn(at, ",");
+
+		if (length == 0 || ++nr > key->max)
+			return -EINVAL;
+		at += length;
+		if (*at == ',' && !*++at)
+			return -EINVAL;
+	}
+	return copy_text(key, value, to);
 }
 
 /* Names with commas between them, as bits; an empty text is none. */
@@ -68,6 +105,12 @@ static const struct config_type type_bool = { "yes or no", sizeof(bool), parse_b
 static const struct config_type type_number = { "a number", sizeof(u32), parse_number };
 static const struct config_type type_path = { "an absolute path of at most 107 bytes",
 					      CONFIG_PATH_LEN, parse_path };
+static const struct config_type type_optional_path = {
+	"empty, or an absolute path of at most 107 bytes", CONFIG_PATH_LEN, parse_optional_path
+};
+static const struct config_type type_name = { "a name of at most 32 bytes", CONFIG_NAME_LEN,
+					      parse_name };
+static const struct config_type type_list = { "a list", CONFIG_TEXT_LEN, parse_list };
 static const struct config_type type_rules = {
 	"rules with commas between them, of feeder, loader, late-loader, spinner, helper, "
 	"preempt, tier",
@@ -86,20 +129,46 @@ const struct config_key config_keys[] = {
 	  .help = "Share of each CPU, in percent, that is reserved for ordinary tasks: tasks that "
 		  "do not feed a GPU." },
 	{ "learning", "state_directory", &type_path, KEY(state_directory),
-	  .value = "/var/lib/zernel", .needs_restart = true,
+	  .value = "/var/lib/zernel", .restart = CONFIG_ZERNELD,
 	  .help = "Where what was learned of programs is kept." },
 	{ "learning", "profiles", &type_number, KEY(nr_profiles), 64, PREDICTIONS_MAX / 2,
-	  .value = "4096", .needs_restart = true, .help = "Kinds of tasks to know." },
+	  .value = "4096", .restart = CONFIG_ZERNELD, .help = "Kinds of tasks to know." },
 	{ "socket", "path", &type_path, KEY(socket), .value = "/run/zernel/zernel.sock",
-	  .needs_restart = true, .help = "Where zerneld answers its clients." },
+	  .restart = CONFIG_ZERNELD, .help = "Where zerneld answers its clients." },
 	{ "kernel", "retry_s", &type_number, KEY(retry_s), 1, 3600, .value = "60",
 	  .help = "Seconds until what the kernel refused is tried again." },
 	{ "kernel", "measure_run_time", &type_bool, KEY(measure_run_time), .value = "no",
-	  .needs_restart = true,
+	  .restart = CONFIG_ZERNELD,
 	  .help = "Let the kernel measure the CPU time of BPF programs, all on this machine, which "
 		  "costs a little itself." },
-	{ "gpu", "sample", &type_bool, KEY(sample_gpus), .value = "yes", .needs_restart = true,
+	{ "gpu", "sample", &type_bool, KEY(sample_gpus), .value = "yes", .restart = CONFIG_ZERNELD,
 	  .help = "Ask GPU drivers for utilisation and memory once a second." },
+	{ "serve", "listen", &type_list, KEY(serve.listen), .max = CONFIG_LISTEN_MAX, .value = "",
+	  .restart = CONFIG_SERVE,
+	  .help = "Numeric addresses to listen on. Empty: 127.0.0.1 and ::1. An address that other "
+		  "machines can reach needs tls_cert and tls_key, and token_file or "
+		  "tls_client_ca." },
+	{ "serve", "port", &type_number, KEY(serve.port), 0, 65535, .value = "9476",
+	  .restart = CONFIG_SERVE, .help = "TCP port. 0: the kernel chooses one." },
+	{ "serve", "socket", &type_optional_path, KEY(serve.socket), .value = "",
+	  .restart = CONFIG_SERVE,
+	  .help = "Socket of zerneld. Empty: the path of section [socket]." },
+	{ "serve", "tls_cert", &type_optional_path, KEY(serve.tls_cert), .value = "",
+	  .restart = CONFIG_SERVE, .help = "Certificate chain for TLS, as PEM." },
+	{ "serve", "tls_key", &type_optional_path, KEY(serve.tls_key), .value = "",
+	  .restart = CONFIG_SERVE, .help = "Private key of tls_cert, as PEM." },
+	{ "serve", "tls_client_ca", &type_optional_path, KEY(serve.tls_client_ca), .value = "",
+	  .restart = CONFIG_SERVE,
+	  .help = "Certificate authority of clients, as PEM: clients must present a certificate of "
+		  "it." },
+	{ "serve", "token_file", &type_optional_path, KEY(serve.token_file), .value = "",
+	  .restart = CONFIG_SERVE,
+	  .help = "File with the token that clients must send: Authorization: Bearer TOKEN." },
+	{ "serve", "allow_origin", &type_list, KEY(serve.allow_origin), .max = CONFIG_ORIGINS_MAX,
+	  .value = "", .restart = CONFIG_SERVE,
+	  .help = "Origins whose pages may send requests, as https://grafana.example:3000." },
+	{ "serve", "user", &type_name, KEY(serve.user), .value = "zernel-serve",
+	  .restart = CONFIG_SERVE, .help = "User to run as when zernel serve is started by root." },
 };
 
 const size_t config_nr_keys = ARRAY_SIZE(config_keys);
@@ -108,6 +177,8 @@ void config_describe(const struct config_key *key, char *text, size_t size)
 {
 	if (key->type == &type_number)
 		snprintf(text, size, "a number from %u to %u", key->min, key->max);
+	else if (key->type == &type_list)
+		snprintf(text, size, "a list of at most %u, with commas between them", key->max);
 	else
 		snprintf(text, size, "%s", key->type->name);
 }

@@ -5,6 +5,10 @@
 #include <stddef.h>
 #include "config/config.h"
 
+/* Services, by their units. */
+#define CONFIG_ZERNELD "zerneld"
+#define CONFIG_SERVE   "zernel-serve"
+
 struct config_type;
 
 struct config_key {
@@ -14,8 +18,8 @@ struct config_key {
 	size_t offset; /* in struct config */
 	u32 min;       /* of a number */
 	u32 max;
-	const char *value; /* the default, as one would write it */
-	bool needs_restart;
+	const char *value;   /* the default, as one would write it */
+	const char *restart; /* the service that a change takes effect with, or NULL: at once */
 	const char *help;
 };
 

@@ -49,11 +49,10 @@ static struct sched_policy policy_of(const struct config *config)
 
 static void log_problem(const struct config_problem *problem)
 {
-	if (problem->line)
-		log_event(LOG_LEVEL_ERROR, "config", "%s:%u: %s", problem->file, problem->line,
-			  problem->text);
-	else
-		log_event(LOG_LEVEL_ERROR, "config", "%s: %s", problem->file, problem->text);
+	char text[sizeof(*problem)];
+
+	config_problem_print(problem, text, sizeof(text));
+	log_event(LOG_LEVEL_ERROR, "config", "%s", text);
 }
 
 static void reload(struct daemon *d)

@@ -37,14 +37,54 @@ bool address_is_loopback(const struct sockaddr_storage *address)
 	return IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr);
 }
 
+static const char *pick(const char *given, const char *file)
+{
+	const char *text = given ? given : file;
+
+	return *text ? text : NULL;
+}
+
+static size_t split(char *list, const char **ret, size_t max)
+{
+	char *next, *item = strtok_r(list, ",", &next);
+	size_t nr = 0;
+
+	for (; item && nr < max; item = strtok_r(NULL, ",", &next))
+		ret[nr++] = item;
+	return nr;
+}
+
+void serve_config_fill(struct serve_config *config, struct config *file)
+{
+	struct config_serve *serve = &file->serve;
+
+	if (!config->socket)
+		config->socket = *serve->socket ? serve->socket : file->socket;
+	config->tls_cert = pick(config->tls_cert, serve->tls_cert);
+	config->tls_key = pick(config->tls_key, serve->tls_key);
+	config->tls_client_ca = pick(config->tls_client_ca, serve->tls_client_ca);
+	config->token_file = pick(config->token_file, serve->token_file);
+	if (!config->user)
+		config->user = serve->user;
+	if (!config->has_port)
+		config->port = (u16)serve->port;
+	config->has_port = true;
+	if (config->nr_addresses == 0)
+		config->nr_addresses = split(serve->listen, config->addresses, SERVE_ADDRESSES_MAX);
+	if (config->nr_origins == 0)
+		config->nr_origins = split(serve->allow_origin, config->origins, SERVE_ORIGINS_MAX);
+}
+
 static const char *exposure_defect(const struct serve_config *config)
 {
 	if (!config->tls_cert)
-		return "an address that others can reach needs TLS: give --tls-cert and --tls-key, "
-		       "or listen on 127.0.0.1";
+		return "an address that other machines can reach needs TLS: set tls_cert and "
+		       "tls_key "
+		       "(--tls-cert, --tls-key), or listen on 127.0.0.1";
 	if (!config->token_file && !config->tls_client_ca)
-		return "an address that others can reach needs to know its callers: give "
-		       "--token-file or --tls-client-ca, or listen on 127.0.0.1";
+		return "an address that other machines can reach must authenticate clients: set "
+		       "token_file or tls_client_ca (--token-file, --tls-client-ca), or listen on "
+		       "127.0.0.1";
 	return NULL;
 }
 
@@ -55,10 +95,12 @@ const char *serve_config_defect(const struct serve_config *config)
 	socklen_t length;
 
 	if (!config->tls_cert != !config->tls_key)
-		return "a certificate needs its key and a key its certificate: give both "
-		       "--tls-cert and --tls-key";
+		return "a certificate needs its key and a key its certificate: set both tls_cert "
+		       "and "
+		       "tls_key (--tls-cert, --tls-key)";
 	if (config->tls_client_ca && !config->tls_cert)
-		return "certificates of clients need TLS: give --tls-cert and --tls-key";
+		return "certificates of clients need TLS: set tls_cert and tls_key (--tls-cert, "
+		       "--tls-key)";
 	for (size_t i = 0; i < config->nr_origins; i++)
 		if (!origin_is_valid(config->origins[i]))
 			return "an origin is scheme://host or scheme://host:port, "

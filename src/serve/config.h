@@ -6,16 +6,16 @@
 #include <stddef.h>
 #include <sys/socket.h>
 #include "abi/types.h"
+#include "config/config.h"
 
-#define SERVE_PORT	    9476
-#define SERVE_USER	    "zernel-serve"
-#define SERVE_ADDRESSES_MAX 8
-#define SERVE_ORIGINS_MAX   16
+#define SERVE_ADDRESSES_MAX CONFIG_LISTEN_MAX
+#define SERVE_ORIGINS_MAX   CONFIG_ORIGINS_MAX
 
 struct serve_config {
 	const char *socket; /* of zerneld */
 	const char *addresses[SERVE_ADDRESSES_MAX];
 	size_t nr_addresses;
+	bool has_port;
 	u16 port; /* 0: the kernel chooses */
 	const char *tls_cert;
 	const char *tls_key;
@@ -25,6 +25,12 @@ struct serve_config {
 	size_t nr_origins;
 	const char *user; /* to become when started by root */
 };
+
+/*
+ * Fills in what the command line left out. The texts stay in `file`, whose lists are cut into
+ * their items: it must outlive the result. An empty text of the command line unsets a key.
+ */
+void serve_config_fill(struct serve_config *config, struct config *file);
 
 /* The socket address of a numeric IPv4 or IPv6 address; -EINVAL when it is none. */
 int address_parse(const char *text, u16 port, struct sockaddr_storage *ret, socklen_t *ret_length);

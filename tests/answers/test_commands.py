@@ -131,6 +131,18 @@ class Config(Case):
         self.assertIn("reserved_percent must be", zernel("config", "show", "--config", self.file, status=1))
         self.assertIn("cannot be read", zernel("config", "check", "/nonexistent", status=1))
 
+    def test_check_covers_the_gateway(self):
+        self.drop_in.write_text("[serve]\nlisten=127.0.0.1,::1\nallow_origin=https://grafana.example:3000\n")
+        self.assertIn("can be read", zernel("config", "check", self.file))
+        table = zernel("config", "show", "--config", self.file)
+        self.assertRegex(table, rf"serve.listen +127.0.0.1,::1 +{self.drop_in}:2\n")
+        self.assertRegex(table, r"serve.port +9476 +default\n")
+        for text, problem in (("listen=0.0.0.0", "needs TLS"), ("listen=localhost", "names are not looked up"),
+                              ("allow_origin=*", "an origin is"), ("tls_cert=/c", "needs its key")):
+            self.drop_in.write_text(f"[serve]\n{text}\n")
+            self.assertIn(f"{self.file}: section [serve]: ", refusal := zernel("config", "check", self.file, status=1))
+            self.assertIn(problem, refusal)
+
 
 class Usage(Case):
     def test_help_and_nonsense(self):

@@ -41,6 +41,11 @@ class Files(Case):
         self.refused("[scheduler]\nwhatever\n", 2, "key=value")
         self.refused("[scheduler]\n# " + "x" * 400 + "\n", 2, "too long")
         self.refused(b"[scheduler]\n\0attach=no\n", 2, "no text")
+        self.refused("[serve]\nlisten=127.0.0.1,,::1\n", 2, "a list of at most 8")
+        self.refused("[serve]\nlisten=" + ",".join(["::1"] * 9) + "\n", 2, "a list of at most 8")
+        self.refused("[serve]\nuser=\n", 2, "a name of at most 32 bytes")
+        self.refused("[serve]\nuser=" + "x" * 33 + "\n", 2, "a name of at most 32 bytes")
+        self.refused("[serve]\ntls_cert=chain.pem\n", 2, "empty, or an absolute path")
         self.refused("# \n" * 40000, 0, "cannot be read")
 
     def test_a_file_that_was_asked_for_must_be_there(self):
@@ -129,6 +134,27 @@ class Reload(Case):
         server.config.write_text(server.config.read_text() + "[learning]\nprofiles=64\n")
         server.send(signal.SIGHUP)
         server.said("a new profiles takes effect at the next start")
+
+    def test_keys_of_the_gateway_are_checked_and_need_no_start(self):
+        server = self.zerneld()
+        server.config.write_text(server.config.read_text() + "[serve]\nport=80\nlisten=127.0.0.1\n")
+        server.send(signal.SIGHUP)
+        server.said("configuration read again")
+        self.assertNotIn("takes effect", server.text())
+
+    def test_a_value_that_was_set_twice_is_no_change(self):
+        server = self.zerneld()
+        path = str(server.config.parent / "s")
+        server.config.write_text(server.config.read_text() + f"[learning]\nstate_directory={path}\n")
+        server.stop()
+        server.start()
+        drop_ins = pathlib.Path(f"{server.config}.d")
+        drop_ins.mkdir()
+        (drop_ins / "10.conf").write_text(f"[learning]\nstate_directory={path}-longer\n")
+        (drop_ins / "20.conf").write_text(f"[learning]\nstate_directory={path}\n")
+        server.send(signal.SIGHUP)
+        server.said("configuration read again")
+        self.assertNotIn("takes effect", server.text())
 
 
 if __name__ == "__main__":

@@ -62,6 +62,110 @@ static void what_is_no_address_or_origin_is_refused(void **state)
 	assert_null(serve_config_defect(CONFIG(.origins = { "https://a" }, .nr_origins = 1)));
 }
 
+/* The configuration with one key after the other set. */
+static struct config file_with(const char *const (*keys)[2], size_t nr)
+{
+	struct config_problem problem;
+	struct config file;
+
+	config_default(&file);
+	for (size_t i = 0; i < nr; i++)
+		assert_int_equal(config_set(&file, keys[i][0], keys[i][1], &problem), 0);
+	return file;
+}
+
+static void defaults_come_from_the_table(void **state)
+{
+	struct serve_config config = {};
+	struct config file = file_with(NULL, 0);
+
+	serve_config_fill(&config, &file);
+	assert_string_equal(config.socket, "/run/zernel/zernel.sock");
+	assert_string_equal(config.user, "zernel-serve");
+	assert_int_equal(config.port, 9476);
+	assert_int_equal(config.nr_addresses + config.nr_origins, 0);
+	assert_null(config.tls_cert);
+	assert_null(config.tls_key);
+	assert_null(config.tls_client_ca);
+	assert_null(config.token_file);
+	assert_null(serve_config_defect(&config));
+}
+
+static const char *const keys[][2] = {
+	{ "serve.listen", "10.0.0.1,::1" },
+	{ "serve.port", "80" },
+	{ "serve.socket", "/s" },
+	{ "serve.tls_cert", "/c" },
+	{ "serve.tls_key", "/k" },
+	{ "serve.tls_client_ca", "/a" },
+	{ "serve.token_file", "/t" },
+	{ "serve.allow_origin", "https://a,https://b" },
+	{ "serve.user", "u" },
+};
+
+static void what_the_file_says_is_used(void **state)
+{
+	struct serve_config config = {};
+	struct config file = file_with(keys, ARRAY_SIZE(keys));
+
+	serve_config_fill(&config, &file);
+	assert_int_equal(config.nr_addresses, 2);
+	assert_string_equal(config.addresses[0], "10.0.0.1");
+	assert_string_equal(config.addresses[1], "::1");
+	assert_int_equal(config.port, 80);
+	assert_string_equal(config.socket, "/s");
+	assert_string_equal(config.tls_cert, "/c");
+	assert_string_equal(config.tls_key, "/k");
+	assert_string_equal(config.tls_client_ca, "/a");
+	assert_string_equal(config.token_file, "/t");
+	assert_int_equal(config.nr_origins, 2);
+	assert_string_equal(config.origins[1], "https://b");
+	assert_string_equal(config.user, "u");
+	assert_null(serve_config_defect(&config));
+}
+
+static void the_command_line_overrides_the_file(void **state)
+{
+	struct serve_config config = {
+		.addresses = { "127.0.0.1" },
+		.nr_addresses = 1,
+		.has_port = true,
+		.port = 0,
+		.socket = "S",
+		.tls_cert = "C",
+		.tls_key = "K",
+		.tls_client_ca = "",
+		.token_file = "T",
+		.origins = { "https://c" },
+		.nr_origins = 1,
+		.user = "U",
+	};
+	struct config file = file_with(keys, ARRAY_SIZE(keys));
+
+	serve_config_fill(&config, &file);
+	assert_int_equal(config.nr_addresses, 1);
+	assert_string_equal(config.addresses[0], "127.0.0.1");
+	assert_int_equal(config.port, 0);
+	assert_string_equal(config.socket, "S");
+	assert_string_equal(config.tls_cert, "C");
+	assert_string_equal(config.tls_key, "K");
+	assert_null(config.tls_client_ca);
+	assert_string_equal(config.token_file, "T");
+	assert_int_equal(config.nr_origins, 1);
+	assert_string_equal(config.origins[0], "https://c");
+	assert_string_equal(config.user, "U");
+}
+
+static void the_socket_is_that_of_zerneld(void **state)
+{
+	static const char *const moved[][2] = { { "socket.path", "/elsewhere" } };
+	struct config file = file_with(moved, 1);
+	struct serve_config config = {};
+
+	serve_config_fill(&config, &file);
+	assert_string_equal(config.socket, "/elsewhere");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -69,6 +173,10 @@ int main(void)
 		cmocka_unit_test(an_exposed_address_needs_tls_and_a_way_to_know_its_callers),
 		cmocka_unit_test(what_belongs_together_is_given_together),
 		cmocka_unit_test(what_is_no_address_or_origin_is_refused),
+		cmocka_unit_test(defaults_come_from_the_table),
+		cmocka_unit_test(what_the_file_says_is_used),
+		cmocka_unit_test(the_command_line_overrides_the_file),
+		cmocka_unit_test(the_socket_is_that_of_zerneld),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,11 +26,11 @@ class Refused(unittest.TestCase):
 
     def test_exposed_without_tls(self):
         for address in ("0.0.0.0", "::", "192.0.2.1"):
-            self.assert_refused("needs TLS: give --tls-cert", "--listen", address)
-            self.assert_refused("needs TLS: give --tls-cert", "--listen", address, "--token-file", "/dev/null")
+            self.assert_refused("needs TLS: set tls_cert", "--listen", address)
+            self.assert_refused("needs TLS: set tls_cert", "--listen", address, "--token-file", "/dev/null")
 
     def test_exposed_without_knowing_its_callers(self):
-        self.assert_refused("give --token-file or --tls-client-ca", "--listen", "0.0.0.0",
+        self.assert_refused("set token_file or tls_client_ca", "--listen", "0.0.0.0",
                             "--tls-cert", "c", "--tls-key", "k")
 
     def test_names_are_no_addresses(self):
@@ -71,11 +71,72 @@ class Refused(unittest.TestCase):
             self.assert_refused("cannot listen on 127.0.0.1 port .*: Address already in use", "--port", str(port))
 
 
+class Configured(unittest.TestCase):
+    """Section [serve] of a file, and the command line above it."""
+
+    def setUp(self):
+        folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        folder.chmod(0o755)
+        self.file = folder / "zernel.conf"
+
+    def write(self, text):
+        self.file.write_text(f"[socket]\npath=/nowhere/zernel.sock\n[serve]\n{text}")
+
+    def refused(self, pattern, *options, status=1):
+        done = subprocess.run([ZERNEL, "serve", "--config", self.file, *options], capture_output=True, text=True,
+                              check=False, timeout=10)
+        self.assertEqual(done.returncode, status, done)
+        self.assertRegex(done.stderr, pattern)
+
+    def test_what_is_wrong_is_told_with_file_and_line(self):
+        self.write("port=65536\n")
+        self.refused(r"zernel\.conf:4: port must be a number from 0 to 65535, not '65536'")
+        self.write("token_file=token\n")
+        self.refused(r"zernel\.conf:4: token_file must be empty, or an absolute path")
+        self.write("listen=127.0.0.1,\n")
+        self.refused(r"zernel\.conf:4: listen must be a list of at most 8")
+        self.write("speed=9\n")
+        self.refused(r"zernel\.conf:4: there is no key speed in section \[serve\]")
+        self.file.unlink()
+        self.refused(r"zernel\.conf: cannot be read: No such file")
+
+    def test_the_file_is_held_to_the_same_rules(self):
+        self.write("listen=0.0.0.0\n")
+        self.refused("needs TLS: set tls_cert", status=2)
+        self.write("listen=localhost\n")
+        self.refused("names are not looked up", status=2)
+        self.write("user=nobody-at-all\nport=0\n")
+        if os.getuid() == 0:
+            self.refused("cannot become user nobody-at-all")
+
+    def test_it_listens_as_the_file_says_unless_told_otherwise(self):
+        with socket.create_server(("127.0.0.1", 0)) as taken:
+            port = taken.getsockname()[1]
+            self.write(f"listen=127.0.0.1\nport={port}\nuser=nobody\n")
+            self.refused(f"cannot listen on 127.0.0.1 port {port}: Address already in use")
+            serve = Serve("/nowhere/zernel.sock", "--config", self.file, "--listen", "127.0.0.2")
+        self.addCleanup(serve.stop)
+        self.assertTrue(serve.said(r"listening on http://127\.0\.0\.2:"))
+        self.assertFalse(serve.said(r"127\.0\.0\.1"))
+
+    def test_the_socket_of_the_file_is_asked(self):
+        self.write("port=0\nuser=nobody\n")
+        with subprocess.Popen([ZERNEL, "serve", "--config", self.file], stderr=subprocess.PIPE, text=True) as child:
+            self.addCleanup(child.kill)
+            for line in child.stderr:
+                if "no data from zerneld at /nowhere/zernel.sock" in line:
+                    break
+            else:
+                self.fail("it asked another socket")
+            child.terminate()
+
+
 class Started(unittest.TestCase):
     def test_help(self):
         done = run("--help")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        for option in ("--listen", "--port", "--socket", "--tls-cert", "--token-file", "--allow-origin", "--user"):
+        for option in ("--listen", "--port", "--socket", "--tls-cert", "--token-file", "--allow-origin", "--user",
+                       "--config"):
             self.assertIn(option, done.stdout)
 
     def test_signals_end_it_well(self):
