@@ -10,7 +10,9 @@
 #include "base/cleanup.h"
 
 /* Files set aside next to one path before an operator has to look at them. */
-#define SET_ASIDE_MAX 100
+#define SET_ASIDE_MAX  100
+/* The first buffer for what an iterator tells; it grows by doubling. */
+#define ITERATOR_FIRST (64UL << 10)
 
 static int system_open(const char *path, int flags, mode_t mode)
 {
@@ -26,13 +28,19 @@ const struct file_ops file_ops_system = {
 	.unlink = unlink,
 };
 
-/* Reads to the end or until the buffer is full; returns the bytes read. */
-static ssize_t read_up_to(int fd, void *buffer, size_t size)
-{
-	size_t done = 0;
+/* No offset for fill(): read() goes on from where the descriptor is. */
+#define FROM_HERE (-1)
 
-	while (done < size) {
-		ssize_t n = read(fd, (char *)buffer + done, size - done);
+/*
+ * The loop behind all functions that read: until the end or until the buffer is full.
+ * *done counts the bytes in the buffer, and a failure leaves it correct.
+ */
+static int fill(int fd, off_t offset, char *buffer, size_t size, size_t *done)
+{
+	while (*done < size) {
+		ssize_t n = offset == FROM_HERE ? read(fd, buffer + *done, size - *done)
+						: pread(fd, buffer + *done, size - *done,
+							offset + (off_t)*done);
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -40,9 +48,61 @@ static ssize_t read_up_to(int fd, void *buffer, size_t size)
 			return -errno;
 		if (n == 0)
 			break;
-		done += (size_t)n;
+		*done += (size_t)n;
 	}
-	return (ssize_t)done;
+	return 0;
+}
+
+ssize_t file_read_fd(int fd, void *buffer, size_t size)
+{
+	size_t done = 0;
+	int err = fill(fd, FROM_HERE, buffer, size, &done);
+
+	return err < 0 ? err : (ssize_t)done;
+}
+
+ssize_t file_read_at(int fd, off_t offset, void *buffer, size_t size)
+{
+	size_t done = 0;
+	int err = fill(fd, offset, buffer, size, &done);
+
+	return err < 0 ? err : (ssize_t)done;
+}
+
+ssize_t file_read_text(const char *path, char *text, size_t size)
+{
+	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -errno : file_read_fd(fd, text, size - 1);
+
+	if (fd >= 0)
+		text[n < 0 ? 0 : n] = '\0';
+	return n;
+}
+
+int file_read_iterator(int fd, void **ret_data, size_t *ret_size)
+{
+	size_t size = 0, capacity = ITERATOR_FIRST;
+	CLEANUP_FREE char *data = malloc(capacity);
+
+	while (data) {
+		int err = fill(fd, FROM_HERE, data, capacity, &size);
+		char *larger;
+
+		if (err == -EAGAIN)
+			continue;
+		if (err < 0)
+			return err;
+		if (size < capacity) {
+			*ret_data = TAKE_PTR(data);
+			*ret_size = size;
+			return 0;
+		}
+		larger = realloc(data, capacity *= 2);
+		if (!larger)
+			return -ENOMEM;
+		data = larger;
+	}
+	return -ENOMEM;
 }
 
 int file_read(const char *path, size_t max_size, void **ret_data, size_t *ret_size)
@@ -68,7 +128,7 @@ int file_read(const char *path, size_t max_size, void **ret_data, size_t *ret_si
 	data = malloc(room);
 	if (!data)
 		return -ENOMEM;
-	n = read_up_to(fd, data, room);
+	n = file_read_fd(fd, data, room);
 	if (n < 0)
 		return (int)n;
 	if ((size_t)n == room)

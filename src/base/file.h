@@ -22,6 +22,25 @@ struct file_ops {
 extern const struct file_ops file_ops_system;
 
 /*
+ * Read until the end or until the buffer is full, and return the number of bytes. The first
+ * goes on from where the descriptor is, the second starts at `offset` and does not move it.
+ */
+ssize_t file_read_fd(int fd, void *buffer, size_t size);
+ssize_t file_read_at(int fd, off_t offset, void *buffer, size_t size);
+
+/*
+ * The beginning of a small file, as in /proc, as text with a terminating zero that does not
+ * count. What does not fit is cut.
+ */
+ssize_t file_read_text(const char *path, char *text, size_t size);
+
+/*
+ * All that a BPF iterator tells, whatever its size; the caller frees *ret_data. A kernel that
+ * passed many objects over without a record says EAGAIN, and is asked again.
+ */
+int file_read_iterator(int fd, void **ret_data, size_t *ret_size);
+
+/*
  * Reads a whole regular file of at most `max_size` bytes; the caller frees
  * *ret_data. -EFBIG when it is larger, -EINVAL when it is not a regular file.
  */

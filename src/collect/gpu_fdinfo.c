@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "collect/gpu_fdinfo_clients.h"
 
 /* A process may hold a million descriptors; devices are opened early. */
@@ -63,22 +64,8 @@ static ssize_t read_text(int dir_fd, const char *name, char *buffer, size_t size
 {
 	/* Nothing but a regular file belongs here; anything else must not hang the open. */
 	CLEANUP_FD int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	size_t done = 0;
 
-	if (fd < 0)
-		return -errno;
-	while (done < size) {
-		ssize_t n = read(fd, buffer + done, size - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
+	return fd < 0 ? -errno : file_read_fd(fd, buffer, size);
 }
 
 static void dir_cleanup(DIR **dir)

@@ -6,42 +6,13 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "collect/kernel_internal.h"
 
 /* A process that is written just then is read again, so often at most. */
 #define TRIES 20
 
-/* Reads to the end; the buffer grows by doubling. */
-static int read_all(int fd, char **ret, size_t *ret_size)
-{
-	size_t size = 0, capacity = 1 << 16;
-	CLEANUP_FREE char *data = malloc(capacity);
-
-	while (data) {
-		ssize_t n = read(fd, data + size, capacity - size);
-
-		if (n < 0 && (errno == EINTR || errno == EAGAIN))
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0) {
-			*ret = TAKE_PTR(data);
-			*ret_size = size;
-			return 0;
-		}
-		size += (size_t)n;
-		if (size == capacity) {
-			char *larger = realloc(data, capacity *= 2);
-
-			if (!larger)
-				return -ENOMEM;
-			data = larger;
-		}
-	}
-	return -ENOMEM;
-}
-
-static int read_records(struct kernel *kernel, char **ret, size_t *ret_size)
+static int read_records(struct kernel *kernel, void **ret, size_t *ret_size)
 {
 	struct bpf_link *link = bpf_program__attach_iter(kernel->skel->progs.snapshot, NULL);
 	int fd, err;
@@ -49,7 +20,7 @@ static int read_records(struct kernel *kernel, char **ret, size_t *ret_size)
 	if (!link)
 		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
-	err = fd < 0 ? fd : read_all(fd, ret, ret_size);
+	err = fd < 0 ? fd : file_read_iterator(fd, ret, ret_size);
 	if (fd >= 0)
 		close(fd);
 	bpf_link__destroy(link);
@@ -97,7 +68,7 @@ static bool sort_records(const char *data, size_t size, struct kernel_snapshot *
 
 static int snapshot_try(struct kernel *kernel, struct kernel_snapshot *ret)
 {
-	CLEANUP_FREE char *data = NULL;
+	CLEANUP_FREE void *data = NULL;
 	struct kernel_snapshot snapshot = {};
 	size_t size = 0;
 	int err = read_records(kernel, &data, &size);

@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "collect/insn.h"
 
 /* The tag that Python wheels put into a file's name is part of a hash. */
@@ -145,20 +146,8 @@ int library_identify(int fd, struct library_id *ret)
 static ssize_t read_fd(void *ctx, void *buffer, size_t size, u64 offset)
 {
 	const int *fd = ctx;
-	size_t done = 0;
 
-	while (done < size) {
-		ssize_t n = pread(*fd, (char *)buffer + done, size - done, (off_t)(offset + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
+	return file_read_at(*fd, (off_t)offset, buffer, size);
 }
 
 static int compare_calls(const void *a, const void *b)

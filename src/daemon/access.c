@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/access.h"
-#include <fcntl.h>
+#include <errno.h>
 #include <grp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include "base/cleanup.h"
+#include <unistd.h>
+#include "base/file.h"
 
 static bool find_group(const char *name, gid_t *ret)
 {
@@ -37,13 +38,9 @@ enum access access_of(const struct access_groups *groups, const struct socket_pe
 void access_describe(const struct socket_peer *peer, char *text, size_t size)
 {
 	char path[32], comm[16] = "";
-	CLEANUP_FD int fd = -EBADF;
-	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", peer->pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, comm, sizeof(comm) - 1);
-	comm[n > 0 ? n : 0] = '\0';
+	file_read_text(path, comm, sizeof(comm));
 	comm[strcspn(comm, "\n")] = '\0';
 	/* Only while it lives is the name just read its own and not that of a successor. */
 	if (peer->pidfd < 0 ||

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/snapshot_processes.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "core/job.h"
 
 static struct snapshot_process *find(const struct snapshot *s, const struct process_state *process)
@@ -20,17 +19,12 @@ static struct snapshot_process *find(const struct snapshot *s, const struct proc
 static void read_cgroup(u32 pid, char *ret, size_t size)
 {
 	char path[32], text[4096];
-	CLEANUP_FD int fd = -EBADF;
 	char *line;
-	ssize_t n;
 
 	*ret = '\0';
 	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	if (n <= 0)
+	if (file_read_text(path, text, sizeof(text)) <= 0)
 		return;
-	text[n] = '\0';
 	line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
 	if (!line)
 		return;

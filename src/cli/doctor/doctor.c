@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cli/doctor/doctor.h"
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
 #include <yyjson.h>
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "cli/doctor/doctor_internal.h"
 
 /* Not from trixie-backports: its 7.2.12 is the one whose BTF is broken. */
@@ -65,20 +65,13 @@ bool doctor_exists(const struct doctor *doctor, const char *path)
 bool doctor_read(const struct doctor *doctor, const char *path, char *ret, size_t size)
 {
 	char full[DOCTOR_PATH_LEN];
-	CLEANUP_FD int fd = -EBADF;
-	size_t used = 0;
 	ssize_t n;
 
 	doctor_path(doctor, path, full);
-	fd = open(full, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	while (used < size - 1 && (n = read(fd, ret + used, size - 1 - used)) > 0)
-		used += (size_t)n;
-	while (used > 0 && ret[used - 1] == '\n')
-		used--;
-	ret[used] = '\0';
-	return true;
+	n = file_read_text(full, ret, size);
+	while (n > 0 && ret[n - 1] == '\n')
+		ret[--n] = '\0';
+	return n >= 0;
 }
 
 static const char *fix_of(const struct check *check, const struct finding *found)
