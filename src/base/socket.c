@@ -30,7 +30,7 @@ static int address_of(const char *path, struct sockaddr_un *ret)
 	return 0;
 }
 
-static int connect_with(const char *path, int flags, int *ret_fd)
+int socket_connect(const char *path, int flags, int *ret_fd)
 {
 	CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
 	struct sockaddr_un address;
@@ -44,11 +44,6 @@ static int connect_with(const char *path, int flags, int *ret_fd)
 	return 0;
 }
 
-int socket_connect(const char *path, int *ret_fd)
-{
-	return connect_with(path, 0, ret_fd);
-}
-
 /* Only a refused connection proves that nobody is there. */
 static int remove_dead(const char *path)
 {
@@ -60,7 +55,7 @@ static int remove_dead(const char *path)
 		return errno == ENOENT ? 0 : -errno;
 	if (!S_ISSOCK(st.st_mode))
 		return -EEXIST;
-	err = connect_with(path, SOCK_NONBLOCK, &fd);
+	err = socket_connect(path, SOCK_NONBLOCK, &fd);
 	if (err == 0 || err == -EAGAIN)
 		return -EADDRINUSE;
 	if (err != -ECONNREFUSED)

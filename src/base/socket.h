@@ -4,10 +4,14 @@
 /* Local sockets, who is at the other end of one, and lines that come out of it. */
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
-/* A path that no socket address can hold is -ENAMETOOLONG. */
-int socket_connect(const char *path, int *ret_fd);
+/*
+ * `flags` is 0 or SOCK_NONBLOCK; then a listener whose queue is full is -EAGAIN. A path that
+ * no socket address can hold is -ENAMETOOLONG.
+ */
+int socket_connect(const char *path, int flags, int *ret_fd);
 
 /*
  * Non-blocking. What a dead listener left at `path` is replaced; a socket that somebody

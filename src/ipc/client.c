@@ -222,7 +222,7 @@ int client_connect(const char *path, struct client **ret)
 	client->input.max = PROTOCOL_REPLY_MAX;
 	client->fd = -EBADF;
 	client->newest = &client->pushes;
-	err = socket_connect(path, &client->fd);
+	err = socket_connect(path, 0, &client->fd);
 	if (err < 0)
 		return err;
 	snprintf(params, sizeof(params), "{\"version\":%d}", PROTOCOL_VERSION);

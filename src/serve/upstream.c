@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/socket.h"
@@ -173,20 +172,6 @@ static void ready(struct watch *watch)
 			return;
 }
 
-static int connect_to(const char *path, int *ret_fd)
-{
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
-	CLEANUP_FD int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (strlen(path) >= sizeof(address.sun_path))
-		return -ENAMETOOLONG;
-	strcpy(address.sun_path, path);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
-		return -errno;
-	*ret_fd = TAKE_FD(fd);
-	return 0;
-}
-
 static void retry_later(struct upstream *upstream)
 {
 	lws_sul_schedule(upstream->gateway->context, 0, &upstream->retry, upstream->retry.cb,
@@ -200,7 +185,8 @@ static void try_connect(lws_sorted_usec_list_t *sul)
 {
 	struct upstream *upstream = lws_container_of(sul, struct upstream, retry);
 	char hello[32];
-	int err = connect_to(upstream->gateway->config->socket, &upstream->watch.fd);
+	int err = socket_connect(upstream->gateway->config->socket, SOCK_NONBLOCK,
+				 &upstream->watch.fd);
 
 	if (err == 0)
 		err = watch_add(upstream->gateway, &upstream->watch);

@@ -2,6 +2,7 @@
 
 /* Local sockets, lines in what comes out of them, and bytes as text. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -42,14 +43,30 @@ static void test_listen_replaces_only_the_dead(void **state)
 	assert_int_equal(st.st_mode & 0777, 0640);
 	assert_int_equal(socket_listen(path, 0640, &second), -EADDRINUSE);
 	close(first);
-	assert_int_equal(socket_connect(path, &second), -ECONNREFUSED);
+	assert_int_equal(socket_connect(path, 0, &second), -ECONNREFUSED);
 	assert_int_equal(socket_listen(path, 0640, &second), 0);
 	close(second);
 	unlink(path);
 	assert_int_equal(mkdir(path, 0700), 0);
 	assert_int_equal(socket_listen(path, 0640, &first), -EEXIST);
 	assert_int_equal(rmdir(path), 0);
-	assert_int_equal(socket_connect(path, &second), -ENOENT);
+	assert_int_equal(socket_connect(path, 0, &second), -ENOENT);
+}
+
+static void test_connect_waits_only_if_asked_to(void **state)
+{
+	int listener = -EBADF, waits = -EBADF, waits_not = -EBADF;
+
+	assert_int_equal(socket_listen(path, 0600, &listener), 0);
+	assert_int_equal(socket_connect(path, 0, &waits), 0);
+	assert_int_equal(socket_connect(path, SOCK_NONBLOCK, &waits_not), 0);
+	assert_int_equal(fcntl(waits, F_GETFL) & O_NONBLOCK, 0);
+	assert_int_equal(fcntl(waits_not, F_GETFL) & O_NONBLOCK, O_NONBLOCK);
+	assert_int_equal(fcntl(waits, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(fcntl(waits_not, F_GETFD), FD_CLOEXEC);
+	close(waits);
+	close(waits_not);
+	close(listener);
 }
 
 static void test_a_path_must_fit(void **state)
@@ -60,7 +77,7 @@ static void test_a_path_must_fit(void **state)
 	memset(name, 'x', sizeof(name));
 	name[0] = '/';
 	name[sizeof(name) - 1] = '\0';
-	assert_int_equal(socket_connect(name, &fd), -ENAMETOOLONG);
+	assert_int_equal(socket_connect(name, 0, &fd), -ENAMETOOLONG);
 	assert_int_equal(socket_listen(name, 0600, &fd), -ENAMETOOLONG);
 }
 
@@ -175,6 +192,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_listen_replaces_only_the_dead),
+		cmocka_unit_test(test_connect_waits_only_if_asked_to),
 		cmocka_unit_test(test_a_path_must_fit),
 		cmocka_unit_test(test_peer_is_known),
 		cmocka_unit_test(test_lines_come_out_as_they_went_in),
