@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <getopt.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "cli/command.h"
 #include "ipc/client.h"
 
@@ -38,7 +39,7 @@ struct demo {
 	char train[PATH_MAX], noise[PATH_MAX], libraries[PATH_MAX];
 	char seconds[16];
 	char device[64];	 /* the virtual GPU's file; empty: it is the caller's, and stays */
-	sigset_t signals;	 /* what ends a wait */
+	int signal_fd;		 /* what ends a wait */
 	sigset_t former_signals; /* what was blocked before */
 };
 
@@ -98,7 +99,7 @@ static int start(const struct demo *demo, const char *const *words, pid_t *ret)
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		if (getppid() != parent)
 			_exit(EXIT_FAILURE);
-		sigprocmask(SIG_SETMASK, &demo->former_signals, NULL);
+		signals_restore(&demo->former_signals);
 		if (!freopen("/dev/null", "w", stdout))
 			_exit(EXIT_FAILURE);
 		execv(words[0], (char *const *)words);
@@ -124,17 +125,20 @@ static int stop(pid_t pid)
 }
 
 /* Until the job is over or somebody wants it to be: 0, or -EINTR; -EAGAIN: so long it was not. */
-static int wait_for(pid_t job, const sigset_t *signals, time_t seconds)
+static int wait_for(pid_t job, int signal_fd, int seconds)
 {
-	const struct timespec patience = { .tv_sec = seconds };
+	struct pollfd poll_fd = { .fd = signal_fd, .events = POLLIN };
 	siginfo_t info;
 
 	for (;;) {
-		int number = sigtimedwait(signals, NULL, &patience);
+		int n = poll(&poll_fd, 1, seconds * 1000), number;
 
-		if (number < 0 && errno != EINTR)
+		if (n < 0 && errno != EINTR)
 			return -errno;
-		if (number > 0 && number != SIGCHLD)
+		if (n == 0)
+			return -EAGAIN;
+		number = signals_next(signal_fd);
+		if (number && number != SIGCHLD)
 			return -EINTR;
 		info.si_pid = 0;
 		if (waitid(P_PID, (id_t)job, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -177,19 +181,21 @@ static int run_both(const struct demo *demo, const char *socket, pid_t *ret_trai
 	if (err < 0)
 		return err;
 	explain(socket, demo);
-	err = wait_for(*ret_train, &demo->signals, QUIET_SECONDS);
+	err = wait_for(*ret_train, demo->signal_fd, QUIET_SECONDS);
 	if (err != -EAGAIN)
 		return err;
 	err = start(demo, noise_words, ret_noise);
-	return err < 0 ? err : wait_for(*ret_train, &demo->signals, 2 * SECONDS_MAX);
+	return err < 0 ? err : wait_for(*ret_train, demo->signal_fd, 2 * SECONDS_MAX);
 }
 
 static int play(struct demo *demo, const char *socket)
 {
+	static const int also[] = { SIGCHLD, 0 };
 	pid_t noise = 0, train = 0;
-	int err, status;
+	int err = signals_open(also, &demo->signal_fd, &demo->former_signals), status;
 
-	sigprocmask(SIG_BLOCK, &demo->signals, &demo->former_signals);
+	if (err < 0)
+		return err;
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	err = run_both(demo, socket, &train, &noise);
 	status = stop(train);
@@ -197,6 +203,7 @@ static int play(struct demo *demo, const char *socket)
 	/* Ranks and loaders die with their parents; then they are ours. */
 	while (waitpid(-1, NULL, 0) > 0)
 		;
+	close(demo->signal_fd);
 	if (demo->device[0])
 		unlink(demo->device);
 	if (err == 0 && status != 0) {
@@ -232,11 +239,6 @@ static int run(const struct command *command, int argc, char **argv)
 	struct demo demo = {};
 	int err;
 
-	sigemptyset(&demo.signals);
-	sigaddset(&demo.signals, SIGINT);
-	sigaddset(&demo.signals, SIGTERM);
-	sigaddset(&demo.signals, SIGHUP);
-	sigaddset(&demo.signals, SIGCHLD);
 	if (parse(command, argc, argv, &demo, &socket) < 0)
 		return COMMAND_MISUSED;
 	if (find_programs(&demo) < 0) {

@@ -4,14 +4,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <time.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/time.h"
 #include "cli/ask.h"
 #include "cli/command.h"
@@ -176,24 +175,6 @@ static int record_to(FILE *out, struct client *client, int signal_fd, u64 second
 	return gone ? -ECONNRESET : err;
 }
 
-/* Signals end the recording and not the program. */
-static int open_signals(int *ret_fd)
-{
-	sigset_t signals;
-	int fd;
-
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
-}
-
 /* Never over something that is there. */
 static FILE *create(const char *path)
 {
@@ -210,7 +191,8 @@ static int record(const char *path, const char *socket, u64 seconds)
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP_FD int signal_fd = -EBADF;
 	FILE *out;
-	int err = open_signals(&signal_fd);
+	/* A signal ends the recording and not the program. */
+	int err = signals_open(NULL, &signal_fd, NULL);
 
 	if (err == 0)
 		err = ask_record(socket, INTERVAL_MS, &client);

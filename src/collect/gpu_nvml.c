@@ -8,10 +8,10 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <time.h>
 #include "base/cleanup.h"
+#include "base/signals.h"
 #include "base/time.h"
 #include "collect/gpu.h"
 #include "collect/gpu_nvml_api.h"
@@ -109,19 +109,6 @@ static bool nvml_await_answer(struct nvml *nvml)
 	return nvml->nr_answered == nvml->nr_asked;
 }
 
-/* Signals are the business of the program's own threads. */
-static int nvml_start(struct nvml *nvml)
-{
-	sigset_t all, before;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	err = pthread_create(&nvml->thread, NULL, nvml_thread, nvml);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return -err;
-}
-
 static void nvml_close(void *source)
 {
 	struct nvml *nvml = source;
@@ -167,7 +154,7 @@ static int nvml_open(const struct gpu_config *config, void **ret)
 	nvml->sysfs = strdup(config->sysfs);
 	if (!nvml->library || !nvml->sysfs)
 		return -ENOMEM;
-	err = nvml_start(nvml);
+	err = signals_start_thread(nvml_thread, nvml, &nvml->thread);
 	if (err < 0)
 		return err;
 

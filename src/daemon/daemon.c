@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/daemon.h"
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/time.h"
 #include "daemon/devices.h"
 #include "daemon/notify.h"
@@ -88,11 +87,10 @@ static void reload(struct daemon *d)
 
 static void on_signal(void *ctx, u32 events)
 {
-	struct signalfd_siginfo info;
 	struct daemon *d = ctx;
 
-	while (read(d->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGHUP)
+	for (int number; (number = signals_next(d->signal_fd));) {
+		if (number == SIGHUP)
 			reload(d);
 		else
 			loop_stop(d->loop);
@@ -217,17 +215,10 @@ static int open_server(struct daemon *d)
 
 static int open_sources(struct daemon *d)
 {
-	sigset_t signals;
-	int err;
+	int err = signals_open(NULL, &d->signal_fd, NULL);
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	d->signal_fd = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (d->signal_fd < 0)
-		return -errno;
+	if (err < 0)
+		return err;
 	d->signals = (struct loop_source){ .on_event = on_signal, .ctx = d };
 	err = loop_add(d->loop, &d->signals, d->signal_fd, EPOLLIN);
 	if (err == 0)

@@ -2,11 +2,11 @@
 #include "daemon/sampler.h"
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "base/cleanup.h"
+#include "base/signals.h"
 #include "base/time.h"
 #include "daemon/loop.h"
 
@@ -71,7 +71,6 @@ static void *sampler_thread(void *argument)
 int sampler_new(const struct gpu_config *config, struct sampler **ret)
 {
 	struct sampler *s = calloc(1, sizeof(*s));
-	sigset_t all, before;
 	int err;
 
 	if (!s)
@@ -79,14 +78,10 @@ int sampler_new(const struct gpu_config *config, struct sampler **ret)
 	s->config = *config;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->wake, NULL);
-	/* Signals are the business of the loop. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	err = pthread_create(&s->thread, NULL, sampler_thread, s);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (err) {
+	err = signals_start_thread(sampler_thread, s, &s->thread);
+	if (err < 0) {
 		free(s);
-		return -err;
+		return err;
 	}
 	*ret = s;
 	return 0;

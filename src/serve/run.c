@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "serve/run.h"
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "serve/gateway.h"
 #include "serve/privileges.h"
 #if HAVE_SYSTEMD
@@ -54,42 +53,23 @@ static int drop_privileges(const char *user)
 static void take_signal(struct watch *watch)
 {
 	struct gateway *gateway = watch->userdata;
-	struct signalfd_siginfo info;
 
-	while (read(watch->fd, &info, sizeof(info)) == sizeof(info)) {
-		if (info.ssi_signo == SIGHUP)
+	for (int number; (number = signals_next(watch->fd));) {
+		if (number == SIGHUP)
 			gateway_reload(gateway);
 		else
 			gateway->stop = true;
 	}
 }
 
-/* Before anybody can know that this process is there: signals wait for the loop. */
-static void block_signals(sigset_t *ret)
-{
-	sigemptyset(ret);
-	sigaddset(ret, SIGTERM);
-	sigaddset(ret, SIGINT);
-	sigaddset(ret, SIGHUP);
-	sigprocmask(SIG_BLOCK, ret, NULL);
-}
-
-static int watch_signals(struct gateway *gateway, const sigset_t *signals, struct watch *ret)
-{
-	int fd = signalfd(-1, signals, SFD_CLOEXEC | SFD_NONBLOCK);
-
-	if (fd < 0)
-		return -errno;
-	*ret = (struct watch){ .fd = fd, .userdata = gateway, .ready = take_signal };
-	return watch_add(gateway, ret);
-}
-
 /* All that the loop looks at. */
-static int watch_all(struct gateway *gateway, const sigset_t *signals, const int *fds, size_t nr,
+static int watch_all(struct gateway *gateway, int signal_fd, const int *fds, size_t nr,
 		     struct watch *watches)
 {
-	int err = watch_signals(gateway, signals, &watches[nr]);
+	int err;
 
+	watches[nr] = (struct watch){ .fd = signal_fd, .userdata = gateway, .ready = take_signal };
+	err = watch_add(gateway, &watches[nr]);
 	for (size_t i = 0; i < nr && err == 0; i++) {
 		listen_watch(gateway, fds[i], &watches[i]);
 		err = watch_add(gateway, &watches[i]);
@@ -106,10 +86,15 @@ int serve_run(const struct serve_config *config)
 	struct gateway gateway = { .config = config };
 	struct watch watches[SERVE_ADDRESSES_MAX + 1];
 	int fds[SERVE_ADDRESSES_MAX], err;
-	sigset_t signals;
+	CLEANUP_FD int signal_fd = -EBADF;
 	size_t nr_fds;
 
-	block_signals(&signals);
+	/* Before anything can know that this process is there: signals wait for the loop. */
+	err = signals_open(NULL, &signal_fd, NULL);
+	if (err < 0) {
+		log_error("cannot wait for signals: %s", strerror(-err));
+		return err;
+	}
 	gateway.max_connections = raise_limit();
 	err = listen_open(config, fds, &nr_fds);
 	if (err < 0)
@@ -118,7 +103,7 @@ int serve_run(const struct serve_config *config)
 	if (err == 0)
 		err = gateway_start(&gateway);
 	if (err == 0)
-		err = watch_all(&gateway, &signals, fds, nr_fds, watches);
+		err = watch_all(&gateway, TAKE_FD(signal_fd), fds, nr_fds, watches);
 	if (err == 0)
 		sd_notify(0, "READY=1");
 	while (err == 0 && !gateway.stop)

@@ -3,11 +3,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <time.h>
 #include "answers/choose.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "base/time.h"
 #include "cli/ab/ab.h"
 #include "cli/ab/ab_guard.h"
@@ -46,16 +46,14 @@ static bool nap(struct session *s, u64 ns)
 {
 	u64 end_ns = time_now_ns() + ns, left_ns = ns;
 	struct pollfd poll_fd = { .fd = s->signal_fd, .events = POLLIN };
-	struct signalfd_siginfo info;
 
 	while (left_ns > 0) {
 		u64 now, part_ns = left_ns < PROGRESS_NS ? left_ns : PROGRESS_NS;
 
-		if (poll(&poll_fd, 1, (int)((part_ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC)) > 0 &&
-		    read(s->signal_fd, &info, sizeof(info)) == sizeof(info)) {
-			s->report->signal = (int)info.ssi_signo;
+		poll(&poll_fd, 1, (int)((part_ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC));
+		s->report->signal = signals_next(s->signal_fd);
+		if (s->report->signal)
 			return stop(s, AB_INTERRUPTED);
-		}
 		now = time_now_ns();
 		left_ns = now < end_ns ? end_ns - now : 0;
 		if (s->whole_ns)
@@ -239,32 +237,18 @@ static void carry_out(struct session *s)
 	progress_end(s->progress);
 }
 
-static int begin_signals(int *ret_fd)
-{
-	sigset_t signals;
-
-	/* A reader that is gone must not leave the scheduler as it is. */
-	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigaddset(&signals, SIGHUP);
-	sigaddset(&signals, SIGQUIT);
-	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
-		return -errno;
-	*ret_fd = signalfd(-1, &signals, SFD_CLOEXEC);
-	return *ret_fd < 0 ? -errno : 0;
-}
-
 int ab_run(const struct ab_options *options, const struct term *progress, struct ab_report *ret)
 {
+	static const int also[] = { SIGQUIT, 0 };
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP_FREE struct ab_key *keys = NULL;
 	CLEANUP_FD int signal_fd = -EBADF;
 	struct session session = { .options = options, .progress = progress, .report = ret };
 	struct ab_guard guard;
-	int err = begin_signals(&signal_fd);
+	int err = signals_open(also, &signal_fd, NULL);
 
+	/* A reader that is gone must not leave the scheduler as it is. */
+	signal(SIGPIPE, SIG_IGN);
 	*ret = (struct ab_report){ .seed = options->seed };
 	session.signal_fd = signal_fd;
 	if (err == 0)

@@ -3,13 +3,12 @@
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/signals.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/top/top_screen.h"
@@ -148,24 +147,6 @@ static int loop(struct session *session, int signals)
 	return err;
 }
 
-/* Ends in good order, so that the terminal is given back. */
-static int catch_signals(int *ret_fd)
-{
-	sigset_t set;
-	int fd;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGHUP);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	fd = signalfd(-1, &set, SFD_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	*ret_fd = fd;
-	return 0;
-}
-
 static int open_screen(struct session *session)
 {
 	int err = top_screen_open(&session->screen);
@@ -211,8 +192,9 @@ static int run(const struct command *command, int argc, char **argv)
 
 	if (parse(command, argc, argv, &session) < 0)
 		return COMMAND_MISUSED;
+	/* A signal ends the loop in good order, so that the terminal is given back. */
 	if (ask_subscribe(session.socket, session.interval_ms, &session.client) < 0 ||
-	    open_screen(&session) < 0 || catch_signals(&signals) < 0)
+	    open_screen(&session) < 0 || signals_open(NULL, &signals, NULL) < 0)
 		return EXIT_FAILURE;
 	return loop(&session, signals) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
