@@ -7,11 +7,10 @@
 #include "base/log.h"
 #include "ipc/snapshot_json.h"
 
-int ask(struct client *client, const char *method, const char *params, char **ret_text,
-	size_t *ret_length)
+int ask(struct client *client, const char *method, const char *params, struct client_data *ret)
 {
 	struct client_error error = {};
-	int err = client_request(client, method, params, ret_text, ret_length, &error);
+	int err = client_request(client, method, params, ret, &error);
 
 	if (err == -EREMOTEIO)
 		log_error("zerneld refuses: %s", error.message);
@@ -40,26 +39,42 @@ int ask_connect(const char *socket, struct client **ret)
 	return err;
 }
 
-int ask_snapshot(const char *socket, char **ret_text, struct snapshot **ret)
+/* On a connection of its own. */
+static int ask_once(const char *socket, const char *method, struct client_data *ret)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
-	CLEANUP_FREE char *text = NULL;
-	size_t length;
 	int err = ask_connect(socket, &client);
 
-	if (err == 0)
-		err = ask(client, "snapshot", NULL, &text, &length);
+	return err < 0 ? err : ask(client, method, NULL, ret);
+}
+
+int ask_snapshot(const char *socket, struct snapshot **ret)
+{
+	CLEANUP(client_data_done) struct client_data data = {};
+	int err = ask_once(socket, "snapshot", &data);
+
 	if (err < 0)
 		return err;
-	if (ret) {
-		err = snapshot_from_json(text, length, ret);
-		if (err < 0)
-			log_error("zerneld sent no snapshot that is understood here: %s",
-				  strerror(-err));
-	}
-	if (err == 0)
-		*ret_text = TAKE_PTR(text);
+	err = snapshot_from_value(data.value, ret);
+	if (err < 0)
+		log_error("zerneld sent no snapshot that is understood here: %s", strerror(-err));
 	return err;
+}
+
+int ask_snapshot_text(const char *socket, char **ret_text)
+{
+	CLEANUP(client_data_done) struct client_data data = {};
+	int err = ask_once(socket, "snapshot", &data);
+	char *text = err < 0 ? NULL : yyjson_val_write(data.value, 0, NULL);
+
+	if (err < 0)
+		return err;
+	if (!text) {
+		log_error("cannot print the snapshot: %s", strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	*ret_text = text;
+	return 0;
 }
 
 /* A connection on which something comes that often. */
@@ -72,7 +87,7 @@ static int ask_for_pushes(const char *socket, const char *method, u32 interval_m
 
 	snprintf(params, sizeof(params), "{\"interval_ms\":%u}", interval_ms);
 	if (err == 0)
-		err = ask(client, method, params, NULL, NULL);
+		err = ask(client, method, params, NULL);
 	if (err == 0)
 		*ret = TAKE_PTR(client);
 	return err;

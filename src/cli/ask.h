@@ -11,12 +11,12 @@ void ask_log_failure(const char *socket, int err);
 /* Says hello as well. */
 int ask_connect(const char *socket, struct client **ret);
 
-/* The text of the result, to be freed. */
-int ask(struct client *client, const char *method, const char *params, char **ret_text,
-	size_t *ret_length);
+/* The result, for client_data_done(); NULL for `ret` throws it away. */
+int ask(struct client *client, const char *method, const char *params, struct client_data *ret);
 
-/* The current snapshot as text, to be freed, and (unless `ret` is NULL) as what it says. */
-int ask_snapshot(const char *socket, char **ret_text, struct snapshot **ret);
+/* The current snapshot, and as a line of JSON, to be freed. */
+int ask_snapshot(const char *socket, struct snapshot **ret);
+int ask_snapshot_text(const char *socket, char **ret_text);
 
 /* A connection on which a snapshot comes that often. */
 int ask_subscribe(const char *socket, u32 interval_ms, struct client **ret);

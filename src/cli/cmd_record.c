@@ -31,11 +31,11 @@ struct session {
 	u64 nr_lost;
 };
 
-static int begin(struct session *session, const char *text, size_t length)
+static int begin(struct session *session, yyjson_val *value)
 {
 	struct record_info info = { .interval_ms = INTERVAL_MS };
 	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
-	int err = snapshot_from_json(text, length, &snapshot);
+	int err = snapshot_from_value(value, &snapshot);
 
 	if (err < 0)
 		return err;
@@ -47,10 +47,10 @@ static int begin(struct session *session, const char *text, size_t length)
 	return record_writer_new(session->out, &info, &session->writer);
 }
 
-static int count_events(struct session *session, const char *text, size_t length)
+static int count_events(struct session *session, yyjson_val *value)
 {
 	struct events events = {};
-	int err = events_from_json(text, length, &events);
+	int err = events_from_value(value, &events);
 
 	session->nr_events += events.nr;
 	session->nr_lost += events.nr_lost;
@@ -58,22 +58,27 @@ static int count_events(struct session *session, const char *text, size_t length
 	return err;
 }
 
-static int take(struct session *session, enum client_push kind, const char *text, size_t length)
+static int take(struct session *session, enum client_push kind, yyjson_val *value)
 {
 	static const enum record_frame_kind frames[CLIENT_PUSH_NR] = {
 		[CLIENT_PUSH_SNAPSHOT] = RECORD_FRAME_SNAPSHOT,
 		[CLIENT_PUSH_EVENTS] = RECORD_FRAME_EVENTS,
 	};
+	CLEANUP_FREE char *text = NULL;
+	size_t length;
 	int err = 0;
 
 	if (kind == CLIENT_PUSH_EVENTS)
-		err = count_events(session, text, length);
+		err = count_events(session, value);
 	else
 		session->nr_snapshots++;
 	if (err == 0 && !session->writer)
-		err = begin(session, text, length);
-	return err < 0 ? err
-		       : record_write(session->writer, frames[kind], time_now_ns(), text, length);
+		err = begin(session, value);
+	if (err < 0)
+		return err;
+	text = yyjson_val_write(value, 0, &length);
+	return text ? record_write(session->writer, frames[kind], time_now_ns(), text, length)
+		    : -ENOMEM;
 }
 
 /* All that came. -ECONNRESET: zerneld is gone. */
@@ -82,13 +87,12 @@ static int take_all(struct session *session, struct client *client)
 	int err = 0;
 
 	while (err == 0) {
-		CLEANUP_FREE char *text = NULL;
+		CLEANUP(client_data_done) struct client_data data = {};
 		enum client_push kind;
-		size_t length;
 
-		err = client_next_push(client, 0, &kind, &text, &length);
+		err = client_next(client, 0, &kind, &data);
 		if (err == 0)
-			err = take(session, kind, text, length);
+			err = take(session, kind, data.value);
 	}
 	return err == -EAGAIN ? 0 : err;
 }
@@ -143,7 +147,7 @@ static int follow(struct session *session, struct client *client, int signal_fd,
 /* What happened last, and the frame that says that this is all. */
 static int finish(struct session *session, struct client *client, bool gone)
 {
-	int err = gone ? 0 : ask(client, "record.stop", NULL, NULL, NULL);
+	int err = gone ? 0 : ask(client, "record.stop", NULL, NULL);
 
 	if (err == 0 && !gone)
 		err = take_all(session, client);

@@ -17,10 +17,12 @@ static int run(const struct command *command, int argc, char **argv)
 
 	if (command_common(command, argc, argv, &options) < 0)
 		return COMMAND_MISUSED;
-	if (ask_snapshot(options.socket, &text, options.json ? NULL : &snapshot) < 0)
-		return EXIT_FAILURE;
 	if (options.json)
-		return puts(text) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+		return ask_snapshot_text(options.socket, &text) < 0 || puts(text) < 0
+			       ? EXIT_FAILURE
+			       : EXIT_SUCCESS;
+	if (ask_snapshot(options.socket, &snapshot) < 0)
+		return EXIT_FAILURE;
 	term = term_open(stdout);
 	return status_print(snapshot, &term) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

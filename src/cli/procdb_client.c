@@ -8,28 +8,9 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/ask.h"
-#include "ipc/json.h"
 
 /* As an image in base64 they fit in a request. */
 #define BATCH_MAX 256
-
-/* Asks, and reads the answer; a document to be freed. */
-static int ask_document(struct client *client, const char *method, const char *params,
-			yyjson_doc **ret)
-{
-	CLEANUP_FREE char *text = NULL;
-	yyjson_doc *doc;
-	size_t length;
-	int err = ask(client, method, params, &text, &length);
-
-	if (err < 0)
-		return err;
-	doc = yyjson_read(text, length, 0);
-	if (!doc)
-		return -ENOMEM;
-	*ret = doc;
-	return 0;
-}
 
 /* The parameters of a page, with the name as JSON wants it. */
 static char *page_params(const char *name, size_t from)
@@ -48,22 +29,22 @@ static char *page_params(const char *name, size_t from)
 }
 
 static int ask_page(struct client *client, const char *method, const char *name, size_t from,
-		    yyjson_doc **ret)
+		    struct client_data *ret)
 {
 	CLEANUP_FREE char *params = page_params(name, from);
 
-	return params ? ask_document(client, method, params, ret) : -ENOMEM;
+	return params ? ask(client, method, params, ret) : -ENOMEM;
 }
 
 /* Where the next page begins; 0 at the end. */
-static size_t next_page(yyjson_doc *doc)
+static size_t next_page(yyjson_val *page)
 {
-	return yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "next"));
+	return yyjson_get_uint(yyjson_obj_get(page, "next"));
 }
 
-static int take_profiles(yyjson_doc *doc, struct procdb_copies *copies)
+static int take_profiles(yyjson_val *page, struct procdb_copies *copies)
 {
-	yyjson_val *list = yyjson_obj_get(yyjson_doc_get_root(doc), "profiles"), *each;
+	yyjson_val *list = yyjson_obj_get(page, "profiles"), *each;
 	size_t i, nr, total = copies->nr + yyjson_arr_size(list);
 	struct procdb_profile *larger =
 		reallocarray(copies->profiles, total + 1, sizeof(*copies->profiles));
@@ -85,12 +66,12 @@ int procdb_client_list(struct client *client, const char *name, struct procdb_co
 	int err;
 
 	do {
-		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
+		CLEANUP(client_data_done) struct client_data page = {};
 
-		err = ask_page(client, name ? "procdb.show" : "procdb.list", name, from, &doc);
+		err = ask_page(client, name ? "procdb.show" : "procdb.list", name, from, &page);
 		if (err == 0)
-			err = take_profiles(doc, &copies);
-		from = err == 0 ? next_page(doc) : 0;
+			err = take_profiles(page.value, &copies);
+		from = err == 0 ? next_page(page.value) : 0;
 	} while (from);
 	if (err < 0)
 		free(copies.profiles);
@@ -121,13 +102,12 @@ int procdb_client_export(struct client *client, struct procdb *into, u64 now_s)
 	int err;
 
 	do {
-		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
+		CLEANUP(client_data_done) struct client_data page = {};
 
-		err = ask_page(client, "procdb.export", NULL, from, &doc);
+		err = ask_page(client, "procdb.export", NULL, from, &page);
 		if (err == 0)
-			err = take_image(yyjson_obj_get(yyjson_doc_get_root(doc), "image"), into,
-					 now_s);
-		from = err == 0 ? next_page(doc) : 0;
+			err = take_image(yyjson_obj_get(page.value, "image"), into, now_s);
+		from = err == 0 ? next_page(page.value) : 0;
 	} while (from);
 	return err;
 }
@@ -137,7 +117,7 @@ static int import_batch(struct client *client, const struct procdb *batch, size_
 {
 	size_t size = procdb_encoded_size(batch), length;
 	CLEANUP_FREE char *image = malloc(size), *text = NULL, *params = NULL;
-	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
+	CLEANUP(client_data_done) struct client_data answer = {};
 	int err = image ? procdb_encode(batch, image, size, &size) : -ENOMEM;
 
 	if (err < 0)
@@ -147,9 +127,9 @@ static int import_batch(struct client *client, const struct procdb *batch, size_
 		params = NULL;
 		return -ENOMEM;
 	}
-	err = ask_document(client, "procdb.import", params, &doc);
+	err = ask(client, "procdb.import", params, &answer);
 	if (err == 0)
-		*nr += yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "taken"));
+		*nr += yyjson_get_uint(yyjson_obj_get(answer.value, "taken"));
 	return err;
 }
 
@@ -179,10 +159,10 @@ int procdb_client_import(struct client *client, const struct procdb *from, size_
 int procdb_client_forget(struct client *client, const char *name, size_t *ret_nr)
 {
 	CLEANUP_FREE char *params = name ? page_params(name, 0) : strdup("{\"all\":true}");
-	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
-	int err = params ? ask_document(client, "procdb.forget", params, &doc) : -ENOMEM;
+	CLEANUP(client_data_done) struct client_data answer = {};
+	int err = params ? ask(client, "procdb.forget", params, &answer) : -ENOMEM;
 
 	if (err == 0)
-		*ret_nr = yyjson_get_uint(yyjson_obj_get(yyjson_doc_get_root(doc), "forgotten"));
+		*ret_nr = yyjson_get_uint(yyjson_obj_get(answer.value, "forgotten"));
 	return err;
 }

@@ -16,15 +16,14 @@
 struct push {
 	struct push *next;
 	enum client_push kind;
-	char *text;
-	size_t length;
+	struct client_data data;
 };
 
 struct client {
 	int fd;
 	u64 last_id;
 	struct line_buffer input;
-	char *hello;
+	struct client_data hello; /* what zerneld said to it */
 	bool keeps_all;
 	struct push *pushes;  /* nobody took them yet; only the latest unless all are kept */
 	struct push **newest; /* where the next one goes */
@@ -94,7 +93,7 @@ static int next_line(struct client *client, u64 deadline_ms, yyjson_doc **ret)
 static struct push *push_free(struct push *push)
 {
 	if (push)
-		free(push->text);
+		client_data_done(&push->data);
 	free(push);
 	return NULL;
 }
@@ -111,15 +110,25 @@ static struct push *take_push(struct client *client)
 	return push;
 }
 
-static void add_push(struct client *client, enum client_push kind, yyjson_val *data)
+/* A member of the line, with which the document of the line goes along; -EPROTO: has none. */
+static int take_member(yyjson_doc **doc, const char *key, struct client_data *ret)
+{
+	yyjson_val *value = yyjson_obj_get(yyjson_doc_get_root(*doc), key);
+
+	if (!value)
+		return -EPROTO;
+	*ret = (struct client_data){ .doc = TAKE_PTR(*doc), .value = value };
+	return 0;
+}
+
+static void add_push(struct client *client, enum client_push kind, yyjson_doc **doc)
 {
 	struct push *push = calloc(1, sizeof(*push));
 
 	if (!push)
 		return;
 	push->kind = kind;
-	push->text = yyjson_val_write(data, 0, &push->length);
-	if (!push->text) {
+	if (take_member(doc, "data", &push->data) < 0) {
 		push_free(push);
 		return;
 	}
@@ -129,18 +138,21 @@ static void add_push(struct client *client, enum client_push kind, yyjson_val *d
 	client->newest = &push->next;
 }
 
-/* True when the line was one that nobody asked for just now. */
-static bool keep_push(struct client *client, yyjson_val *root)
+/* True when the line was one that nobody asked for just now; takes what it keeps. */
+static bool keep_push(struct client *client, yyjson_doc **doc)
 {
 	static const char *const names[CLIENT_PUSH_NR] = {
 		[CLIENT_PUSH_SNAPSHOT] = "snapshot",
 		[CLIENT_PUSH_EVENTS] = "events",
 	};
-	yyjson_val *name = yyjson_obj_get(root, "event");
+	yyjson_val *name = yyjson_obj_get(yyjson_doc_get_root(*doc), "event");
 
-	for (u32 kind = 0; kind < CLIENT_PUSH_NR; kind++)
-		if (yyjson_equals_str(name, names[kind]))
-			add_push(client, kind, yyjson_obj_get(root, "data"));
+	for (u32 kind = 0; kind < CLIENT_PUSH_NR; kind++) {
+		if (yyjson_equals_str(name, names[kind])) {
+			add_push(client, kind, doc);
+			return true;
+		}
+	}
 	return name;
 }
 
@@ -156,11 +168,12 @@ static void note_error(yyjson_val *error, struct client_error *ret)
 }
 
 /* 1: it is the answer and none of the errors; 0: it is not about this request. */
-static int take_reply(yyjson_val *root, u64 id, char **ret_result, size_t *ret_length,
+static int take_reply(yyjson_doc **doc, u64 id, struct client_data *ret_result,
 		      struct client_error *ret_error)
 {
+	yyjson_val *root = yyjson_doc_get_root(*doc);
 	yyjson_val *error = yyjson_obj_get(root, "error"), *its = yyjson_obj_get(root, "id");
-	char *text;
+	int err = 0;
 
 	/* An error of the connection and not of a request has no id. */
 	if (error && !its) {
@@ -176,21 +189,17 @@ static int take_reply(yyjson_val *root, u64 id, char **ret_result, size_t *ret_l
 		note_error(error, ret_error);
 		return -EREMOTEIO;
 	}
-	if (!ret_result)
-		return 1;
-	text = yyjson_val_write(yyjson_obj_get(root, "result"), 0, ret_length);
-	if (!text)
-		return -EPROTO;
-	*ret_result = text;
-	return 1;
+	if (ret_result)
+		err = take_member(doc, "result", ret_result);
+	return err < 0 ? err : 1;
 }
 
-int client_request(struct client *client, const char *method, const char *params, char **ret_result,
-		   size_t *ret_length, struct client_error *ret_error)
+int client_request(struct client *client, const char *method, const char *params,
+		   struct client_data *ret_result, struct client_error *ret_error)
 {
 	u64 deadline_ms = time_now_ns() / NSEC_PER_MSEC + CLIENT_TIMEOUT_MS, id = ++client->last_id;
 	CLEANUP_FREE char *line = NULL;
-	size_t length, ignored;
+	size_t length;
 	int err = protocol_request_write(id, method, params, &line, &length);
 
 	if (err < 0)
@@ -201,9 +210,8 @@ int client_request(struct client *client, const char *method, const char *params
 		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
 
 		err = next_line(client, deadline_ms, &doc);
-		if (err == 0 && !keep_push(client, yyjson_doc_get_root(doc)))
-			err = take_reply(yyjson_doc_get_root(doc), id, ret_result,
-					 ret_length ? ret_length : &ignored, ret_error);
+		if (err == 0 && !keep_push(client, &doc))
+			err = take_reply(&doc, id, ret_result, ret_error);
 	}
 	if (err == -EAGAIN)
 		return -ETIMEDOUT;
@@ -226,7 +234,7 @@ int client_connect(const char *path, struct client **ret)
 	if (err < 0)
 		return err;
 	snprintf(params, sizeof(params), "{\"version\":%d}", PROTOCOL_VERSION);
-	err = client_request(client, "hello", params, &client->hello, NULL, &error);
+	err = client_request(client, "hello", params, &client->hello, &error);
 	if (err == -EREMOTEIO)
 		return strcmp(error.code, protocol_error_code(PROTOCOL_VERSION_DIFFERS)) == 0
 			       ? -EPROTONOSUPPORT
@@ -243,7 +251,7 @@ struct client *client_free(struct client *client)
 		return NULL;
 	cleanup_fd(&client->fd);
 	line_buffer_clear(&client->input);
-	free(client->hello);
+	client_data_done(&client->hello);
 	for (struct push *push; (push = take_push(client));)
 		push_free(push);
 	free(client);
@@ -255,16 +263,9 @@ int client_fd(const struct client *client)
 	return client->fd;
 }
 
-const char *client_hello(const struct client *client)
-{
-	return client->hello;
-}
-
 bool client_may(const struct client *client, const char *what)
 {
-	CLEANUP(yyjson_doc_free_cleanup)
-	yyjson_doc *doc = yyjson_read(client->hello, strlen(client->hello), 0);
-	yyjson_val *may = yyjson_obj_get(yyjson_doc_get_root(doc), "may"), *each;
+	yyjson_val *may = yyjson_obj_get(client->hello.value, "may"), *each;
 	size_t i, nr;
 
 	yyjson_arr_foreach(may, i, nr, each) {
@@ -280,7 +281,7 @@ int client_subscribe(struct client *client, u32 interval_ms, struct client_error
 
 	snprintf(params, sizeof(params), "{\"interval_ms\":%u}", interval_ms);
 	return client_request(client, interval_ms ? "subscribe" : "unsubscribe",
-			      interval_ms ? params : NULL, NULL, NULL, ret_error);
+			      interval_ms ? params : NULL, NULL, ret_error);
 }
 
 void client_keep_all(struct client *client)
@@ -288,8 +289,8 @@ void client_keep_all(struct client *client)
 	client->keeps_all = true;
 }
 
-int client_next_push(struct client *client, int timeout_ms, enum client_push *ret_kind,
-		     char **ret_text, size_t *ret_length)
+int client_next(struct client *client, int timeout_ms, enum client_push *ret_kind,
+		struct client_data *ret)
 {
 	u64 deadline_ms = time_now_ns() / NSEC_PER_MSEC + (u64)timeout_ms;
 	struct push *push;
@@ -301,21 +302,14 @@ int client_next_push(struct client *client, int timeout_ms, enum client_push *re
 
 		err = next_line(client, client->pushes ? 0 : deadline_ms, &doc);
 		if (err == 0)
-			keep_push(client, yyjson_doc_get_root(doc));
+			keep_push(client, &doc);
 	}
 	push = take_push(client);
 	if (!push)
 		return err;
 	*ret_kind = push->kind;
-	*ret_text = TAKE_PTR(push->text);
-	*ret_length = push->length;
+	*ret = push->data;
+	push->data = (struct client_data){};
 	push_free(push);
 	return 0;
-}
-
-int client_next(struct client *client, int timeout_ms, char **ret_snapshot, size_t *ret_length)
-{
-	enum client_push kind;
-
-	return client_next_push(client, timeout_ms, &kind, ret_snapshot, ret_length);
 }

@@ -14,6 +14,18 @@
 
 struct client;
 
+/* A value that zerneld sent, as it was parsed. It lives as long as its document. */
+struct client_data {
+	yyjson_doc *doc;
+	yyjson_val *value;
+};
+
+static inline void client_data_done(struct client_data *data)
+{
+	yyjson_doc_free(data->doc);
+	*data = (struct client_data){};
+}
+
 /* What zerneld said no to. */
 struct client_error {
 	char code[32];
@@ -31,18 +43,16 @@ DEFINE_CLEANUP(struct client, client_free);
 /* Readable when client_next() may have something; for a loop of one's own. */
 int client_fd(const struct client *client);
 
-/* What zerneld said to hello: a JSON object, as in docs/PROTOCOL.md. */
-const char *client_hello(const struct client *client);
-/* Of "read" and "change". */
+/* What zerneld allows, of "read" and "change". */
 bool client_may(const struct client *client, const char *what);
 
 /*
- * `params` is the text of a JSON object, or NULL. *ret_result is the text of the reply's
- * result, to be freed; NULL for `ret_result` throws it away. -EREMOTEIO: zerneld answered
+ * `params` is the text of a JSON object, or NULL. *ret_result is the reply's result, for
+ * client_data_done(); NULL for `ret_result` throws it away. -EREMOTEIO: zerneld answered
  * with an error, which is in *ret_error (unless that is NULL). -ETIMEDOUT: it did not answer.
  */
-int client_request(struct client *client, const char *method, const char *params, char **ret_result,
-		   size_t *ret_length, struct client_error *ret_error);
+int client_request(struct client *client, const char *method, const char *params,
+		   struct client_data *ret_result, struct client_error *ret_error);
 
 /* From now on a snapshot comes that often; 0 to end it. */
 int client_subscribe(struct client *client, u32 interval_ms, struct client_error *ret_error);
@@ -56,12 +66,10 @@ enum client_push {
 	CLIENT_PUSH_NR,
 };
 
-/* What came next where all is kept; else as client_next(). */
-int client_next_push(struct client *client, int timeout_ms, enum client_push *ret_kind,
-		     char **ret_text, size_t *ret_length);
-
 /*
- * The latest snapshot that came, text to be freed; waits for one so long at most (0: not at
- * all). -EAGAIN: none came. -ECONNRESET: zerneld is gone.
+ * The latest snapshot that came or, where all is kept, what came next; for client_data_done().
+ * Waits for it so long at most (0: not at all). -EAGAIN: nothing came. -ECONNRESET: zerneld
+ * is gone.
  */
-int client_next(struct client *client, int timeout_ms, char **ret_snapshot, size_t *ret_length);
+int client_next(struct client *client, int timeout_ms, enum client_push *ret_kind,
+		struct client_data *ret);

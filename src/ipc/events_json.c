@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <yyjson.h>
 #include "base/cleanup.h"
 #include "core/process.h"
 #include "ipc/json.h"
@@ -113,10 +112,9 @@ static int get_event(yyjson_val *row, struct event *ret)
 	return err;
 }
 
-int events_from_json(const char *text, size_t len, struct events *events)
+int events_from_value(yyjson_val *root, struct events *events)
 {
-	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = yyjson_read(text, len, 0);
-	yyjson_val *root = yyjson_doc_get_root(doc), *lost = yyjson_obj_get(root, "lost");
+	yyjson_val *lost = yyjson_obj_get(root, "lost");
 	yyjson_val *list = yyjson_obj_get(root, "events"), *row;
 	int err = yyjson_is_uint(lost) && yyjson_is_arr(list) ? 0 : -EBADMSG;
 	size_t i, nr;
@@ -132,6 +130,13 @@ int events_from_json(const char *text, size_t len, struct events *events)
 			err = events_add(events, &event);
 	}
 	return err;
+}
+
+int events_from_json(const char *text, size_t len, struct events *events)
+{
+	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = yyjson_read(text, len, 0);
+
+	return events_from_value(yyjson_doc_get_root(doc), events);
 }
 
 int events_add(struct events *events, const struct event *event)

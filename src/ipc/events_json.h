@@ -7,6 +7,7 @@
  */
 #include <stdbool.h>
 #include <stddef.h>
+#include <yyjson.h>
 #include "abi/signals.h"
 
 /* How many were lost, and how many there are. */
@@ -25,6 +26,8 @@ int events_to_json(const struct events *events, char **ret_text, size_t *ret_len
 
 /* Adds what anybody may have written. -EBADMSG: no such text. Unknown kinds are passed over. */
 int events_from_json(const char *text, size_t len, struct events *events);
+/* The same of a value that is parsed already. */
+int events_from_value(yyjson_val *root, struct events *events);
 
 int events_add(struct events *events, const struct event *event);
 void events_done(struct events *events);

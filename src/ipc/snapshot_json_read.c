@@ -6,8 +6,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <yyjson.h>
 #include "base/cleanup.h"
+#include "ipc/json.h"
 #include "ipc/snapshot_fields.h"
 #include "ipc/snapshot_json.h"
 
@@ -298,7 +298,7 @@ static int make_room(yyjson_val *root, struct snapshot **ret)
 	return 0;
 }
 
-static int get_snapshot(yyjson_val *root, struct snapshot **ret)
+int snapshot_from_value(yyjson_val *root, struct snapshot **ret)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
 	yyjson_val *sched = yyjson_obj_get(root, "scheduler");
@@ -331,9 +331,7 @@ static int get_snapshot(yyjson_val *root, struct snapshot **ret)
 
 int snapshot_from_json(const char *text, size_t len, struct snapshot **ret)
 {
-	yyjson_doc *doc = yyjson_read(text, len, 0);
-	int err = doc ? get_snapshot(yyjson_doc_get_root(doc), ret) : -EBADMSG;
+	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = yyjson_read(text, len, 0);
 
-	yyjson_doc_free(doc);
-	return err;
+	return snapshot_from_value(yyjson_doc_get_root(doc), ret);
 }

@@ -103,15 +103,9 @@ static void adjust_interval(struct upstream *upstream)
 static int take_snapshot(struct upstream *upstream, yyjson_val *data)
 {
 	struct bodies *bodies = &upstream->gateway->bodies;
-	CLEANUP_FREE char *text = NULL;
 	struct snapshot *snapshot;
-	size_t length;
-	int err;
+	int err = snapshot_from_value(data, &snapshot);
 
-	text = yyjson_val_write(data, 0, &length);
-	if (!text)
-		return -EBADMSG;
-	err = snapshot_from_json(text, length, &snapshot);
 	if (err < 0)
 		return err;
 	bodies_set(bodies, snapshot);

@@ -6,10 +6,12 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <yyjson.h>
 
 #include "base/cleanup.h"
+#include "ipc/json.h"
 #include "ipc/snapshot_json.h"
 #include "metrics/node.h"
 
@@ -54,6 +56,28 @@ static void test_a_node_makes_the_round_trip(void **state)
 	struct snapshot *s = node_snapshot(&(struct node){ .nr_ranks = 8, .nr_operations = 8 });
 
 	check_round_trip(s);
+}
+
+/* As a member of what zerneld sends: nothing around it counts, and a line may lack it. */
+static void test_a_value_is_read_where_it_is(void **state)
+{
+	CLEANUP(snapshot_free_cleanup)
+	struct snapshot *s = node_snapshot(&(struct node){ .nr_ranks = 2, .nr_operations = 2 });
+	CLEANUP(snapshot_free_cleanup) struct snapshot *read = NULL;
+	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
+	CLEANUP_FREE char *text = NULL, *line = NULL;
+	size_t length = 0;
+	yyjson_val *root;
+
+	assert_int_equal(snapshot_to_json(s, &text, &length), 0);
+	assert_true(asprintf(&line, "{\"version\":0,\"data\":%s}", text) > 0);
+	doc = yyjson_read(line, strlen(line), 0);
+	root = yyjson_doc_get_root(doc);
+	assert_int_equal(snapshot_from_value(yyjson_obj_get(root, "result"), &read), -EBADMSG);
+	assert_int_equal(snapshot_from_value(root, &read), -EPROTONOSUPPORT);
+	assert_null(read);
+	assert_int_equal(snapshot_from_value(yyjson_obj_get(root, "data"), &read), 0);
+	assert_true(same(s, read));
 }
 
 static void test_any_snapshot_makes_the_round_trip(void **state)
@@ -232,6 +256,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_node_makes_the_round_trip),
+		cmocka_unit_test(test_a_value_is_read_where_it_is),
 		cmocka_unit_test(test_any_snapshot_makes_the_round_trip),
 		cmocka_unit_test(test_what_is_no_snapshot_is_refused),
 		cmocka_unit_test(test_what_is_too_large_is_refused),

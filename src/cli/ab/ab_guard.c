@@ -23,8 +23,7 @@ static int restore(const char *socket, u32 state)
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	int err = client_connect(socket, &client);
 
-	return err < 0 ? err
-		       : client_request(client, ab_guard_method(state), NULL, NULL, NULL, NULL);
+	return err < 0 ? err : client_request(client, ab_guard_method(state), NULL, NULL, NULL);
 }
 
 /* A zerneld that refuses is one that answers. */

@@ -67,11 +67,10 @@ static bool nap(struct session *s, u64 ns)
 
 static bool look(struct session *s, struct snapshot **ret)
 {
-	CLEANUP_FREE char *text = NULL;
-	size_t length;
+	CLEANUP(client_data_done) struct client_data data = {};
 
-	if (client_request(s->client, "snapshot", NULL, &text, &length, NULL) < 0 ||
-	    snapshot_from_json(text, length, ret) < 0)
+	if (client_request(s->client, "snapshot", NULL, &data, NULL) < 0 ||
+	    snapshot_from_value(data.value, ret) < 0)
 		return stop(s, AB_ZERNELD_GONE);
 	return true;
 }
@@ -105,7 +104,7 @@ static bool run_window(struct session *s, enum ab_mode mode, struct ab_window *r
 	u32 state = mode == AB_WITH ? SCHED_ATTACHED : SCHED_OFF;
 	u64 length_ns = s->report->plan.window_ns - s->report->plan.settle_ns, end_ns;
 	struct client_error error = {};
-	int err = client_request(s->client, ab_guard_method(state), NULL, NULL, NULL, &error);
+	int err = client_request(s->client, ab_guard_method(state), NULL, NULL, &error);
 
 	if (err == -EREMOTEIO)
 		log_error("zerneld refuses %s: %s", ab_guard_method(state), error.message);

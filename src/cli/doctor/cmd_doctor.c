@@ -2,7 +2,7 @@
 /* zernel doctor: whether Zernel can work here, and the command that helps where it cannot. */
 #include <errno.h>
 #include <string.h>
-#include "base/cleanup.h"
+#include "base/macros.h"
 #include "cli/command.h"
 #include "cli/doctor/doctor.h"
 #include "ipc/client.h"
@@ -36,14 +36,13 @@ static void ask_zerneld(const char *socket, struct doctor *doctor, struct snapsh
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	struct client_error error = {};
-	CLEANUP_FREE char *text = NULL;
-	size_t length;
+	CLEANUP(client_data_done) struct client_data data = {};
 	int err = client_connect(socket, &client);
 
 	if (err == 0)
-		err = client_request(client, "snapshot", NULL, &text, &length, &error);
+		err = client_request(client, "snapshot", NULL, &data, &error);
 	if (err == 0)
-		err = snapshot_from_json(text, length, ret);
+		err = snapshot_from_value(data.value, ret);
 	doctor->zerneld = zerneld_state(err);
 	doctor->snapshot = *ret;
 	snprintf(doctor->answer, sizeof(doctor->answer), "%s",

@@ -56,15 +56,15 @@ static void reconnect(struct session *session)
 /* Everything that came. Only the want of memory is an error. */
 static int take_snapshots(struct session *session)
 {
-	CLEANUP_FREE char *text = NULL;
+	CLEANUP(client_data_done) struct client_data data = {};
 	struct snapshot *snapshot;
-	size_t length;
-	int err = client_next(session->client, 0, &text, &length);
+	enum client_push kind;
+	int err = client_next(session->client, 0, &kind, &data);
 
 	if (err == -EAGAIN)
 		return 0;
 	if (err == 0)
-		err = snapshot_from_json(text, length, &snapshot);
+		err = snapshot_from_value(data.value, &snapshot);
 	if (err == -ENOMEM)
 		return err;
 	if (err < 0) {

@@ -70,13 +70,6 @@ static void wait_seconds(u32 seconds)
 	progress_end(&term);
 }
 
-static int look(const struct request *request, struct snapshot **ret)
-{
-	CLEANUP_FREE char *text = NULL;
-
-	return ask_snapshot(request->socket, &text, ret);
-}
-
 /* Between the snapshot that is there and a new one, which takes its place. */
 static int answer(const struct request *request, struct snapshot **snapshot)
 {
@@ -85,7 +78,7 @@ static int answer(const struct request *request, struct snapshot **snapshot)
 	int err;
 
 	wait_seconds(request->seconds);
-	err = look(request, &after);
+	err = ask_snapshot(request->socket, &after);
 	if (err < 0)
 		return err;
 	/* On a terminal the former answer makes room. */
@@ -110,7 +103,7 @@ static int run(const struct command *command, int argc, char **argv)
 
 	if (parse(command, argc, argv, &request) < 0)
 		return COMMAND_MISUSED;
-	err = look(&request, &snapshot);
+	err = ask_snapshot(request.socket, &snapshot);
 	if (err < 0)
 		return EXIT_FAILURE;
 	do
