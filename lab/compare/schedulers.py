@@ -63,9 +63,10 @@ def wait_for(condition, seconds):
 def exit_reason(log):
     """What a scheduler said when it ended: the examples' and our way of saying it."""
     for line in log.splitlines():
-        for before in ("EXIT: ", "zerneld: scheduler ejected by the kernel: "):
-            if line.startswith(before):
-                return line.removeprefix(before)
+        for before in ("EXIT: ", " zerneld error: scheduler ejected by the kernel: "):
+            head, found, reason = line.partition(before)
+            if found and " " not in head:
+                return reason
     return "it did not say why"
 
 

@@ -5,13 +5,58 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "base/macros.h"
 #if HAVE_SYSTEMD
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 #endif
+
+static const struct {
+	enum log_level level;
+	const char *name;
+} levels[] = {
+	{ LOG_LEVEL_ERROR, "error" },
+	{ LOG_LEVEL_WARNING, "warning" },
+	{ LOG_LEVEL_INFO, "info" },
+	{ LOG_LEVEL_DEBUG, "debug" },
+};
+
+/* Of the whole program, like standard error itself. Set once, before the first thread. */
+static struct {
+	enum log_level least;
+	bool is_service;
+} setup = { .least = LOG_LEVEL_INFO };
+
+int log_level_parse(const char *text, enum log_level *ret)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(levels); i++) {
+		if (strcmp(levels[i].name, text) != 0)
+			continue;
+		*ret = levels[i].level;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+void log_start_service(enum log_level least)
+{
+	setup.least = least;
+	setup.is_service = true;
+}
+
+static const char *level_name(enum log_level level)
+{
+	size_t i = 0;
+
+	while (i < ARRAY_SIZE(levels) - 1 && levels[i].level != level)
+		i++;
+	return levels[i].name;
+}
 
 /* The service manager names the journal's socket; it may not be standard error any more. */
 static bool journal_listens(void)
@@ -40,11 +85,28 @@ static bool tell_journal(const struct log_place *place, enum log_level level, co
 }
 #endif
 
+/* In one write, so that lines of several threads do not mix. */
+static void print_plain(enum log_level level, const char *text)
+{
+	time_t now = time(NULL);
+	char at[32] = "";
+	struct tm utc;
+
+	if (!setup.is_service) {
+		fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
+		return;
+	}
+	if (gmtime_r(&now, &utc))
+		strftime(at, sizeof(at), "%Y-%m-%dT%H:%M:%SZ", &utc);
+	fprintf(stderr, "%s %s %s: %s\n", at, program_invocation_short_name, level_name(level),
+		text);
+}
+
 static void print(const struct log_place *place, enum log_level level, const char *event,
 		  const char *text)
 {
 	if (!journal_listens())
-		fprintf(stderr, "%s: %s\n", program_invocation_short_name, text);
+		print_plain(level, text);
 	else if (!tell_journal(place, level, event, text))
 		fprintf(stderr, "<%d>%s\n", level, text);
 }
@@ -56,6 +118,8 @@ void log_line(const struct log_place *place, enum log_level level, const char *e
 	va_list args;
 	int length;
 
+	if (level > setup.least)
+		return;
 	va_start(args, format);
 	length = vasprintf(&text, format, args);
 	va_end(args);
@@ -66,6 +130,8 @@ void log_line(const struct log_place *place, enum log_level level, const char *e
 
 void log_text(enum log_level level, const char *text)
 {
+	if (level > setup.least)
+		return;
 	if (!journal_listens() || !tell_journal(LOG_PLACE, level, NULL, text))
 		fputs(text, stderr);
 }

@@ -26,6 +26,7 @@ int main(int argc, char **argv)
 
 	if (err != 0)
 		return err < 0 ? 2 : EXIT_SUCCESS;
+	log_start_service(options.log_level);
 	if (options.foreground)
 		leave_service_manager();
 	if (daemon_new(&options, &daemon) < 0)

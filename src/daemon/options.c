@@ -13,14 +13,21 @@ static void print_help(FILE *out)
 	      "until SIGTERM or SIGINT. Needs root; the scheduler needs Linux 6.12 or newer.\n"
 	      "\n"
 	      "  --config FILE          instead of " CONFIG_FILE "\n"
-	      "  --without RULE,...     leave rules of the policy out, to see what they are worth\n"
+	      "  --without RULE,...     leave rules of the policy out, to compare\n"
 	      "  --state DIRECTORY      where what was learned is kept\n"
 	      "  --profiles N           kinds of tasks to know\n"
 	      "  --socket PATH          where to answer\n"
-	      "  --foreground           plain lines on standard error, whoever started it\n"
+	      "  --log-level LEVEL      " LOG_LEVELS " (info)\n"
+	      "  --foreground           log to standard error, also under a service manager\n"
 	      "  --print-config         every key with its default, and end\n"
 	      "  --print-capabilities   what it may still do once it runs, and end\n"
-	      "  --help, --version\n",
+	      "  -h, --help             print this text and exit\n"
+	      "  -V, --version          print the version and exit\n"
+	      "\n"
+	      "Exit status:\n"
+	      "  0    Success.\n"
+	      "  1    Failure; an error message was printed.\n"
+	      "  2    Invalid usage.\n",
 	      out);
 }
 
@@ -29,6 +36,7 @@ static const struct option long_options[] = { { "config", required_argument, NUL
 					      { "state", required_argument, NULL, 's' },
 					      { "profiles", required_argument, NULL, 'p' },
 					      { "socket", required_argument, NULL, 'S' },
+					      { "log-level", required_argument, NULL, 'l' },
 					      { "foreground", no_argument, NULL, 'f' },
 					      { "print-config", no_argument, NULL, 'C' },
 					      { "print-capabilities", no_argument, NULL, 'P' },
@@ -59,14 +67,24 @@ static int take_override(struct options *options, int option, const char *value)
 	return 0;
 }
 
+static int parse_log_level(const char *text, enum log_level *ret)
+{
+	int err = log_level_parse(text, ret);
+
+	if (err < 0)
+		log_error("--log-level must be " LOG_LEVELS ", not '%s'", text);
+	return err;
+}
+
 int options_parse(int argc, char **argv, struct options *ret)
 {
-	struct options options = {};
+	struct options options = { .log_level = LOG_LEVEL_INFO };
 	int option, err = 0;
 
 	while (err == 0 && (option = getopt_long(argc, argv, "hV", long_options, NULL)) != -1) {
 		switch (option) {
 		case 'c': options.config_file = optarg; break;
+		case 'l': err = parse_log_level(optarg, &options.log_level); break;
 		case 'f': options.foreground = true; break;
 		case 'C': config_print(stdout); return 1;
 		case 'P': caps_print(stdout); return 1;
@@ -75,10 +93,12 @@ int options_parse(int argc, char **argv, struct options *ret)
 		default: err = take_override(&options, option, optarg);
 		}
 	}
-	if (optind < argc)
+	if (err == 0 && optind < argc) {
+		log_error("unexpected operand '%s'", argv[optind]);
 		err = -EINVAL;
+	}
 	if (err < 0)
-		print_help(stderr);
+		fputs("Try 'zerneld --help'.\n", stderr);
 	else
 		*ret = options;
 	return err;

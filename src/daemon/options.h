@@ -2,6 +2,7 @@
 #pragma once
 
 /* The command line of zerneld. Most options are keys of the configuration that count more. */
+#include "base/log.h"
 #include "config/config.h"
 
 #define OPTIONS_MAX 8
@@ -9,6 +10,7 @@
 struct options {
 	const char *config_file; /* NULL: the usual one, if it is there */
 	bool foreground;
+	enum log_level log_level;
 	struct {
 		const char *key;
 		const char *value;

@@ -104,4 +104,6 @@ void requests_answer(void *ctx, const struct socket_peer *peer, enum access acce
 	methods[i].run(ctx, request->params, reply);
 	if (methods[i].needed == ACCESS_CHANGE)
 		log_change(peer, methods[i].name, reply);
+	else
+		log_debug("%s by pid %d, user %u", methods[i].name, peer->pid, peer->uid);
 }

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include "base/cleanup.h"
+#include "base/log.h"
 #include "base/time.h"
 #include "daemon/connection.h"
 
@@ -101,6 +102,8 @@ static int welcome(struct server *server, int fd)
 		err = connection_new(&server->host, fd, &peer, access, &c);
 	else
 		turn_away(server, fd);
+	log_debug("connection of pid %d, user %u: %s", peer.pid, peer.uid,
+		  err < 0 ? strerror(-err) : "accepted");
 	if (err < 0) {
 		cleanup_fd(&peer.pidfd);
 		return err;

@@ -58,9 +58,15 @@ class Files(Case):
             done = run(*words)
             self.assertEqual(done.returncode, 1)
             self.assertIn("command line: ", done.stderr)
-        for words in ("--unknown",), ("word",), ("--state",):
-            self.assertEqual(run(*words).returncode, 2)
+        for words, problem in ((("--unknown",), "'--unknown'"), (("word",), "unexpected operand 'word'"),
+                               (("--state",), "'--state' requires an argument"),
+                               (("--log-level", "loud"), "--log-level must be error, warning, info or debug, not 'loud'")):
+            done = run(*words)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(problem, done.stderr)
+            self.assertIn("Try 'zerneld --help'.", done.stderr)
         self.assertEqual(run("--help").returncode, 0)
+        self.assertEqual([line for line in run("--help").stdout.splitlines() if len(line) > 80], [])
 
     def test_what_is_shipped_is_what_the_table_says(self):
         shipped = (SOURCE / "packaging/zernel.conf").read_text()

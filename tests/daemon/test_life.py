@@ -135,6 +135,33 @@ class Life(Case):
         self.assertIn("another zerneld answers on", second.stderr)
         self.assertTrue(server.answers())
 
+    def test_each_line_of_the_log_has_a_time_and_a_level(self):
+        server = self.zerneld()
+        server.said("scheduler attached")
+        for line in server.text().splitlines():
+            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ zerneld-fake (error|warning|info): .")
+        self.assertIn(" zerneld-fake info: scheduler attached\n", server.text())
+
+    def test_lines_below_the_log_level_are_left_out(self):
+        quiet, verbose = self.zerneld("--log-level", "error"), self.zerneld("--log-level", "debug")
+        for server in quiet, verbose:
+            wait_until(lambda each=server: each.scheduler()["state"] == "attached", "attached")
+        self.assertEqual(quiet.text(), "")
+        self.assertRegex(verbose.text(), r"zerneld-fake debug: connection of pid \d+, user 0: accepted\n")
+        verbose.said("zerneld-fake info: scheduler attached")
+
+    def test_the_journal_gets_priorities_and_no_time(self):
+        """A pipe in place of the journal's stream. Without a journal libsystemd drops the line."""
+        read, write = os.pipe()
+        status = os.fstat(write)
+        done = subprocess.run([harness.ZERNELD, "--config", "/nonexistent"], stderr=write, check=False,
+                              env={**os.environ, "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"})
+        os.close(write)
+        with open(read, encoding="utf-8") as pipe:
+            text = pipe.read()
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(text, r"^(<3>/nonexistent: cannot be read.*\n)?$")
+
     def test_it_ends_clean(self):
         for number in signal.SIGTERM, signal.SIGINT:
             server = self.zerneld()

@@ -82,7 +82,7 @@ teardown() {
 	echo 1 >$cpu1
 	wait "$stress"
 	# Of a dump: what ended it, and where each task that could run was.
-	grep -E '^zerneld|^CPU|^ [ *]R|cpus=' "$BATS_TEST_TMPDIR/log"
+	grep -E '^[^ ]+Z zerneld |^CPU|^ [ *]R|cpus=' "$BATS_TEST_TMPDIR/log"
 	[ "$(cat $scx/state)" = enabled ]
 	[ "$(cat $scx/root/ops)" = zernel ]
 	[ "$(cat $scx/nr_rejected)" = "$rejected" ]

@@ -170,7 +170,7 @@ class Plan(unittest.TestCase):
 class Ejection(unittest.TestCase):
     def test_its_reason_is_found_below_a_dump(self):
         example = "local=1\nSCX_EV_ENQ_SKIP_EXITING: 1\nEXIT: runnable task stall (hog[7] failed to run)\n"
-        ours = "zerneld: scheduler ejected by the kernel: stall; the kernel's own scheduler is back\n"
+        ours = "2026-11-16T01:30:10Z zerneld error: scheduler ejected by the kernel: stall; the kernel's own scheduler is back\n"
         self.assertEqual(schedulers.exit_reason(example), "runnable task stall (hog[7] failed to run)")
         self.assertEqual(schedulers.exit_reason(ours), "stall; the kernel's own scheduler is back")
         self.assertEqual(schedulers.exit_reason("local=1\n"), "it did not say why")
