@@ -2,7 +2,14 @@
 # Made from the tables of src/cli.
 # shellcheck shell=bash
 _zernel() {
-	local current=${COMP_WORDS[COMP_CWORD]} path=zernel words='' files='' word
+	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}
+	local path=zernel words='' more=nothing word
+	local common='--json --color --help --version'
+	if [ "$current" = = ]; then
+		current=''
+	elif [ "$before" = = ]; then
+		before=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
 	for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
 		case "$path $word" in
 		'zernel status') path="$path $word" ;;
@@ -28,70 +35,73 @@ _zernel() {
 		esac
 	done
 	case "$path" in
-	'zernel') words='status top why ab record replay export doctor config procdb serve demo version --help' ;;
-	'zernel status') words='--json --socket --help' ;;
-	'zernel top') words='--interval --socket --help' ;;
-	'zernel why') words='--seconds --watch --json --socket --help' ;;
-	'zernel ab') words='--minutes --bound --seed --json --socket --help' ;;
-	'zernel record') words='--seconds --socket --help' files=yes ;;
-	'zernel replay') words='--from --to --json --help' files=yes ;;
-	'zernel export') words='--perfetto --csv --help' files=yes ;;
-	'zernel doctor') words='--json --socket --help' ;;
-	'zernel config') words='show check --help' ;;
-	'zernel config show') words='--config --json --help' ;;
-	'zernel config check') words='--help' files=yes ;;
-	'zernel procdb') words='list show export import forget --help' ;;
-	'zernel procdb list') words='--json --socket --file --help' ;;
-	'zernel procdb show') words='--json --socket --file --help' ;;
-	'zernel procdb export') words='--socket --file --help' files=yes ;;
-	'zernel procdb import') words='--socket --file --help' files=yes ;;
-	'zernel procdb forget') words='--all --socket --file --help' ;;
-	'zernel serve') words='--config --listen --port --socket --tls-cert --tls-key --tls-client-ca --token-file --allow-origin --user --help' ;;
-	'zernel demo') words='--seconds --socket --help' ;;
-	'zernel version') words='--help' ;;
+	'zernel') words='status top why ab record replay export doctor config procdb serve demo version ' more=nothing ;;
+	'zernel status') words='--socket ' more=nothing ;;
+	'zernel top') words='--interval --socket ' more=nothing ;;
+	'zernel why') words='--seconds --watch --socket ' more=nothing ;;
+	'zernel ab') words='--minutes --bound --seed --socket ' more=nothing ;;
+	'zernel record') words='--seconds --socket ' more=files ;;
+	'zernel replay') words='--from --to ' more=files ;;
+	'zernel export') words='--perfetto --csv ' more=files ;;
+	'zernel doctor') words='--socket ' more=nothing ;;
+	'zernel config') words='show check ' more=nothing ;;
+	'zernel config show') words='--config ' more=nothing ;;
+	'zernel config check') words='' more=files ;;
+	'zernel procdb') words='list show export import forget ' more=nothing ;;
+	'zernel procdb list') words='--socket --file ' more=nothing ;;
+	'zernel procdb show') words='--socket --file ' more=nothing ;;
+	'zernel procdb export') words='--socket --file ' more=files ;;
+	'zernel procdb import') words='--socket --file ' more=files ;;
+	'zernel procdb forget') words='--all --socket --file ' more=nothing ;;
+	'zernel serve') words='--config --listen --port --socket --tls-cert --tls-key --tls-client-ca --token-file --allow-origin --log-level --user ' more=nothing ;;
+	'zernel demo') words='--seconds --socket ' more=nothing ;;
+	'zernel version') words='' more=nothing ;;
 	esac
-	case "$path ${COMP_WORDS[COMP_CWORD - 1]}" in
-	'zernel status --socket') words='' files=yes ;;
-	'zernel top --interval') words='' files='' ;;
-	'zernel top --socket') words='' files=yes ;;
-	'zernel why --seconds') words='' files='' ;;
-	'zernel why --socket') words='' files=yes ;;
-	'zernel ab --minutes') words='' files='' ;;
-	'zernel ab --bound') words='' files='' ;;
-	'zernel ab --seed') words='' files='' ;;
-	'zernel ab --socket') words='' files=yes ;;
-	'zernel record --seconds') words='' files='' ;;
-	'zernel record --socket') words='' files=yes ;;
-	'zernel replay --from') words='' files='' ;;
-	'zernel replay --to') words='' files='' ;;
-	'zernel export --perfetto') words='' files=yes ;;
-	'zernel export --csv') words='' files=yes ;;
-	'zernel doctor --socket') words='' files=yes ;;
-	'zernel config show --config') words='' files=yes ;;
-	'zernel procdb list --socket') words='' files=yes ;;
-	'zernel procdb list --file') words='' files=yes ;;
-	'zernel procdb show --socket') words='' files=yes ;;
-	'zernel procdb show --file') words='' files=yes ;;
-	'zernel procdb export --socket') words='' files=yes ;;
-	'zernel procdb export --file') words='' files=yes ;;
-	'zernel procdb import --socket') words='' files=yes ;;
-	'zernel procdb import --file') words='' files=yes ;;
-	'zernel procdb forget --socket') words='' files=yes ;;
-	'zernel procdb forget --file') words='' files=yes ;;
-	'zernel serve --config') words='' files=yes ;;
-	'zernel serve --listen') words='' files='' ;;
-	'zernel serve --port') words='' files='' ;;
-	'zernel serve --socket') words='' files=yes ;;
-	'zernel serve --tls-cert') words='' files=yes ;;
-	'zernel serve --tls-key') words='' files=yes ;;
-	'zernel serve --tls-client-ca') words='' files=yes ;;
-	'zernel serve --token-file') words='' files=yes ;;
-	'zernel serve --allow-origin') words='' files='' ;;
-	'zernel serve --user') words='' files='' ;;
-	'zernel demo --seconds') words='' files='' ;;
-	'zernel demo --socket') words='' files=yes ;;
+	case "$path $before" in
+	'zernel status --socket') words='' common='' more=files ;;
+	'zernel top --interval') words='' common='' more=nothing ;;
+	'zernel top --socket') words='' common='' more=files ;;
+	'zernel why --seconds') words='' common='' more=nothing ;;
+	'zernel why --socket') words='' common='' more=files ;;
+	'zernel ab --minutes') words='' common='' more=nothing ;;
+	'zernel ab --bound') words='' common='' more=nothing ;;
+	'zernel ab --seed') words='' common='' more=nothing ;;
+	'zernel ab --socket') words='' common='' more=files ;;
+	'zernel record --seconds') words='' common='' more=nothing ;;
+	'zernel record --socket') words='' common='' more=files ;;
+	'zernel replay --from') words='' common='' more=nothing ;;
+	'zernel replay --to') words='' common='' more=nothing ;;
+	'zernel export --perfetto') words='' common='' more=files ;;
+	'zernel export --csv') words='' common='' more=files ;;
+	'zernel doctor --socket') words='' common='' more=files ;;
+	'zernel config show --config') words='' common='' more=files ;;
+	'zernel procdb list --socket') words='' common='' more=files ;;
+	'zernel procdb list --file') words='' common='' more=files ;;
+	'zernel procdb show --socket') words='' common='' more=files ;;
+	'zernel procdb show --file') words='' common='' more=files ;;
+	'zernel procdb export --socket') words='' common='' more=files ;;
+	'zernel procdb export --file') words='' common='' more=files ;;
+	'zernel procdb import --socket') words='' common='' more=files ;;
+	'zernel procdb import --file') words='' common='' more=files ;;
+	'zernel procdb forget --socket') words='' common='' more=files ;;
+	'zernel procdb forget --file') words='' common='' more=files ;;
+	'zernel serve --config') words='' common='' more=files ;;
+	'zernel serve --listen') words='' common='' more=nothing ;;
+	'zernel serve --port') words='' common='' more=nothing ;;
+	'zernel serve --socket') words='' common='' more=files ;;
+	'zernel serve --tls-cert') words='' common='' more=files ;;
+	'zernel serve --tls-key') words='' common='' more=files ;;
+	'zernel serve --tls-client-ca') words='' common='' more=files ;;
+	'zernel serve --token-file') words='' common='' more=files ;;
+	'zernel serve --allow-origin') words='' common='' more=nothing ;;
+	'zernel serve --log-level') words='' common='' more=nothing ;;
+	'zernel serve --user') words='' common='' more=nothing ;;
+	'zernel demo --seconds') words='' common='' more=nothing ;;
+	'zernel demo --socket') words='' common='' more=files ;;
+	*' --color') words='' common='' more=colors ;;
 	esac
-	mapfile -t COMPREPLY < <(compgen -W "$words" -- "$current"
-		[ -z "$files" ] || compgen -f -- "$current")
+	[ "$more" != colors ] || words='auto always never'
+	mapfile -t COMPREPLY < <(compgen -W "$words $common" -- "$current"
+		[ "$more" != files ] || compgen -f -- "$current")
 }
 complete -o filenames -F _zernel zernel

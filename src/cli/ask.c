@@ -61,20 +61,20 @@ int ask_snapshot(const char *socket, struct snapshot **ret)
 	return err;
 }
 
-int ask_snapshot_text(const char *socket, char **ret_text)
+int ask_print_snapshot(const char *socket)
 {
 	CLEANUP(client_data_done) struct client_data data = {};
+	CLEANUP_FREE char *text = NULL;
 	int err = ask_once(socket, "snapshot", &data);
-	char *text = err < 0 ? NULL : yyjson_val_write(data.value, 0, NULL);
 
 	if (err < 0)
 		return err;
+	text = yyjson_val_write(data.value, 0, NULL);
 	if (!text) {
 		log_error("cannot print the snapshot: %s", strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	*ret_text = text;
-	return 0;
+	return puts(text) < 0 ? -EIO : 0;
 }
 
 /* A connection on which something comes that often. */

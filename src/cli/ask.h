@@ -14,9 +14,10 @@ int ask_connect(const char *socket, struct client **ret);
 /* The result, for client_data_done(); NULL for `ret` throws it away. */
 int ask(struct client *client, const char *method, const char *params, struct client_data *ret);
 
-/* The current snapshot, and as a line of JSON, to be freed. */
+/* The current snapshot. */
 int ask_snapshot(const char *socket, struct snapshot **ret);
-int ask_snapshot_text(const char *socket, char **ret_text);
+/* Prints it as a line of JSON. */
+int ask_print_snapshot(const char *socket);
 
 /* A connection on which a snapshot comes that often. */
 int ask_subscribe(const char *socket, u32 interval_ms, struct client **ret);

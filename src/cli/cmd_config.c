@@ -8,6 +8,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/result.h"
 #include "cli/term.h"
 #include "config/config_table.h"
 #include "serve/config.h"
@@ -35,11 +36,11 @@ static int load(const char *file, struct config *ret_config, struct config_origi
 	return 0;
 }
 
-static int print_table(const struct config_origin *origins)
+static int print_table(const struct config_origin *origins, enum colour colour)
 {
 	static const struct column columns[] = { { "KEY" }, { "VALUE" }, { "FROM" }, {} };
 	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
-	struct term term = term_open(stdout);
+	struct term term = term_open(stdout, colour);
 
 	for (size_t i = 0; i < config_nr_keys; i++) {
 		const struct config_key *key = &config_keys[i];
@@ -85,52 +86,52 @@ static int print_json(const struct config_origin *origins)
 	return text && puts(text) >= 0 ? 0 : -ENOMEM;
 }
 
-static int show(const struct command *command, int argc, char **argv)
+static int show(struct command_call *call)
 {
 	CLEANUP_FREE struct config_origin *origins = NULL;
 	const char *file = NULL;
-	bool json = false;
 	int option, err;
 
-	while ((option = command_next(command, argc, argv)) != -1) {
-		switch (option) {
-		case 'j': json = true; break;
-		case 'c': file = optarg; break;
-		default: return COMMAND_MISUSED;
-		}
+	while ((option = command_next(call)) != -1) {
+		if (option != 'c')
+			return COMMAND_MISUSED;
+		file = optarg;
 	}
-	if (optind != argc)
+	if (command_operands(call, 0, 0) < 0)
 		return COMMAND_MISUSED;
 	err = load(file, NULL, &origins);
 	if (err == 0)
-		err = json ? print_json(origins) : print_table(origins);
+		err = call->json ? print_json(origins) : print_table(origins, call->colour);
 	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static int check(const struct command *command, int argc, char **argv)
+static int check(struct command_call *call)
 {
+	struct result_field fields[] = { { "file" }, { "status", "valid" }, {} };
 	CLEANUP_FREE struct config_origin *origins = NULL;
 	struct serve_config serve = {};
 	struct config config;
 	const char *defect;
 
-	if (command_next(command, argc, argv) != -1 || optind + 1 != argc)
+	if (command_next(call) != -1 || command_operands(call, 1, 1) < 0)
 		return COMMAND_MISUSED;
-	if (load(argv[optind], &config, &origins) < 0)
+	fields[0].text = call->argv[optind];
+	if (load(fields[0].text, &config, &origins) < 0)
 		return EXIT_FAILURE;
 	serve_config_fill(&serve, &config);
 	defect = serve_config_defect(&serve);
 	if (defect) {
-		log_error("%s: section [serve]: %s", argv[optind], defect);
+		log_error("%s: section [serve]: %s", fields[0].text, defect);
 		return EXIT_FAILURE;
 	}
-	printf("%s can be read\n", argv[optind]);
+	if (call->json)
+		return result_print(fields) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	printf("%s can be read\n", fields[0].text);
 	return EXIT_SUCCESS;
 }
 
 static const struct command_option show_options[] = {
 	{ "config", 'c', "FILE", "instead of " CONFIG_FILE, COMPLETE_FILE },
-	OPTION_JSON,
 	{},
 };
 

@@ -19,13 +19,14 @@
 #include "base/log.h"
 #include "base/signals.h"
 #include "cli/command.h"
+#include "cli/result.h"
 #include "ipc/client.h"
 
 #define SECONDS_DEFAULT 60
 #define SECONDS_MAX	86400
 #define QUIET_SECONDS	5
 #define NR_CPUS		2
-#define NR_HOGS		"8"
+#define NR_HOGS		8
 
 /* Where the lab's programs are, from where this one is: in a build tree, and installed. */
 static const struct place {
@@ -37,7 +38,8 @@ static const struct place {
 
 struct demo {
 	char train[PATH_MAX], noise[PATH_MAX], libraries[PATH_MAX];
-	char seconds[16];
+	u64 seconds;
+	bool json;
 	char device[64];	 /* the virtual GPU's file; empty: it is the caller's, and stays */
 	int signal_fd;		 /* what ends a wait */
 	sigset_t former_signals; /* what was blocked before */
@@ -147,7 +149,21 @@ static int wait_for(pid_t job, int signal_fd, int seconds)
 	}
 }
 
-static void explain(const char *socket, const struct demo *demo)
+/* --json: the job, instead of the text for people. */
+static int print_result(const struct demo *demo, pid_t train)
+{
+	const struct result_field fields[] = {
+		{ "pid", .number = (u64)train },
+		{ "seconds", .number = demo->seconds },
+		{ "quiet_seconds", .number = QUIET_SECONDS },
+		{ "hogs", .number = NR_HOGS },
+		{},
+	};
+
+	return result_print(fields);
+}
+
+static void explain(const char *socket, const struct demo *demo, pid_t train)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 
@@ -155,32 +171,41 @@ static void explain(const char *socket, const struct demo *demo)
 		log_warning("zerneld does not answer on %s, and nobody else would see the job: "
 			    "systemctl start zerneld",
 			    socket);
-	printf("A training job runs on a virtual GPU for %s s. After %d s, " NR_HOGS
+	if (demo->json) {
+		print_result(demo, train);
+		fflush(stdout);
+		return;
+	}
+	printf("A training job runs on a virtual GPU for %llu s. After %d s, %d"
 	       " processes that only compute join it.\n"
 	       "From another terminal:\n"
 	       "  zernel top       what it does, all the time\n"
 	       "  zernel why       why its GPU is idle\n"
 	       "Ctrl-C ends it.\n",
-	       demo->seconds, QUIET_SECONDS);
+	       demo->seconds, QUIET_SECONDS, NR_HOGS);
 	fflush(stdout);
 }
 
 /* Alone at first, so that one sees what the noise does to it. */
 static int run_both(const struct demo *demo, const char *socket, pid_t *ret_train, pid_t *ret_noise)
 {
-	const char *const noise_words[] = { demo->noise, "hogs", NR_HOGS, NULL };
+	char seconds[24], hogs[16];
+	const char *const noise_words[] = { demo->noise, "hogs", hogs, NULL };
 	/* clang-format off */
 	const char *const train_words[] = {
 		demo->train, "--launches", "20", "--kernel-us", "1000", "--optimizer-us", "1000",
 		"--sync", "block", "--loaders", "2", "--load-cpu-us", "14000",
-		"--seconds", demo->seconds, NULL,
+		"--seconds", seconds, NULL,
 	};
 	/* clang-format on */
-	int err = start(demo, train_words, ret_train);
+	int err;
 
+	snprintf(seconds, sizeof(seconds), "%llu", demo->seconds);
+	snprintf(hogs, sizeof(hogs), "%d", NR_HOGS);
+	err = start(demo, train_words, ret_train);
 	if (err < 0)
 		return err;
-	explain(socket, demo);
+	explain(socket, demo, *ret_train);
 	err = wait_for(*ret_train, demo->signal_fd, QUIET_SECONDS);
 	if (err != -EAGAIN)
 		return err;
@@ -213,33 +238,28 @@ static int play(struct demo *demo, const char *socket)
 	return err;
 }
 
-static int parse(const struct command *command, int argc, char **argv, struct demo *demo,
-		 const char **ret_socket)
+static int parse(struct command_call *call, struct demo *demo, const char **ret_socket)
 {
-	unsigned long seconds = SECONDS_DEFAULT;
-	char *end = "";
-	int option;
+	int option, err = 0;
 
-	while ((option = command_next(command, argc, argv)) != -1) {
+	while (err == 0 && (option = command_next(call)) != -1) {
 		switch (option) {
 		case 's': *ret_socket = optarg; break;
-		case 'n': seconds = strtoul(optarg, &end, 10); break;
+		case 'n': err = command_number(call, 1, SECONDS_MAX, &demo->seconds); break;
 		default: return -EINVAL;
 		}
 	}
-	if (*end || seconds < 1 || seconds > SECONDS_MAX || optind != argc)
-		return -EINVAL;
-	snprintf(demo->seconds, sizeof(demo->seconds), "%lu", seconds);
-	return 0;
+	demo->json = call->json;
+	return err < 0 ? err : command_operands(call, 0, 0);
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int run(struct command_call *call)
 {
 	const char *socket = PROTOCOL_SOCKET;
-	struct demo demo = {};
+	struct demo demo = { .seconds = SECONDS_DEFAULT };
 	int err;
 
-	if (parse(command, argc, argv, &demo, &socket) < 0)
+	if (parse(call, &demo, &socket) < 0)
 		return COMMAND_MISUSED;
 	if (find_programs(&demo) < 0) {
 		log_error("the programs of the demo are not there: they come with a build of "
@@ -268,6 +288,7 @@ const struct command command_demo = {
 		       "CPUs from it, on\n"
 		       "two CPUs at most. A running zerneld sees it as any other; all of it ends "
 		       "with the command.",
+	.json = "print the pid of the job and its timing as JSON",
 	.options = command_options,
 	.run = run,
 };

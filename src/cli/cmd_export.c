@@ -8,14 +8,16 @@
 #include "base/macros.h"
 #include "cli/command.h"
 #include "cli/recording.h"
+#include "cli/result.h"
 #include "record/record_export.h"
 
 static const struct format {
 	int key;
+	const char *name;
 	int (*write)(struct record_reader *reader, FILE *out);
 } formats[] = {
-	{ 'p', record_to_perfetto },
-	{ 'c', record_to_csv },
+	{ 'p', "perfetto", record_to_perfetto },
+	{ 'c', "csv", record_to_csv },
 };
 #define NR_FORMATS ARRAY_SIZE(formats)
 
@@ -45,26 +47,50 @@ static int write_to(const struct recording *recording, const struct format *form
 	return err;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int print_result(const struct recording *recording, const struct format *format,
+			const char *path)
+{
+	const struct result_field fields[] = {
+		{ "file", path },
+		{ "format", format->name },
+		{ "frames", .number = record_reader_nr_frames(recording->reader) },
+		{},
+	};
+
+	return result_print(fields);
+}
+
+static int run(struct command_call *call)
 {
 	const struct format *format = NULL;
 	struct recording recording;
 	const char *path = NULL;
 	int option, err;
 
-	while ((option = command_next(command, argc, argv)) != -1) {
-		if (format || option == '?')
+	while ((option = command_next(call)) != -1) {
+		if (option == '?')
 			return COMMAND_MISUSED;
+		if (format) {
+			command_misuse(call, "--%s and --%s exclude each other", format->name,
+				       call->option->name);
+			return COMMAND_MISUSED;
+		}
 		for (size_t i = 0; i < NR_FORMATS; i++)
 			if (formats[i].key == option)
 				format = &formats[i];
 		path = optarg;
 	}
-	if (!format || optind + 1 != argc)
+	if (command_operands(call, 1, 1) < 0)
 		return COMMAND_MISUSED;
-	if (recording_open(argv[optind], &recording) < 0)
+	if (!format) {
+		command_misuse(call, "'%s' needs --perfetto or --csv", call->name);
+		return COMMAND_MISUSED;
+	}
+	if (recording_open(call->argv[optind], &recording) < 0)
 		return EXIT_FAILURE;
 	err = write_to(&recording, format, path);
+	if (err == 0 && call->json)
+		err = print_result(&recording, format, path);
 	recording_close(&recording);
 	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -15,12 +15,14 @@
 #include "cli/command.h"
 #include "cli/procdb_client.h"
 #include "cli/procdb_table.h"
+#include "cli/result.h"
 #include "store/procdb_store.h"
 
 struct request {
 	const char *path;
 	const char *socket;  /* NULL: the file is meant, whoever runs */
 	const char *operand; /* a name, an executable, or a file */
+	enum colour colour;
 	bool json;
 	bool all;
 };
@@ -30,14 +32,13 @@ static u64 now_s(void)
 	return (u64)time(NULL);
 }
 
-static int parse(const struct command *command, int argc, char **argv, struct request *ret)
+static int parse(struct command_call *call, struct request *ret)
 {
 	struct request request = {};
-	int option;
+	int option, nr_operands;
 
-	while ((option = command_next(command, argc, argv)) != -1) {
+	while ((option = command_next(call)) != -1) {
 		switch (option) {
-		case 'j': request.json = true; break;
 		case 'a': request.all = true; break;
 		case 'f': request.path = optarg; break;
 		case 's': request.socket = optarg; break;
@@ -48,12 +49,13 @@ static int parse(const struct command *command, int argc, char **argv, struct re
 		request.socket = PROTOCOL_SOCKET;
 	if (!request.path)
 		request.path = PROCDB_STATE_DIRECTORY "/" PROCDB_FILE_NAME;
-	if (optind < argc)
-		request.operand = argv[optind++];
-	/* Who takes no operand gets none, and who takes one needs it, or --all instead. */
-	if (optind < argc || (!request.operand && !request.all) != !command->operands ||
-	    (request.operand && request.all))
+	/* --all takes the place of the operand. */
+	nr_operands = call->command->operands && !request.all;
+	if (command_operands(call, nr_operands, nr_operands) < 0)
 		return -EINVAL;
+	request.operand = nr_operands ? call->argv[optind] : NULL;
+	request.json = call->json;
+	request.colour = call->colour;
 	*ret = request;
 	return 0;
 }
@@ -147,13 +149,16 @@ static int select_profiles(const struct procdb *db, const char *operand, struct 
 
 static int print_list(const struct request *request, const struct procdb_list *list)
 {
+	struct term term;
+
 	if (request->operand && list->nr == 0) {
 		log_error("nothing was learned of %s", request->operand);
 		return EXIT_FAILURE;
 	}
 	if (request->json)
 		return procdb_text_json(stdout, list) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-	return procdb_table(stdout, list, now_s()) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	term = term_open(stdout, request->colour);
+	return procdb_table(&term, list, now_s()) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static int print_live(const struct request *request, struct client *client)
@@ -194,65 +199,78 @@ static int print(const struct request *request)
 	return status;
 }
 
-static int show(const struct command *command, int argc, char **argv)
+/* The number of profiles that a change concerned. */
+static int print_count(const struct request *request, const char *change, size_t nr)
+{
+	const struct result_field fields[] = { { change, .number = nr }, {} };
+
+	if (request->json)
+		return result_print(fields) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	printf("%zu profiles %s\n", nr, change);
+	return EXIT_SUCCESS;
+}
+
+static int show(struct command_call *call)
 {
 	struct request request;
 
-	if (parse(command, argc, argv, &request) < 0)
+	if (parse(call, &request) < 0)
 		return COMMAND_MISUSED;
 	return print(&request);
 }
 
-static int export(const struct command *command, int argc, char **argv)
+static int export(struct command_call *call)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
 	struct request request;
 	int err;
 
-	if (parse(command, argc, argv, &request) < 0)
+	if (parse(call, &request) < 0)
 		return COMMAND_MISUSED;
 	if (open_client(&request, &client) < 0)
 		return EXIT_FAILURE;
 	err = client ? new_database(&db) : load(request.path, true, &db);
 	if (err == 0 && client)
 		err = procdb_client_export(client, db, now_s());
-	return err < 0 ? EXIT_FAILURE : save(db, request.operand);
+	if (err < 0 || save(db, request.operand) != EXIT_SUCCESS)
+		return EXIT_FAILURE;
+	return print_count(&request, "exported", procdb_summarize(db).nr_profiles);
 }
 
 /* What is known already stays as it is. */
-static int import_file(const char *path, const struct procdb *from)
+static int import_file(const struct request *request, const struct procdb *from)
 {
 	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
 	const struct procdb_profile *p;
 	CLEANUP_FD int fd = -EBADF;
 	size_t nr = 0;
 
-	if (lock(path, &fd) < 0 || load(path, false, &db) < 0)
+	if (lock(request->path, &fd) < 0 || load(request->path, false, &db) < 0)
 		return EXIT_FAILURE;
 	for (size_t i = 0; (p = procdb_at(from, i)); i++)
 		nr += procdb_restore(db, p, now_s()) == 0;
-	printf("%zu profiles taken over\n", nr);
-	return save(db, path);
+	if (save(db, request->path) != EXIT_SUCCESS)
+		return EXIT_FAILURE;
+	return print_count(request, "imported", nr);
 }
 
-static int import(const struct command *command, int argc, char **argv)
+static int import(struct command_call *call)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP(procdb_free_cleanup) struct procdb *from = NULL;
 	struct request request;
 	size_t nr = 0;
 
-	if (parse(command, argc, argv, &request) < 0)
+	if (parse(call, &request) < 0)
 		return COMMAND_MISUSED;
 	if (load(request.operand, true, &from) < 0 || open_client(&request, &client) < 0)
 		return EXIT_FAILURE;
 	if (!client)
-		return import_file(request.path, from);
+		return import_file(&request, from);
 	if (procdb_client_import(client, from, &nr) < 0)
 		return EXIT_FAILURE;
-	printf("%zu profiles taken over\n", nr);
-	return EXIT_SUCCESS;
+	return print_count(&request, "imported", nr);
 }
 
 static int withdraw_nothing(void *userdata, const struct procdb_key *key,
@@ -261,42 +279,43 @@ static int withdraw_nothing(void *userdata, const struct procdb_key *key,
 	return 0;
 }
 
-static int forget_file(const char *path, const char *name)
+static int forget_file(const struct request *request)
 {
 	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
 	CLEANUP_FD int fd = -EBADF;
 	size_t nr = 0;
 
-	if (lock(path, &fd) < 0 || load(path, true, &db) < 0)
+	if (lock(request->path, &fd) < 0 || load(request->path, true, &db) < 0)
 		return EXIT_FAILURE;
 	/* Backwards: the last one takes the place of one that goes. */
 	for (size_t i = procdb_summarize(db).nr_profiles; i-- > 0;) {
 		const struct procdb_profile *p = procdb_at(db, i);
 		struct procdb_key key = p->key;
 
-		if (procdb_text_is_named(p, name))
+		if (procdb_text_is_named(p, request->operand))
 			nr += procdb_forget(db, &key, withdraw_nothing, NULL) == 0;
 	}
-	printf("%zu profiles forgotten\n", nr);
-	return nr ? save(db, path) : EXIT_FAILURE;
+	if (nr && save(db, request->path) != EXIT_SUCCESS)
+		return EXIT_FAILURE;
+	print_count(request, "forgotten", nr);
+	return nr ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int forget(const struct command *command, int argc, char **argv)
+static int forget(struct command_call *call)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	struct request request;
 	size_t nr = 0;
 
-	if (parse(command, argc, argv, &request) < 0)
+	if (parse(call, &request) < 0)
 		return COMMAND_MISUSED;
 	if (open_client(&request, &client) < 0)
 		return EXIT_FAILURE;
 	if (!client)
-		return forget_file(request.path, request.operand);
+		return forget_file(&request);
 	if (procdb_client_forget(client, request.operand, &nr) < 0)
 		return EXIT_FAILURE;
-	printf("%zu profiles forgotten\n", nr);
-	return EXIT_SUCCESS;
+	return print_count(&request, "forgotten", nr);
 }
 
 #define OPTION_FILE                                                                                \
@@ -305,7 +324,6 @@ static int forget(const struct command *command, int argc, char **argv)
 	  "/" PROCDB_FILE_NAME ")",                                                                \
 	  COMPLETE_FILE }
 
-static const struct command_option show_options[] = { OPTION_JSON, OPTION_SOCKET, OPTION_FILE, {} };
 static const struct command_option file_options[] = { OPTION_SOCKET, OPTION_FILE, {} };
 static const struct command_option forget_options[] = {
 	{ "all", 'a', NULL, "whatever its name" },
@@ -317,14 +335,14 @@ static const struct command_option forget_options[] = {
 static const struct command command_list = {
 	.name = "list",
 	.help = "all profiles",
-	.options = show_options,
+	.options = file_options,
 	.run = show,
 };
 static const struct command command_show = {
 	.name = "show",
 	.operands = "NAME",
 	.help = "those of a name or an executable",
-	.options = show_options,
+	.options = file_options,
 	.run = show,
 };
 static const struct command command_procdb_export = {

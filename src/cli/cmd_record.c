@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/result.h"
 #include "cli/term.h"
 #include "ipc/events_json.h"
 #include "record/record.h"
@@ -21,6 +22,13 @@
 
 #define INTERVAL_MS 200
 #define PROGRESS_MS 1000
+
+struct request {
+	const char *path;
+	const char *socket;
+	u64 seconds; /* 0: until a signal */
+	bool json;
+};
 
 struct session {
 	FILE *out;
@@ -159,20 +167,38 @@ static int finish(struct session *session, struct client *client, bool gone)
 		       : record_write(session->writer, RECORD_FRAME_END, time_now_ns(), "", 0);
 }
 
-static int record_to(FILE *out, struct client *client, int signal_fd, u64 seconds)
+/* The result: the size of the recording. */
+static int print_result(const struct session *session, const char *path, bool json)
+{
+	const struct result_field fields[] = {
+		{ "file", path },
+		{ "seconds", .number = (time_now_ns() - session->begun_ns) / NSEC_PER_SEC },
+		{ "snapshots", .number = session->nr_snapshots },
+		{ "events", .number = session->nr_events },
+		{ "lost", .number = session->nr_lost },
+		{ "bytes", .number = record_writer_nr_bytes(session->writer) },
+		{},
+	};
+
+	if (json)
+		return result_print(fields);
+	fputs("recorded ", stdout);
+	print_size(session, stdout);
+	fputc('\n', stdout);
+	return 0;
+}
+
+static int record_to(FILE *out, const struct request *request, struct client *client, int signal_fd)
 {
 	struct session session = { .out = out, .begun_ns = time_now_ns() };
-	u64 end_ns = seconds ? session.begun_ns + seconds * NSEC_PER_SEC : ~0ULL;
+	u64 end_ns = request->seconds ? session.begun_ns + request->seconds * NSEC_PER_SEC : ~0ULL;
 	int err = follow(&session, client, signal_fd, end_ns);
 	bool gone = err == -ECONNRESET;
 
 	if (err == 0 || gone)
 		err = finish(&session, client, gone);
-	if (err == 0) {
-		fputs("recorded ", stdout);
-		print_size(&session, stdout);
-		fputc('\n', stdout);
-	}
+	if (err == 0)
+		err = print_result(&session, request->path, request->json);
 	record_writer_free(session.writer);
 	if (gone && err == 0)
 		log_error("zerneld is gone: the recording ends there");
@@ -190,7 +216,7 @@ static FILE *create(const char *path)
 	return out;
 }
 
-static int record(const char *path, const char *socket, u64 seconds)
+static int record(const struct request *request)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP_FD int signal_fd = -EBADF;
@@ -199,42 +225,37 @@ static int record(const char *path, const char *socket, u64 seconds)
 	int err = signals_open(NULL, &signal_fd, NULL);
 
 	if (err == 0)
-		err = ask_record(socket, INTERVAL_MS, &client);
+		err = ask_record(request->socket, INTERVAL_MS, &client);
 	if (err < 0)
 		return err;
-	out = create(path);
+	out = create(request->path);
 	if (!out)
 		return -EIO;
-	err = record_to(out, client, signal_fd, seconds);
+	err = record_to(out, request, client, signal_fd);
 	if (fclose(out) != 0 && err == 0)
 		err = -errno;
 	if (err < 0 && err != -ECONNRESET)
-		log_error("%s: %s", path, strerror(-err));
+		log_error("%s: %s", request->path, strerror(-err));
 	return err;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int run(struct command_call *call)
 {
-	const char *socket = PROTOCOL_SOCKET;
-	unsigned long seconds = 0;
-	int option;
+	struct request request = { .socket = PROTOCOL_SOCKET };
+	int option, err = 0;
 
-	while ((option = command_next(command, argc, argv)) != -1) {
-		char *end = NULL;
-
+	while (err == 0 && (option = command_next(call)) != -1) {
 		switch (option) {
-		case 'n':
-			seconds = strtoul(optarg, &end, 10);
-			if (*end || !seconds || seconds > UINT_MAX)
-				return COMMAND_MISUSED;
-			break;
-		case 's': socket = optarg; break;
-		default: return COMMAND_MISUSED;
+		case 'n': err = command_number(call, 1, UINT_MAX, &request.seconds); break;
+		case 's': request.socket = optarg; break;
+		default: err = -EINVAL;
 		}
 	}
-	if (optind + 1 != argc)
+	if (err < 0 || command_operands(call, 1, 1) < 0)
 		return COMMAND_MISUSED;
-	return record(argv[optind], socket, seconds) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	request.path = call->argv[optind];
+	request.json = call->json;
+	return record(&request) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static const struct command_option command_options[] = {

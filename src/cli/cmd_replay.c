@@ -13,12 +13,14 @@
 #include "ipc/snapshot_json.h"
 
 #define EXIT_NOBODY 3 /* as of zernel why */
+#define SECONDS_MAX 1e9
 
 struct request {
 	const char *path;
 	const char *question;
 	const char *who; /* of why: a process or a job, or NULL */
 	bool json;
+	enum colour colour;
 	double from_s;
 	double to_s;
 };
@@ -41,7 +43,7 @@ static int answer_status(const struct request *request, const struct span *span)
 	err = snapshot_from_json(span->last, strlen(span->last), &snapshot);
 	if (err < 0)
 		return err;
-	term = term_open(stdout);
+	term = term_open(stdout, request->colour);
 	return status_print(snapshot, &term);
 }
 
@@ -49,7 +51,7 @@ static int answer_why(const struct request *request, const struct span *span)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *before = NULL, *after = NULL;
 	const struct why_options options = { .who = request->who, .json = request->json };
-	const struct term term = term_open(stdout);
+	const struct term term = term_open(stdout, request->colour);
 	int err = snapshot_from_json(span->first, strlen(span->first), &before);
 
 	if (err == 0)
@@ -140,50 +142,48 @@ static int replay(const struct request *request, size_t question)
 	return err;
 }
 
-static int parse_seconds(const char *text, double *ret)
+static int parse(struct command_call *call, struct request *ret)
 {
-	char *end = NULL;
-	double seconds = strtod(text, &end);
-
-	if (end == text || *end || !(seconds >= 0))
-		return -EINVAL;
-	*ret = seconds;
-	return 0;
-}
-
-static int parse(const struct command *command, int argc, char **argv, struct request *ret)
-{
-	struct request request = { .to_s = 1e18 };
+	struct request request = { .to_s = SECONDS_MAX };
 	int option, err = 0;
 
-	while (err == 0 && (option = command_next(command, argc, argv)) != -1) {
+	while (err == 0 && (option = command_next(call)) != -1) {
 		switch (option) {
-		case 'j': request.json = true; break;
-		case 'f': err = parse_seconds(optarg, &request.from_s); break;
-		case 't': err = parse_seconds(optarg, &request.to_s); break;
+		case 'f': err = command_decimal(call, 0, SECONDS_MAX, &request.from_s); break;
+		case 't': err = command_decimal(call, 0, SECONDS_MAX, &request.to_s); break;
 		default: err = -EINVAL;
 		}
 	}
-	if (err < 0 || optind + 2 > argc || optind + 3 < argc)
+	if (err < 0 || command_operands(call, 2, 3) < 0)
 		return -EINVAL;
-	request.path = argv[optind];
-	request.question = argv[optind + 1];
-	request.who = argv[optind + 2];
+	request.path = call->argv[optind];
+	request.question = call->argv[optind + 1];
+	request.who = call->argv[optind + 2];
+	request.json = call->json;
+	request.colour = call->colour;
 	*ret = request;
 	return 0;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int run(struct command_call *call)
 {
 	struct request request;
 	size_t question = 0;
 
-	if (parse(command, argc, argv, &request) < 0)
+	if (parse(call, &request) < 0)
 		return COMMAND_MISUSED;
 	while (question < NR_QUESTIONS && strcmp(questions[question].name, request.question) != 0)
 		question++;
-	if (question == NR_QUESTIONS || (request.who && !questions[question].nr_operands))
+	if (question == NR_QUESTIONS) {
+		command_misuse(call, "unknown question '%s' for '%s': status or why",
+			       request.question, call->name);
 		return COMMAND_MISUSED;
+	}
+	if (request.who && !questions[question].nr_operands) {
+		command_misuse(call, "unexpected operand '%s' after '%s'", request.who,
+			       request.question);
+		return COMMAND_MISUSED;
+	}
 	switch (replay(&request, question)) {
 	case 0: return EXIT_SUCCESS;
 	case -ENOENT: return EXIT_NOBODY;
@@ -194,15 +194,12 @@ static int run(const struct command *command, int argc, char **argv)
 static const struct command_option command_options[] = {
 	{ "from", 'f', "S", "leave out what was before second S of the recording" },
 	{ "to", 't', "S", "leave out what was after it" },
-	OPTION_JSON,
 	{},
 };
 
 static const struct command_status statuses[] = {
-	{ EXIT_SUCCESS, "the answer was told" },
-	{ EXIT_FAILURE, "it failed, and the reason was told" },
-	{ EXIT_USAGE, "the command line makes no sense" },
-	{ EXIT_NOBODY, "nobody, or nobody of that name, used a GPU" },
+	STATUS_SUCCESS,	  STATUS_FAILURE,
+	STATUS_USAGE,	  { EXIT_NOBODY, "no matching GPU process, or not enough data yet" },
 	{ .help = NULL },
 };
 

@@ -23,44 +23,59 @@ static const struct command_option options[] = {
 	  COMPLETE_FILE },
 	{ "allow-origin", 'o', "ORIGIN",
 	  "pages of this origin may ask too; may be given several times" },
+	{ "log-level", 'v', "LEVEL", "least severe lines to log: " LOG_LEVELS " (info)" },
 	{ "user", 'u', "NAME", "user to run as when started by root (zernel-serve)" },
 	{},
 };
 
-static int parse_port(const char *text, u16 *ret)
+static int parse_port(struct command_call *call, u16 *ret)
 {
-	char *end;
-	unsigned long value;
+	u64 port;
+	int err = command_number(call, 0, 65535, &port);
 
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || end == text || *end || value > 65535)
-		return -EINVAL;
-	*ret = (u16)value;
+	if (err == 0)
+		*ret = (u16)port;
+	return err;
+}
+
+static int parse_log_level(struct command_call *call, enum log_level *ret)
+{
+	if (log_level_parse(optarg, ret) < 0)
+		return command_misuse(call, "--log-level must be " LOG_LEVELS ", not '%s'", optarg);
 	return 0;
 }
 
-static int add(const char **list, size_t *nr, size_t max, const char *value)
+static int add(struct command_call *call, const char **list, size_t *nr, size_t max)
 {
 	if (*nr == max)
-		return -E2BIG;
-	list[(*nr)++] = value;
+		return command_misuse(call, "--%s '%s' is one too many: at most %zu",
+				      call->option->name, optarg, max);
+	list[(*nr)++] = optarg;
 	return 0;
 }
 
-static int take_port(struct serve_config *config)
+static int take_port(struct command_call *call, struct serve_config *config)
 {
 	config->has_port = true;
-	return parse_port(optarg, &config->port);
+	return parse_port(call, &config->port);
 }
 
-static int take_option(struct serve_config *config, const char **file, int option)
+struct request {
+	struct serve_config config;
+	const char *file; /* NULL: the usual ones */
+	enum log_level log_level;
+};
+
+static int take_option(struct command_call *call, int option, struct request *request)
 {
+	struct serve_config *config = &request->config;
+
 	switch (option) {
-	case 'l': return add(config->addresses, &config->nr_addresses, SERVE_ADDRESSES_MAX, optarg);
-	case 'o': return add(config->origins, &config->nr_origins, SERVE_ORIGINS_MAX, optarg);
-	case 'p': return take_port(config);
-	case 'C': *file = optarg; return 0;
+	case 'l': return add(call, config->addresses, &config->nr_addresses, SERVE_ADDRESSES_MAX);
+	case 'o': return add(call, config->origins, &config->nr_origins, SERVE_ORIGINS_MAX);
+	case 'p': return take_port(call, config);
+	case 'v': return parse_log_level(call, &request->log_level);
+	case 'C': request->file = optarg; return 0;
 	case 's': config->socket = optarg; return 0;
 	case 'c': config->tls_cert = optarg; return 0;
 	case 'k': config->tls_key = optarg; return 0;
@@ -86,27 +101,28 @@ static int load_config(const char *file, struct config *ret)
 	return err;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int run(struct command_call *call)
 {
-	struct serve_config config = {};
-	const char *file = NULL, *defect;
+	struct request request = { .log_level = LOG_LEVEL_INFO };
 	struct config loaded;
+	const char *defect;
 	int option;
 
-	while ((option = command_next(command, argc, argv)) != -1)
-		if (take_option(&config, &file, option) < 0)
+	while ((option = command_next(call)) != -1)
+		if (take_option(call, option, &request) < 0)
 			return COMMAND_MISUSED;
-	if (optind != argc)
+	if (command_operands(call, 0, 0) < 0)
 		return COMMAND_MISUSED;
-	if (load_config(file, &loaded) < 0)
+	if (load_config(request.file, &loaded) < 0)
 		return EXIT_FAILURE;
-	serve_config_fill(&config, &loaded);
-	defect = serve_config_defect(&config);
+	serve_config_fill(&request.config, &loaded);
+	defect = serve_config_defect(&request.config);
 	if (defect) {
-		log_error("%s", defect);
-		return EXIT_USAGE;
+		command_misuse(call, "%s", defect);
+		return COMMAND_MISUSED;
 	}
-	return serve_run(&config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	log_start_service(request.log_level);
+	return serve_run(&request.config) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 const struct command command_serve = {
@@ -117,6 +133,7 @@ const struct command command_serve = {
 		"other machines can reach needs TLS, and a token or certificates of clients.\n"
 		"Options override section [serve] of zernel.conf(5); a list on the command line\n"
 		"replaces the list of the file. SIGHUP reads token and certificates again.",
+	.json = "accepted, without effect: serve prints no result and logs text",
 	.options = options,
 	.run = run,
 };

@@ -8,34 +8,31 @@
 #include "cli/command.h"
 #include "cli/status.h"
 
-static int run(const struct command *command, int argc, char **argv)
+static int run(struct command_call *call)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
-	struct common_options options;
-	CLEANUP_FREE char *text = NULL;
+	const char *socket;
 	struct term term;
 
-	if (command_common(command, argc, argv, &options) < 0)
+	if (command_socket(call, &socket) < 0)
 		return COMMAND_MISUSED;
-	if (options.json)
-		return ask_snapshot_text(options.socket, &text) < 0 || puts(text) < 0
-			       ? EXIT_FAILURE
-			       : EXIT_SUCCESS;
-	if (ask_snapshot(options.socket, &snapshot) < 0)
+	if (call->json)
+		return ask_print_snapshot(socket) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	if (ask_snapshot(socket, &snapshot) < 0)
 		return EXIT_FAILURE;
-	term = term_open(stdout);
+	term = term_open(stdout, call->colour);
 	return status_print(snapshot, &term) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static const struct command_option command_options[] = { OPTION_JSON, OPTION_SOCKET, {} };
+static const struct command_option command_options[] = { OPTION_SOCKET, {} };
 
 const struct command command_status = {
 	.name = "status",
 	.help = "what zerneld knows, on one screen",
 	.description =
 		"Scheduler, jobs, processes with rank, phase and threads by role, GPUs, what was\n"
-		"learned, what was lost and what Zernel itself takes. --json gives the whole\n"
-		"snapshot.",
+		"learned, what was lost and what Zernel itself takes. ",
+	.json = "print the whole snapshot as JSON",
 	.options = command_options,
 	.run = run,
 };

@@ -1,147 +1,240 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cli/command.h"
+#include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/cleanup.h"
+#include "base/log.h"
 #include "ipc/protocol.h"
 
-#define OPTIONS_MAX  16
+#define OPTIONS_MAX  20
 #define NAME_MAX_LEN 64
+/* Beyond all characters: these have no short form. */
+#define KEY_COLOUR   0x100
 
-static const struct command_status usual_statuses[] = {
-	{ EXIT_SUCCESS, "it was done" },
-	{ EXIT_FAILURE, "it failed, and the reason was told" },
-	{ EXIT_USAGE, "the command line makes no sense" },
-	{ .help = NULL },
+/* A group ends its options at the first word, which names a command. A colon: no messages. */
+#define SHORT_OPTIONS	    ":jhV"
+#define SHORT_OPTIONS_GROUP "+:jhV"
+
+const struct command_option command_common_options[] = {
+	{ "json", 'j', NULL, "print the result as JSON" },
+	{ "color", KEY_COLOUR, "WHEN", "use color: auto, always or never (auto)", COMPLETE_COLOUR },
+	{ "help", 'h', NULL, "print this text and exit" },
+	{ "version", 'V', NULL, "print the version and exit" },
+	{},
 };
 
-const struct command_status *command_statuses(const struct command *command)
+static const struct command_option *find_option(const struct command_option *row, int key)
 {
-	return command->statuses ? command->statuses : usual_statuses;
+	for (; row && row->name; row++)
+		if (row->key == key)
+			return row;
+	return NULL;
 }
 
-int command_next(const struct command *command, int argc, char **argv)
+char command_option_letter(const struct command_option *option)
 {
-	struct option options[OPTIONS_MAX + 1] = {};
-	const struct command_option *row = command->options;
+	bool is_common = find_option(command_common_options, option->key) == option;
 
-	for (size_t i = 0; row && row->name && i < OPTIONS_MAX; i++, row++)
-		options[i] = (struct option){
+	return is_common && option->key < KEY_COLOUR ? (char)option->key : '\0';
+}
+
+static size_t add_options(struct option *options, size_t nr, const struct command_option *row)
+{
+	for (; row && row->name && nr < OPTIONS_MAX; row++)
+		options[nr++] = (struct option){
 			.name = row->name,
 			.has_arg = row->argument ? required_argument : no_argument,
 			.val = row->key,
 		};
-	return getopt_long(argc, argv, "", options, NULL);
+	return nr;
 }
 
-int command_common(const struct command *command, int argc, char **argv, struct common_options *ret)
+int command_misuse(struct command_call *call, const char *format, ...)
 {
-	struct common_options options = { .socket = PROTOCOL_SOCKET };
-	int option;
+	CLEANUP_FREE char *text = NULL;
+	va_list arguments;
 
-	while ((option = command_next(command, argc, argv)) != -1) {
-		switch (option) {
-		case 'j': options.json = true; break;
-		case 's': options.socket = optarg; break;
-		default: return -EINVAL;
+	va_start(arguments, format);
+	if (vasprintf(&text, format, arguments) < 0)
+		text = NULL;
+	va_end(arguments);
+	log_error("%s. Try '%s --help'.", text ? text : format, call->name);
+	return -EINVAL;
+}
+
+/* getopt tells the letter of a short option, and of a long one that takes no argument its key. */
+static void tell_invalid_option(struct command_call *call, int key)
+{
+	const char *word = call->argv[optind - 1];
+	const struct command_option *row = find_option(call->command->options, optopt);
+
+	if (!row)
+		row = find_option(command_common_options, optopt);
+	if (key == ':' && row)
+		command_misuse(call, "option '--%s' for '%s' needs an argument: %s", row->name,
+			       call->name, row->argument);
+	else if (row && !row->argument && strncmp(word, "--", 2) == 0 && strchr(word, '='))
+		command_misuse(call, "option '--%s' for '%s' takes no argument, but got '%s'",
+			       row->name, call->name, strchr(word, '=') + 1);
+	else if (optopt)
+		command_misuse(call, "unknown option '-%c' for '%s'", optopt, call->name);
+	else
+		command_misuse(call, "unknown option '%s' for '%s'", word, call->name);
+}
+
+int command_next(struct command_call *call)
+{
+	const char *letters = call->command->commands ? SHORT_OPTIONS_GROUP : SHORT_OPTIONS;
+	struct option options[OPTIONS_MAX + 1] = {};
+	size_t nr = add_options(options, 0, call->command->options);
+
+	add_options(options, nr, command_common_options);
+	for (;;) {
+		int key = getopt_long(call->argc, call->argv, letters, options, NULL);
+
+		switch (key) {
+		case 'j': call->json = true; continue;
+		case 'h': call->wants_help = true; return '?';
+		case 'V': call->wants_version = true; return '?';
+		case KEY_COLOUR:
+			if (term_parse_colour(optarg, &call->colour) == 0)
+				continue;
+			command_misuse(call, "--color must be auto, always or never, not '%s'",
+				       optarg);
+			return '?';
+		case ':':
+		case '?': tell_invalid_option(call, key); return '?';
+		default: call->option = find_option(call->command->options, key); return key;
 		}
 	}
-	if (optind != argc)
-		return -EINVAL;
-	*ret = options;
+}
+
+int command_operands(struct command_call *call, int least, int most)
+{
+	int nr = call->argc - optind;
+
+	if (nr > most)
+		return command_misuse(call, "unexpected operand '%s' for '%s'",
+				      call->argv[optind + most], call->name);
+	if (nr < least)
+		return command_misuse(call, "missing operand for '%s': %s", call->name,
+				      call->command->operands);
 	return 0;
 }
 
-static void print_options(FILE *out, const struct command *command)
+int command_number(struct command_call *call, u64 least, u64 most, u64 *ret)
 {
-	const struct command_option *row = command->options;
+	unsigned long long value;
+	char *end;
 
-	fputc('\n', out);
-	for (; row && row->name; row++) {
-		char text[64];
+	errno = 0;
+	value = strtoull(optarg, &end, 10);
+	if (errno || !isdigit((unsigned char)*optarg) || *end || value < least || value > most)
+		return command_misuse(call, "--%s must be a number from %llu to %llu, not '%s'",
+				      call->option->name, least, most, optarg);
+	*ret = value;
+	return 0;
+}
 
-		snprintf(text, sizeof(text), "--%s %s", row->name,
-			 row->argument ? row->argument : "");
-		fprintf(out, "  %-22s %s\n", text, row->help);
+int command_decimal(struct command_call *call, double least, double most, double *ret)
+{
+	char *end;
+	double value = strtod(optarg, &end);
+
+	/* A value that is no number is not in the range either. */
+	if (end == optarg || *end || !(value >= least && value <= most))
+		return command_misuse(call, "--%s must be a number from %.15g to %.15g, not '%s'",
+				      call->option->name, least, most, optarg);
+	*ret = value;
+	return 0;
+}
+
+int command_socket(struct command_call *call, const char **ret)
+{
+	const char *socket = PROTOCOL_SOCKET;
+	int option;
+
+	while ((option = command_next(call)) != -1) {
+		if (option != 's')
+			return -EINVAL;
+		socket = optarg;
 	}
-	fprintf(out, "  %-22s %s\n", "--help", "this text");
+	if (command_operands(call, 0, 0) < 0)
+		return -EINVAL;
+	*ret = socket;
+	return 0;
 }
 
-static void print_statuses(FILE *out, const struct command *command)
+static const struct command *find_command(const struct command *const *commands, const char *name)
 {
-	fputs("\nExit status:\n", out);
-	for (const struct command_status *row = command_statuses(command); row->help; row++)
-		fprintf(out, "  %d  %s\n", row->status, row->help);
+	for (; commands && *commands; commands++)
+		if (strcmp((*commands)->name, name) == 0)
+			return *commands;
+	return NULL;
 }
 
-static void print_commands(FILE *out, const struct command *command)
-{
-	fputc('\n', out);
-	for (const struct command *const *each = command->commands; *each; each++)
-		fprintf(out, "  %-8s %-12s %s\n", (*each)->name,
-			(*each)->operands ? (*each)->operands : "", (*each)->help);
-}
+static int run_call(struct command_call *call);
 
-void command_help(FILE *out, const struct command *command, const char *name)
+/* Options before the name of a command are for that command. */
+static int run_group(struct command_call *call)
 {
-	fprintf(out, "Usage: %s", name);
-	if (command->commands)
-		fputs(" COMMAND", out);
-	if (command->operands && !command->commands)
-		fprintf(out, " %s", command->operands);
-	if (!command->commands)
-		fputs(" [OPTION...]", out);
-	fprintf(out, "\n%c%s.\n", command->help[0] & ~0x20, command->help + 1);
-	if (command->description)
-		fprintf(out, "\n%s\n", command->description);
-	if (command->commands) {
-		print_commands(out, command);
-		return;
+	const struct command *command = NULL;
+	char name[NAME_MAX_LEN];
+	struct command_call inner = *call;
+
+	if (command_next(call) != -1)
+		return COMMAND_MISUSED;
+	if (optind == call->argc) {
+		command_help(stderr, call->command, call->name);
+		return COMMAND_MISUSED;
 	}
-	print_options(out, command);
-	print_statuses(out, command);
+	inner.argc = call->argc - optind;
+	inner.argv = call->argv + optind;
+	inner.json = call->json;
+	inner.colour = call->colour;
+	command = find_command(call->command->commands, inner.argv[0]);
+	if (!command) {
+		command_misuse(call, "unknown command '%s' for '%s'", inner.argv[0], call->name);
+		return COMMAND_MISUSED;
+	}
+	snprintf(name, sizeof(name), "%s %s", call->name, command->name);
+	inner.command = command;
+	inner.name = name;
+	return run_call(&inner);
 }
 
-static bool asks_for_help(const struct command *command, int argc, char **argv)
+static int run_call(struct command_call *call)
 {
-	/* Of several words the first is the name of another command, which may know better. */
-	int end = command->commands && argc > 2 ? 2 : argc;
+	const struct command *command = call->command;
+	int status;
 
-	for (int i = 1; i < end && strcmp(argv[i], "--") != 0; i++)
-		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-			return true;
-	return false;
-}
-
-static int run_named(const struct command *command, const char *name, int argc, char **argv)
-{
-	int status = COMMAND_MISUSED;
-
-	if (asks_for_help(command, argc, argv)) {
-		command_help(stdout, command, name);
+	optind = 0; /* getopt begins anew, with other words */
+	status = command->commands ? run_group(call) : command->run(call);
+	if (call->wants_help) {
+		command_help(stdout, command, call->name);
 		return EXIT_SUCCESS;
 	}
-	if (command->run) {
-		optind = 1;
-		status = command->run(command, argc, argv);
-	}
-	for (const struct command *const *each = command->commands; argc > 1 && each && *each;
-	     each++) {
-		char full[NAME_MAX_LEN];
-
-		if (strcmp((*each)->name, argv[1]) != 0)
-			continue;
-		snprintf(full, sizeof(full), "%s %s", name, argv[1]);
-		return run_named(*each, full, argc - 1, argv + 1);
+	if (call->wants_version) {
+		puts("zernel " ZERNEL_VERSION);
+		return EXIT_SUCCESS;
 	}
 	if (status != COMMAND_MISUSED)
 		return status;
-	command_help(stderr, command, name);
 	return command->misuse_status ? command->misuse_status : EXIT_USAGE;
 }
 
 int command_run(const struct command *command, int argc, char **argv)
 {
-	return run_named(command, command->name, argc, argv);
+	struct command_call call = {
+		.command = command,
+		.name = command->name,
+		.argc = argc,
+		.argv = argv,
+	};
+
+	return run_call(&call);
 }

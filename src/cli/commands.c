@@ -2,11 +2,16 @@
 /* All commands, in the order in which people are told of them. */
 #include <stdlib.h>
 #include "cli/command.h"
+#include "cli/result.h"
 
-static int run_version(const struct command *command, int argc, char **argv)
+static int run_version(struct command_call *call)
 {
-	if (argc > 1)
+	const struct result_field fields[] = { { "version", ZERNEL_VERSION }, {} };
+
+	if (command_next(call) != -1 || command_operands(call, 0, 0) < 0)
 		return COMMAND_MISUSED;
+	if (call->json)
+		return result_print(fields) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	puts("zernel " ZERNEL_VERSION);
 	return EXIT_SUCCESS;
 }

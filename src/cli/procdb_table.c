@@ -23,7 +23,7 @@ static void add_profile(struct table *table, const struct procdb_profile *p, u64
 	table_cell(table, predicted ? STYLE_GOOD : STYLE_PLAIN, "%s", predicted ? "yes" : "no");
 }
 
-int procdb_table(FILE *out, const struct procdb_list *list, u64 now_s)
+int procdb_table(const struct term *term, const struct procdb_list *list, u64 now_s)
 {
 	static const struct column columns[] = {
 		{ "NAME" },	      { "EXECUTABLE" }, { "ROLE" },	     { "TIER" },
@@ -31,9 +31,8 @@ int procdb_table(FILE *out, const struct procdb_list *list, u64 now_s)
 		{ "SWITCH/s", true }, { "AGE", true },	{ "PREDICTED" },     {},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
-	struct term term = term_open(out);
 
 	for (size_t i = 0; i < list->nr; i++)
 		add_profile(table, list->profiles[i], now_s);
-	return table_print(table, &term);
+	return table_print(table, term);
 }

@@ -4,4 +4,4 @@
 #include "cli/term.h"
 #include "ipc/procdb_text.h"
 
-int procdb_table(FILE *out, const struct procdb_list *list, u64 now_s);
+int procdb_table(const struct term *term, const struct procdb_list *list, u64 now_s);

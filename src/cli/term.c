@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cli/term.h"
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,9 +14,26 @@ static const char *const style_codes[STYLE_NR] = {
 	[STYLE_GOOD] = "\033[32m", [STYLE_WARNING] = "\033[33m", [STYLE_BAD] = "\033[31m",
 };
 
-struct term term_open(FILE *out)
+int term_parse_colour(const char *text, enum colour *ret)
 {
-	struct term term = { .out = out };
+	static const char *const names[COLOUR_NR] = {
+		[COLOUR_AUTO] = "auto",
+		[COLOUR_ALWAYS] = "always",
+		[COLOUR_NEVER] = "never",
+	};
+
+	for (u32 i = 0; i < COLOUR_NR; i++) {
+		if (strcmp(names[i], text) != 0)
+			continue;
+		*ret = (enum colour)i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+struct term term_open(FILE *out, enum colour colour)
+{
+	struct term term = { .out = out, .colour = colour == COLOUR_ALWAYS };
 	const char *type = getenv("TERM"), *no_colour = getenv("NO_COLOR");
 	struct winsize size = {};
 
@@ -25,7 +43,8 @@ struct term term_open(FILE *out)
 		term.width = size.ws_col;
 		term.height = size.ws_row;
 	}
-	term.colour = type && strcmp(type, "dumb") != 0 && !(no_colour && *no_colour);
+	if (colour == COLOUR_AUTO)
+		term.colour = type && strcmp(type, "dumb") != 0 && !(no_colour && *no_colour);
 	return term;
 }
 

@@ -28,8 +28,18 @@ struct term {
 	bool colour;
 };
 
-/* Colour is for terminals, unless NO_COLOR is set or TERM is dumb. */
-struct term term_open(FILE *out);
+/* --color. */
+enum colour {
+	COLOUR_AUTO, /* for terminals, unless NO_COLOR is set or TERM is dumb */
+	COLOUR_ALWAYS,
+	COLOUR_NEVER,
+	COLOUR_NR,
+};
+
+/* -EINVAL: it is none of auto, always and never. */
+int term_parse_colour(const char *text, enum colour *ret);
+
+struct term term_open(FILE *out, enum colour colour);
 
 /* Never more than one line; what a terminal would obey is shown as a question mark. */
 __attribute__((format(printf, 3, 4))) void term_print(const struct term *term, enum style style,

@@ -221,7 +221,7 @@ class Nothing(Directory):
     def test_usage(self):
         server = self.job(20, 20)
         for words in ["--minutes", "0"], ["--minutes", "x"], ["--minutes", "nan"], ["--bound", "0.5"], ["--seed", "-1"], ["extra"]:
-            self.assertIn("Usage: zernel ab", self.ends(start(server, *words), 2))
+            self.assertIn("Try 'zernel ab --help'.", self.ends(start(server, *words), 2))
 
     def test_progress_where_somebody_looks(self):
         server = self.job(20, 50)
@@ -274,7 +274,7 @@ class Why(Directory):
     def test_usage(self):
         server = self.job(20, 20)
         for words in ["--seconds", "0"], ["--seconds", "x"], ["a", "b"]:
-            self.assertIn("Usage: zernel why", self.why(server, *words, status=2))
+            self.assertIn("Try 'zernel why --help'.", self.why(server, *words, status=2))
 
 
 if __name__ == "__main__":

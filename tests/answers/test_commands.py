@@ -9,7 +9,7 @@ import tempfile
 
 import tap
 from fake_zerneld import FakeZerneld
-from harness import Case, OTHERS, ZERNEL, as_user, read_terminal
+from harness import BUILD, Case, OTHERS, ZERNEL, as_user, read_terminal
 
 
 def zernel(*words, status=0, **options):
@@ -99,7 +99,7 @@ class Doctor(Case):
         self.assertIn("-> sudo usermod -aG zernel $USER", done)
 
     def test_nonsense_is_no_verdict(self):
-        self.assertIn("Usage: zernel doctor", zernel("doctor", "extra", status=3))
+        self.assertIn("Try 'zernel doctor --help'.", zernel("doctor", "extra", status=3))
 
 
 class Config(Case):
@@ -126,6 +126,7 @@ class Config(Case):
 
     def test_check(self):
         self.assertIn("can be read", zernel("config", "check", self.file))
+        self.assertEqual(json.loads(zernel("config", "check", "-j", self.file)), {"file": str(self.file), "status": "valid"})
         self.drop_in.write_text("[scheduler]\nreserved_percent=many\n")
         self.assertIn(f"{self.drop_in}:2: reserved_percent must be", zernel("config", "check", self.file, status=1))
         self.assertIn("reserved_percent must be", zernel("config", "show", "--config", self.file, status=1))
@@ -149,8 +150,63 @@ class Usage(Case):
         self.assertIn("Usage: zernel COMMAND", zernel("--help"))
         self.assertIn("Usage: zernel status", zernel("status", "--help"))
         self.assertIn("Usage: zernel procdb show NAME", zernel("procdb", "show", "--help"))
-        for words in (), ("fry",), ("status", "extra"), ("status", "--fry"), ("version", "x"), ("procdb", "fry"), ("config", "check"):
-            self.assertIn("Usage: zernel", zernel(*words, status=2))
+        self.assertIn("Usage: zernel COMMAND", zernel(status=2))
+        self.assertIn("Usage: zernel procdb COMMAND", zernel("procdb", status=2))
+
+    def test_misuse_names_the_value_and_the_way_out(self):
+        for words, problem, name in (
+                (("fry",), "unknown command 'fry' for 'zernel'", "zernel"),
+                (("procdb", "fry"), "unknown command 'fry' for 'zernel procdb'", "zernel procdb"),
+                (("--fry",), "unknown option '--fry' for 'zernel'", "zernel"),
+                (("why", "--foo"), "unknown option '--foo' for 'zernel why'", "zernel why"),
+                (("why", "-x"), "unknown option '-x' for 'zernel why'", "zernel why"),
+                (("why", "-js"), "unknown option '-s' for 'zernel why'", "zernel why"),
+                (("why", "--socket"), "option '--socket' for 'zernel why' needs an argument: PATH", "zernel why"),
+                (("why", "--json=3"), "option '--json' for 'zernel why' takes no argument, but got '3'", "zernel why"),
+                (("why", "--seconds", "0"), "--seconds must be a number from 1 to 3600, not '0'", "zernel why"),
+                (("why", "--seconds=-1"), "--seconds must be a number from 1 to 3600, not '-1'", "zernel why"),
+                (("ab", "--bound", "x", "1"), "--bound must be a number from 1 to 100, not 'x'", "zernel ab"),
+                (("ab",), "missing operand for 'zernel ab': PID|JOB", "zernel ab"),
+                (("status", "extra"), "unexpected operand 'extra' for 'zernel status'", "zernel status"),
+                (("status", "--color=red"), "--color must be auto, always or never, not 'red'", "zernel status"),
+                (("version", "x"), "unexpected operand 'x' for 'zernel version'", "zernel version"),
+                (("config", "check"), "missing operand for 'zernel config check': FILE", "zernel config check"),
+                (("procdb", "forget", "x", "--all"), "unexpected operand 'x' for 'zernel procdb forget'",
+                 "zernel procdb forget")):
+            self.assertEqual(zernel(*words, status=2), f"zernel: {problem}. Try '{name} --help'.\n")
+
+    def test_version_of_every_command(self):
+        version = zernel("version")
+        self.assertRegex(version, r"^zernel \d+\.\d+\.\d+\n$")
+        for words in ("--version",), ("-V",), ("why", "-V"), ("procdb", "--version"), ("procdb", "list", "-jV"), ("serve", "-V"):
+            self.assertEqual(zernel(*words), version)
+        self.assertEqual(json.loads(zernel("version", "--json")), {"version": version.split()[1]})
+
+
+class Common(Case):
+    """--json and --color, in any place."""
+
+    def test_color(self):
+        path = self.zerneld().path
+        self.assertIn("\033[32mattached", zernel("status", "--socket", path, "--color=always"))
+        self.assertIn("\033[32mattached", zernel("--color", "always", "status", "--socket", path))
+        self.assertIn("\033[", on_terminal("config", "show", "--color=always", NO_COLOR="1"))
+        for words in ("status", "--socket", path), ("config", "show"), ("procdb", "list", "--socket", path):
+            self.assertNotIn("\033", on_terminal(*words, "--color=never"))
+            self.assertNotIn("\033", zernel(*words, "--color=auto"))
+
+    def test_json_in_any_place(self):
+        path = self.zerneld().path
+        for words in ("-j", "status"), ("--json", "status"), ("status", "-j"), ("top", "-j"):
+            self.assertEqual(json.loads(zernel(*words, "--socket", path))["scheduler"]["state"], "attached")
+
+    def test_json_of_changes(self):
+        server = self.zerneld()
+        source = server.directory / "source"
+        subprocess.run([BUILD / "tests/daemon/make_procdb", source, "3"], check=True)
+        for words, result in ((("import", source), {"imported": 3}), (("export", server.directory / "copy"), {"exported": 3}),
+                              (("forget", "--all"), {"forgotten": 3})):
+            self.assertEqual(json.loads(zernel("procdb", *words, "-j", "--socket", server.path)), result)
 
 
 if __name__ == "__main__":

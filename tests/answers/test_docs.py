@@ -2,6 +2,7 @@
 """Manual pages and completion are those of the tables, and bash completes by them."""
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -11,6 +12,7 @@ import tap
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
 PACKAGING = pathlib.Path(os.environ["ZERNEL_SOURCE"]) / "packaging"
 ZERNEL = BUILD / "src/cli/zernel"
+COMMON = ["--json", "--color", "--help", "--version"]
 
 
 def files_of(directory):
@@ -28,6 +30,13 @@ def commands_of(*words):
             if line.startswith("  ") and line[2:3].isalpha()]
 
 
+def all_commands(*words):
+    """The words of every command and subcommand, and of the groups."""
+    yield words
+    for name in commands_of(*words):
+        yield from all_commands(*words, name)
+
+
 class Files(unittest.TestCase):
     def test_what_is_shipped_is_up_to_date(self):
         with tempfile.TemporaryDirectory() as directory:
@@ -42,8 +51,24 @@ class Files(unittest.TestCase):
             page = (PACKAGING / f"man/zernel-{name}.1").read_text(encoding="utf-8").replace("\\-", "-")
             for words in [(name, each) for each in commands_of(name)] or [(name,)]:
                 for line in help_of(*words).splitlines():
-                    if line.startswith("  --"):
-                        self.assertIn(f".B {line.split()[0]}", page)
+                    if option := re.match(r"  (-\w, |    )(--[\w-]+)", line):
+                        self.assertIn(f".B {option[1].strip()} {option[2]}".replace("  ", " "), page)
+
+    def test_each_command_explains_itself_in_80_columns(self):
+        for words in all_commands():
+            text = help_of(*words)
+            self.assertEqual([line for line in text.splitlines() if len(line) > 80], [], words)
+            for option in COMMON:
+                self.assertRegex(text, rf"(?m)^  (-\w, |    ){option}\b", words)
+            self.assertIn("\nExit status:\n  0    ", text)
+            self.assertRegex(text, r"\n  \d    Invalid usage", words)
+
+    def test_each_page_has_the_statuses_of_its_help(self):
+        for name in commands_of():
+            page = (PACKAGING / f"man/zernel-{name}.1").read_text(encoding="utf-8").replace("\\-", "-")
+            statuses = help_of(name).partition("Exit status:\n")[2]
+            for status, text in re.findall(r"(?m)^  (\d+) +(.*(?:\n {7}.*)*)", statuses):
+                self.assertIn(f".B {status}\n{' '.join(text.split())}\n", page)
 
 
 class Bash(unittest.TestCase):
@@ -52,25 +77,31 @@ class Bash(unittest.TestCase):
         script = f'source "{PACKAGING}/completion/zernel.bash"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); ' \
                  '_zernel; printf "%s\\n" "${COMPREPLY[@]}"'
         done = subprocess.run(["bash", "-c", script, "bash", "zernel", *words], capture_output=True, text=True,
-                              check=True, cwd=self.directory)
+                              check=True, cwd=self.directory,
+                              env={**os.environ, "PATH": f"{ZERNEL.parent}:{os.environ['PATH']}"})
         self.assertEqual(done.stderr, "")
-        return done.stdout.split()
+        return done.stdout.splitlines() if done.stdout.strip() else []
 
     def setUp(self):
         self.directory = self.enterContext(tempfile.TemporaryDirectory())
         (pathlib.Path(self.directory) / "mine.conf").touch()
 
     def test_commands(self):
-        self.assertEqual(self.completed(""), commands_of() + ["--help"])
+        self.assertEqual(self.completed(""), commands_of() + COMMON)
         self.assertEqual(self.completed("st"), ["status"])
-        self.assertEqual(self.completed("procdb", ""), commands_of("procdb") + ["--help"])
+        self.assertEqual(self.completed("procdb", ""), commands_of("procdb") + COMMON)
         self.assertEqual(self.completed("config", "ch"), ["check"])
         self.assertEqual(self.completed("fry", "st"), ["status"])
 
     def test_options(self):
-        self.assertEqual(self.completed("status", "--"), ["--json", "--socket", "--help"])
+        self.assertEqual(self.completed("status", "--"), ["--socket", *COMMON])
         self.assertEqual(self.completed("procdb", "forget", "--a"), ["--all"])
         self.assertEqual(self.completed("serve", "--tls-k"), ["--tls-key"])
+
+    def test_values_of_color(self):
+        for words in ("status", "--color", "="), ("status", "--color", ""), ("--color", "=", ""):
+            self.assertEqual(self.completed(*words), ["auto", "always", "never"])
+        self.assertEqual(self.completed("why", "--color", "=", "al"), ["always"])
 
     def test_files_where_files_are_meant(self):
         self.assertEqual(self.completed("status", "--socket", "mi"), ["mine.conf"])

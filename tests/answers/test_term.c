@@ -71,10 +71,13 @@ static void test_what_terminals_obey_is_not_passed_on(void **state)
 static void test_a_file_has_no_colour_and_no_width(void **state)
 {
 	FILE *file = tmpfile();
-	struct term term = term_open(file);
+	struct term term = term_open(file, COLOUR_AUTO);
 
 	assert_false(term.colour);
 	assert_int_equal(term.width, 0);
+	assert_false(term_open(file, COLOUR_NEVER).colour);
+	assert_true(term_open(file, COLOUR_ALWAYS).colour);
+	assert_int_equal(term_open(file, COLOUR_ALWAYS).width, 0);
 	fclose(file);
 }
 

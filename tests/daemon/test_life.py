@@ -251,8 +251,8 @@ class Learned(Case):
         server = self.zerneld()
         source = server.directory / "source"
         subprocess.run([BUILD / "tests/daemon/make_procdb", source, "600"], check=True)
-        self.assertIn("600 profiles taken over", self.zernel(server, "import", source))
-        self.assertIn("0 profiles taken over", self.zernel(server, "import", source))
+        self.assertIn("600 profiles imported", self.zernel(server, "import", source))
+        self.assertIn("0 profiles imported", self.zernel(server, "import", source))
         self.assertEqual(len(self.zernel(server, "list").splitlines()), 601)
         self.assertIn('"name": "prog7"', self.zernel(server, "show", "prog7", "--json"))
         wait_until(lambda: "predict prog7" in server.did(), "it is predicted")
@@ -267,7 +267,7 @@ class Learned(Case):
         self.assertEqual(len(self.zernel(server, "list").splitlines()), 600)
         names = sorted(line.split()[0] for line in live.splitlines())
         self.assertEqual(names, sorted(line.split()[0] for line in self.zernel(server, "list").splitlines()))
-        self.assertIn("1 profiles taken over", self.zernel(server, "import", source))
+        self.assertIn("1 profiles imported", self.zernel(server, "import", source))
 
     def test_all_can_be_forgotten(self):
         server = self.zerneld()

@@ -49,6 +49,13 @@ class Recorder(harness.Case):
             self.assertEqual(self.server.did()[-1], "timeline off")
             self.file.unlink()
 
+    def test_result_as_json(self):
+        text, _ = zernel("record", "--seconds", "1", "-j", "--socket", self.server.path, self.file)
+        result = json.loads(text)
+        self.assertEqual((result["file"], result["seconds"], result["lost"]), (str(self.file), 1, 0))
+        self.assertGreater(result["snapshots"], 0)
+        self.assertEqual(result["bytes"], self.file.stat().st_size)
+
     def test_for_some_seconds(self):
         text, errors = zernel("record", "--seconds", "2", "--socket", self.server.path, self.file)
         self.assertEqual(errors, "")
@@ -104,7 +111,7 @@ class Recorder(harness.Case):
         self.assertIn("systemctl start", zernel("record", "--socket", "/nonexistent/s", self.file, status=1)[1])
         self.assertFalse(self.file.exists())
         for words in ([], ["a", "b"], ["--seconds", "0", "a"], ["--seconds", "x", "a"]):
-            self.assertIn("Usage", zernel("record", *words, status=2)[1])
+            self.assertIn("Try 'zernel record --help'.", zernel("record", *words, status=2)[1])
         self.assertIn("No space", zernel("record", "--seconds", "1", "--socket", self.server.path, self.full(), status=1)[1])
 
     def full(self):
@@ -168,7 +175,7 @@ class Replay(Case):
             self.assertIn(what, zernel("replay", path, "status", status=1)[1])
         self.assertIn("No such file", zernel("replay", self.directory / "none", "status", status=1)[1])
         for words in ([], ["a"], ["a", "fry"], ["a", "status", "b"], ["a", "why", "b", "c"], ["a", "status", "--from", "-1"], ["a", "status", "--to", "x"]):
-            self.assertIn("Usage", zernel("replay", *words, status=2)[1])
+            self.assertIn("Try 'zernel replay --help'.", zernel("replay", *words, status=2)[1])
 
 
 class Identical(Case):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Traces and tables of made-up recordings have what the recordings have, and nothing else."""
 import csv
+import json
 
 import tap
 from perfetto import Trace
@@ -107,6 +108,13 @@ class Csv(Case):
         with open(out, newline="", encoding="utf-8") as file:
             return list(csv.DictReader(file))
 
+    def test_result_as_json(self):
+        path, out = self.recording(snapshot(100)), self.directory / "out.csv"
+        self.assertEqual(zernel("export", path, "--csv", out)[0], "")
+        result = json.loads(zernel("export", path, "--csv", out, "--json")[0])
+        self.assertEqual((result["file"], result["format"]), (str(out), "csv"))
+        self.assertGreater(result["frames"], 0)
+
     def test_a_row_for_each_process_of_each_snapshot(self):
         odd = process(8, "gpu_compute", nr_ranks=2, rank=1, steps=9, busy_ns=5, phase_ns={"gpu_compute": 77},
                       idle_ns={"loader_disk": 3}, hists={"runqueue_wait": {"count": 2, "sum": 11}})
@@ -126,7 +134,7 @@ class Refusals(Case):
         path = self.recording(snapshot(100), {"neither": 1})
         self.assertIn("frame 2", zernel("export", path, "--perfetto", self.directory / "out", status=1)[1])
         for words in (["--perfetto", "a", "--csv", "b"], [], ["--csv"], ["--csv", "a", "more"]):
-            self.assertIn("Usage", zernel("export", path, *words, status=2)[1])
+            self.assertIn("Try 'zernel export --help'.", zernel("export", path, *words, status=2)[1])
         self.assertIn("cannot make", zernel("export", path, "--csv", "/nonexistent/out", status=1)[1])
 
     def test_a_full_disk(self):

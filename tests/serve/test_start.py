@@ -37,8 +37,8 @@ class Refused(unittest.TestCase):
         self.assert_refused("names are not looked up", "--listen", "localhost")
 
     def test_wrong_options_are_explained(self):
-        for options in (("--port", "65536"), ("--port", "x"), ("--bogus",), ("operand",)):
-            self.assert_refused("Usage: zernel serve", *options)
+        for options in (("--port", "65536"), ("--port", "x"), ("--bogus",), ("operand",), ("--log-level", "loud")):
+            self.assert_refused("Try 'zernel serve --help'", *options)
 
     def test_root_is_not_kept(self):
         if os.getuid() != 0:
@@ -138,6 +138,18 @@ class Started(unittest.TestCase):
         for option in ("--listen", "--port", "--socket", "--tls-cert", "--token-file", "--allow-origin", "--user",
                        "--config"):
             self.assertIn(option, done.stdout)
+
+    def test_its_log_has_times_and_levels(self):
+        serve = Serve("/nowhere/zernel.sock", "--json")
+        self.assertEqual(serve.stop(), 0)
+        for line in serve.lines:
+            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ zernel (error|warning|info): .")
+        quiet = subprocess.Popen([ZERNEL, "serve", "--port", "0", "--user", "nobody", "--log-level", "error"],
+                                 stderr=subprocess.PIPE, text=True)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            quiet.wait(1)
+        quiet.terminate()
+        self.assertEqual(quiet.communicate(timeout=10)[1], "")
 
     def test_signals_end_it_well(self):
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -70,6 +70,14 @@ class Demo(unittest.TestCase):
         self.assertGreater(self.launches(), 20)
         self.assert_nothing_left(demo)
 
+    def test_the_job_as_json(self):
+        demo = self.start("--seconds", "1000", "--json")
+        result = json.loads(demo.stdout.readline())
+        self.assertEqual((result["seconds"], result["hogs"]), (1000, 8))
+        self.assertIn(result["pid"], members(demo.pid))
+        demo.terminate()
+        self.assertEqual(demo.communicate(timeout=SECONDS)[0], "")
+
     def check_ended_by(self, number, status):
         demo = self.start("--seconds", "1000")
         # The demo, the job with a rank and two loaders, the noise with its hogs.

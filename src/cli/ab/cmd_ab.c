@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -12,7 +13,7 @@
 
 #define MINUTES_DEFAULT 5
 #define MINUTES_MAX	(24 * 60)
-#define BOUND_DEFAULT	1500
+#define BOUND_DEFAULT	1.5
 #define BOUND_MAX	100
 
 #define EXIT_TOO_SLOW 3
@@ -20,62 +21,31 @@
 /* As shells have it. */
 #define EXIT_SIGNAL   128
 
-struct request {
-	struct ab_options options;
-	bool json;
-};
-
-/* A number in a range, of which there are `unit`. */
-static int parse_number(const char *text, double least, double most, double unit, u64 *ret)
+static int parse(struct command_call *call, struct ab_options *ret)
 {
-	char *end;
-	double value = strtod(text, &end);
-
-	/* What is no number is not in the range either. */
-	if (end == text || *end || !(value >= least && value <= most))
-		return -EINVAL;
-	*ret = (u64)(value * unit);
-	return 0;
-}
-
-static int parse_seed(const char *text, u64 *ret)
-{
-	char *end;
-
-	errno = 0;
-	*ret = strtoull(text, &end, 10);
-	return errno || end == text || *end || *text == '-' ? -EINVAL : 0;
-}
-
-static int parse(const struct command *command, int argc, char **argv, struct request *ret)
-{
-	struct request request = {
-		.options.socket = PROTOCOL_SOCKET,
-		.options.total_ns = MINUTES_DEFAULT * 60 * NSEC_PER_SEC,
-	};
-	u64 bound = BOUND_DEFAULT;
+	struct ab_options options = { .socket = PROTOCOL_SOCKET };
+	double minutes = MINUTES_DEFAULT, bound = BOUND_DEFAULT;
 	int option, err = 0;
 
-	if (getrandom(&request.options.seed, sizeof(u32), 0) < 0)
+	if (getrandom(&options.seed, sizeof(u32), 0) < 0) {
+		log_error("cannot choose a seed: %s", strerror(errno));
 		return -errno;
-	while (err == 0 && (option = command_next(command, argc, argv)) != -1) {
+	}
+	while (err == 0 && (option = command_next(call)) != -1) {
 		switch (option) {
-		case 'm':
-			err = parse_number(optarg, 0.01, MINUTES_MAX, 60e9,
-					   &request.options.total_ns);
-			break;
-		case 'b': err = parse_number(optarg, 1, BOUND_MAX, 1000, &bound); break;
-		case 'e': err = parse_seed(optarg, &request.options.seed); break;
-		case 'j': request.json = true; break;
-		case 's': request.options.socket = optarg; break;
+		case 'm': err = command_decimal(call, 0.01, MINUTES_MAX, &minutes); break;
+		case 'b': err = command_decimal(call, 1, BOUND_MAX, &bound); break;
+		case 'e': err = command_number(call, 0, ~0ULL, &options.seed); break;
+		case 's': options.socket = optarg; break;
 		default: err = -EINVAL; break;
 		}
 	}
-	if (err < 0 || argc - optind != 1)
+	if (err < 0 || command_operands(call, 1, 1) < 0)
 		return -EINVAL;
-	request.options.who = argv[optind];
-	request.options.bound_permille = (u32)bound;
-	*ret = request;
+	options.who = call->argv[optind];
+	options.total_ns = (u64)(minutes * 60 * NSEC_PER_SEC);
+	options.bound_permille = (u32)(bound * 1000);
+	*ret = options;
 	return 0;
 }
 
@@ -89,40 +59,43 @@ static int exit_status(const struct ab_report *report)
 	}
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int run(struct command_call *call)
 {
 	CLEANUP_FREE struct ab_report *report = calloc(1, sizeof(*report));
-	const struct term progress = term_open(stderr), term = term_open(stdout);
-	struct request request;
+	struct ab_options options;
+	struct term progress, term;
 	int err;
 
-	if (parse(command, argc, argv, &request) < 0)
+	if (parse(call, &options) < 0)
 		return COMMAND_MISUSED;
+	progress = term_open(stderr, call->colour);
+	term = term_open(stdout, call->colour);
 	if (!report) {
 		log_error("no memory");
 		return EXIT_FAILURE;
 	}
-	err = ab_run(&request.options, &progress, report);
+	err = ab_run(&options, &progress, report);
 	if (err < 0)
 		return err == -EINTR ? EXIT_SIGNAL + report->signal : EXIT_FAILURE;
-	err = request.json ? ab_print_json(report, stdout) : ab_print(report, &term);
+	err = call->json ? ab_print_json(report, stdout) : ab_print(report, &term);
 	return err < 0 ? EXIT_FAILURE : exit_status(report);
 }
 
-static const struct command_option options[] = {
+static const struct command_option command_options[] = {
 	{ "minutes", 'm', "N", "how long it takes (5); may be a fraction" },
 	{ "bound", 'b', "X", "stop when a step takes X times as long as before (1.5)" },
 	{ "seed", 'e', "N", "of the order of windows; a printed one by default" },
-	OPTION_JSON,
 	OPTION_SOCKET,
 	{},
 };
 static const struct command_status statuses[] = {
-	{ EXIT_SUCCESS, "it was measured, whatever the verdict" },
-	{ EXIT_FAILURE, "it failed, and the reason was told" },
-	{ EXIT_USAGE, "the command line makes no sense" },
-	{ EXIT_TOO_SLOW, "stopped: the job got slower than the bound allows" },
-	{ EXIT_EARLY, "the job or zerneld ended, or the scheduler was switched by somebody else" },
+	{ EXIT_SUCCESS, "success; the comparison is complete, with any verdict" },
+	STATUS_FAILURE,
+	STATUS_USAGE,
+	{ EXIT_TOO_SLOW, "stopped: a step took longer than --bound allows" },
+	{ EXIT_EARLY,
+	  "stopped: the job or zerneld ended, or another client switched the scheduler" },
+	{ EXIT_SIGNAL, "plus the number of the signal that interrupted it" },
 	{ .help = NULL },
 };
 
@@ -137,7 +110,7 @@ const struct command command_ab = {
 		       "the job gets slower than the bound allows, and leaves the scheduler as it "
 		       "was found,\n"
 		       "whichever way it ends. The state concerns the whole machine.",
-	.options = options,
+	.options = command_options,
 	.statuses = statuses,
 	.run = run,
 };

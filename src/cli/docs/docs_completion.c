@@ -7,6 +7,24 @@
 #define HEADER "# SPDX-License-Identifier: GPL-2.0-or-later\n# Made from the tables of src/cli.\n"
 
 #define PATH_LEN 128
+#define COLOURS	 "auto always never"
+
+/* What each shell calls the ways to complete a word, by enum completion. */
+static const char *const bash_ways[] = {
+	[COMPLETE_NOTHING] = "nothing",
+	[COMPLETE_FILE] = "files",
+	[COMPLETE_COLOUR] = "colors",
+};
+static const char *const zsh_ways[] = {
+	[COMPLETE_NOTHING] = "",
+	[COMPLETE_FILE] = "_files",
+	[COMPLETE_COLOUR] = "(" COLOURS ")",
+};
+static const char *const fish_ways[] = {
+	[COMPLETE_NOTHING] = "",
+	[COMPLETE_FILE] = " -F",
+	[COMPLETE_COLOUR] = " -a '" COLOURS "'",
+};
 
 static const struct command_option no_options[] = { {} };
 static const struct command *const no_commands[] = { NULL };
@@ -29,7 +47,7 @@ static void print_bash_words(FILE *out, const struct command *command, const cha
 		fprintf(out, "%s ", (*each)->name);
 	for (const struct command_option *row = options_of(command); row->name; row++)
 		fprintf(out, "--%s ", row->name);
-	fprintf(out, "--help'%s ;;\n", command->completion == COMPLETE_FILE ? " files=yes" : "");
+	fprintf(out, "' more=%s ;;\n", bash_ways[command->completion]);
 	for (const struct command *const *each = commands_of(command); *each; each++) {
 		char longer[PATH_LEN];
 
@@ -43,8 +61,8 @@ static void print_bash_arguments(FILE *out, const struct command *command, const
 {
 	for (const struct command_option *row = options_of(command); row->name; row++)
 		if (row->argument)
-			fprintf(out, "\t'%s --%s') words='' files=%s ;;\n", path, row->name,
-				row->completion == COMPLETE_FILE ? "yes" : "''");
+			fprintf(out, "\t'%s --%s') words='' common='' more=%s ;;\n", path,
+				row->name, bash_ways[row->completion]);
 	for (const struct command *const *each = commands_of(command); *each; each++) {
 		char longer[PATH_LEN];
 
@@ -64,23 +82,52 @@ static void print_bash_names(FILE *out, const struct command *command, const cha
 	}
 }
 
+static void print_bash_common(FILE *out)
+{
+	const struct command_option *row = command_common_options;
+
+	fputs("\tlocal common='", out);
+	for (; row->name; row++)
+		fprintf(out, "%s--%s", row == command_common_options ? "" : " ", row->name);
+	fputs("'\n", out);
+}
+
+static void print_bash_common_arguments(FILE *out)
+{
+	for (const struct command_option *row = command_common_options; row->name; row++)
+		if (row->argument)
+			fprintf(out, "\t*' --%s') words='' common='' more=%s ;;\n", row->name,
+				bash_ways[row->completion]);
+}
+
+/* bash takes the equals sign of --option=value for a word of its own. */
 void docs_print_bash(FILE *out, const struct command *root)
 {
 	fputs(HEADER
 	      "# shellcheck shell=bash\n"
 	      "_zernel() {\n"
-	      "\tlocal current=${COMP_WORDS[COMP_CWORD]} path=zernel words='' files='' word\n"
+	      "\tlocal current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}\n"
+	      "\tlocal path=zernel words='' more=nothing word\n",
+	      out);
+	print_bash_common(out);
+	fputs("\tif [ \"$current\" = = ]; then\n"
+	      "\t\tcurrent=''\n"
+	      "\telif [ \"$before\" = = ]; then\n"
+	      "\t\tbefore=${COMP_WORDS[COMP_CWORD - 2]}\n"
+	      "\tfi\n"
 	      "\tfor word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
 	      "\t\tcase \"$path $word\" in\n",
 	      out);
 	print_bash_names(out, root, root->name);
 	fputs("\t\tesac\n\tdone\n\tcase \"$path\" in\n", out);
 	print_bash_words(out, root, root->name);
-	fputs("\tesac\n\tcase \"$path ${COMP_WORDS[COMP_CWORD - 1]}\" in\n", out);
+	fputs("\tesac\n\tcase \"$path $before\" in\n", out);
 	print_bash_arguments(out, root, root->name);
+	print_bash_common_arguments(out);
 	fputs("\tesac\n"
-	      "\tmapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$current\"\n"
-	      "\t\t[ -z \"$files\" ] || compgen -f -- \"$current\")\n"
+	      "\t[ \"$more\" != colors ] || words='" COLOURS "'\n"
+	      "\tmapfile -t COMPREPLY < <(compgen -W \"$words $common\" -- \"$current\"\n"
+	      "\t\t[ \"$more\" != files ] || compgen -f -- \"$current\")\n"
 	      "}\n"
 	      "complete -o filenames -F _zernel zernel\n",
 	      out);
@@ -104,20 +151,18 @@ static void print_zsh_options(FILE *out, const struct command *command, const ch
 			      u32 depth)
 {
 	fprintf(out, "%sshift %u words\n%s((CURRENT -= %u))\n", indent, depth, indent, depth);
-	fprintf(out, "%s_arguments", indent);
+	fprintf(out, "%s_arguments $common", indent);
 	for (const struct command_option *row = options_of(command); row->name; row++) {
-		fprintf(out, " \\\n%s\t'--%s[", indent, row->name);
+		fprintf(out, " \\\n%s\t'--%s%s[", indent, row->name, row->argument ? "=" : "");
 		print_quoted(out, row->help, "[]:");
 		fputc(']', out);
 		if (row->argument)
-			fprintf(out, ":%s:%s", row->argument,
-				row->completion == COMPLETE_FILE ? "_files" : "");
+			fprintf(out, ":%s:%s", row->argument, zsh_ways[row->completion]);
 		fputc('\'', out);
 	}
-	fprintf(out, " \\\n%s\t'--help[this text]'", indent);
 	if (command->operands)
 		fprintf(out, " \\\n%s\t'*:%s:%s'", indent, command->operands,
-			command->completion == COMPLETE_FILE ? "_files" : "");
+			zsh_ways[command->completion]);
 	fputc('\n', out);
 }
 
@@ -148,11 +193,47 @@ static void print_zsh_command(FILE *out, const struct command *command, u32 dept
 	fprintf(out, "%sesac\n", indent);
 }
 
+static void print_zsh_common(FILE *out)
+{
+	fputs("\tlocal -a common=(", out);
+	for (const struct command_option *row = command_common_options; row->name; row++) {
+		char letter = command_option_letter(row);
+
+		fputs("\n\t\t", out);
+		if (letter)
+			fprintf(out, "{-%c,--%s}", letter, row->name);
+		fprintf(out, "'%s%s%s[", letter ? "" : "--", letter ? "" : row->name,
+			row->argument ? "=" : "");
+		print_quoted(out, row->help, "[]:");
+		fputc(']', out);
+		if (row->argument)
+			fprintf(out, ":%s:%s", row->argument, zsh_ways[row->completion]);
+		fputc('\'', out);
+	}
+	fputs("\n\t)\n", out);
+}
+
 void docs_print_zsh(FILE *out, const struct command *root)
 {
-	fputs("#compdef zernel\n" HEADER "_zernel() {\n\tlocal -a names\n", out);
+	fputs("#compdef zernel\n" HEADER "_zernel() {\n"
+	      "\tlocal -a names\n",
+	      out);
+	print_zsh_common(out);
 	print_zsh_command(out, root, 0);
 	fputs("}\n_zernel \"$@\"\n", out);
+}
+
+static void print_fish_option(FILE *out, const struct command_option *row, const char *condition)
+{
+	char letter = command_option_letter(row);
+
+	fprintf(out, "complete -c zernel -n '%s'", condition);
+	if (letter)
+		fprintf(out, " -s %c", letter);
+	fprintf(out, " -l %s%s%s -d '", row->name, row->argument ? " -r" : "",
+		fish_ways[row->completion]);
+	print_quoted(out, row->help, "");
+	fputs("'\n", out);
 }
 
 /* The condition is that the names of the command and of those above it are on the line. */
@@ -172,18 +253,17 @@ static void print_fish_command(FILE *out, const struct command *command, const c
 			 condition, (*each)->name);
 		print_fish_command(out, *each, deeper);
 	}
-	if (command->completion == COMPLETE_FILE)
-		fprintf(out, "complete -c zernel -n '%s' -F\n", condition);
-	for (const struct command_option *row = options_of(command); row->name; row++) {
-		fprintf(out, "complete -c zernel -n '%s' -l %s%s%s -d '", condition, row->name,
-			row->argument ? " -r" : "", row->completion == COMPLETE_FILE ? " -F" : "");
-		print_quoted(out, row->help, "");
-		fputs("'\n", out);
-	}
+	if (command->completion != COMPLETE_NOTHING)
+		fprintf(out, "complete -c zernel -n '%s'%s\n", condition,
+			fish_ways[command->completion]);
+	for (const struct command_option *row = options_of(command); row->name; row++)
+		print_fish_option(out, row, condition);
 }
 
 void docs_print_fish(FILE *out, const struct command *root)
 {
-	fputs(HEADER "complete -c zernel -f\ncomplete -c zernel -l help -d 'this text'\n", out);
+	fputs(HEADER "complete -c zernel -f\n", out);
+	for (const struct command_option *row = command_common_options; row->name; row++)
+		print_fish_option(out, row, "true");
 	print_fish_command(out, root, "true");
 }

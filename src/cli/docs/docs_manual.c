@@ -44,18 +44,22 @@ static void print_synopsis(FILE *out, const char *name, const struct command *co
 	fputs(".RI [ option ...]\n", out);
 }
 
-static void print_options(FILE *out, const struct command *command)
+static void print_options(FILE *out, const struct command *command,
+			  const struct command_option *row)
 {
-	for (const struct command_option *row = command->options; row && row->name; row++) {
+	for (; row && row->name; row++) {
+		char letter = command_option_letter(row);
+
 		fputs(".TP\n.B ", out);
+		if (letter)
+			fprintf(out, "\\-%c, ", letter);
 		print_text(out, "--");
 		print_text(out, row->name);
 		if (row->argument)
-			fprintf(out, " \\fI%s\\fP", row->argument);
+			fprintf(out, "=\\fI%s\\fP", row->argument);
 		fputc('\n', out);
-		print_sentence(out, row->help);
+		print_sentence(out, command_option_help(command, row));
 	}
-	fputs(".TP\n.B \\-\\-help\nShows all of this in short.\n", out);
 }
 
 /* A command of a command: all of it in a section. */
@@ -69,7 +73,7 @@ static void print_subcommand(FILE *out, const char *name, const struct command *
 		print_text(out, command->description);
 		fputc('\n', out);
 	}
-	print_options(out, command);
+	print_options(out, command, command->options);
 }
 
 static void print_own_commands(FILE *out, const struct command *command, bool is_root)
@@ -117,12 +121,13 @@ void docs_print_manual(FILE *out, const struct command *command)
 		print_text(out, command->description);
 		fputc('\n', out);
 	}
-	if (command->commands) {
+	if (command->commands)
 		print_own_commands(out, command, is_root);
-	} else {
-		fputs(".SH OPTIONS\n", out);
-		print_options(out, command);
-	}
+	fputs(".SH OPTIONS\n", out);
+	if (command->commands)
+		fputs("Each command has these options as well.\n", out);
+	print_options(out, command, command->options);
+	print_options(out, command, command_common_options);
 	print_statuses(out, command);
 	fputs(".SH SEE ALSO\n", out);
 	if (!is_root)

@@ -49,27 +49,28 @@ static void ask_zerneld(const char *socket, struct doctor *doctor, struct snapsh
 		 err == -EREMOTEIO ? error.message : strerror(-err));
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int run(struct command_call *call)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
 	struct doctor doctor = { .root = "" };
-	struct common_options options;
-	struct term term = term_open(stdout);
+	struct term term;
+	const char *socket;
 	int verdict;
 
-	if (command_common(command, argc, argv, &options) < 0)
+	if (command_socket(call, &socket) < 0)
 		return COMMAND_MISUSED;
-	ask_zerneld(options.socket, &doctor, &snapshot);
-	verdict = options.json ? doctor_print_json(&doctor, stdout) : doctor_print(&doctor, &term);
+	ask_zerneld(socket, &doctor, &snapshot);
+	term = term_open(stdout, call->colour);
+	verdict = call->json ? doctor_print_json(&doctor, stdout) : doctor_print(&doctor, &term);
 	return verdict < 0 ? EXIT_NOT_LOOKED : verdict;
 }
 
-static const struct command_option command_options[] = { OPTION_JSON, OPTION_SOCKET, {} };
+static const struct command_option command_options[] = { OPTION_SOCKET, {} };
 static const struct command_status statuses[] = {
-	{ VERDICT_OK, "all is well" },
-	{ VERDICT_WARNING, "less than all of it works" },
-	{ VERDICT_FAILURE, "Zernel, or its scheduler, cannot work" },
-	{ EXIT_NOT_LOOKED, "the command line makes no sense" },
+	{ VERDICT_OK, "every check passed" },
+	{ VERDICT_WARNING, "at least one check warns: a part of Zernel does not work" },
+	{ VERDICT_FAILURE, "at least one check failed: Zernel or its scheduler cannot work" },
+	{ EXIT_NOT_LOOKED, "invalid usage, or the checks could not run" },
 	{ .help = NULL },
 };
 

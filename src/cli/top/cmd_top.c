@@ -147,9 +147,9 @@ static int loop(struct session *session, int signals)
 	return err;
 }
 
-static int open_screen(struct session *session)
+static int open_screen(struct session *session, enum colour colour)
 {
-	int err = top_screen_open(&session->screen);
+	int err = top_screen_open(colour, &session->screen);
 
 	if (err == -ENOTTY)
 		log_error("top needs a terminal: zernel status prints once");
@@ -158,43 +158,42 @@ static int open_screen(struct session *session)
 	return err;
 }
 
-static int parse(const struct command *command, int argc, char **argv, struct session *session)
+static int parse(struct command_call *call, struct session *session)
 {
-	unsigned long value;
-	char *end;
-	int option;
+	u64 interval_ms = INTERVAL_DEFAULT_MS;
+	int option, err = 0;
 
-	while ((option = command_next(command, argc, argv)) != -1) {
+	while (err == 0 && (option = command_next(call)) != -1) {
 		switch (option) {
 		case 's': session->socket = optarg; break;
 		case 'i':
-			value = strtoul(optarg, &end, 10);
-			if (*end || value < PROTOCOL_INTERVAL_MIN_MS ||
-			    value > PROTOCOL_INTERVAL_MAX_MS)
-				return -EINVAL;
-			session->interval_ms = (u32)value;
+			err = command_number(call, PROTOCOL_INTERVAL_MIN_MS,
+					     PROTOCOL_INTERVAL_MAX_MS, &interval_ms);
 			break;
 		default: return -EINVAL;
 		}
 	}
-	return optind == argc ? 0 : -EINVAL;
+	session->interval_ms = (u32)interval_ms;
+	return err < 0 ? err : command_operands(call, 0, 0);
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int run(struct command_call *call)
 {
 	CLEANUP(session_done)
 	struct session session = {
 		.socket = PROTOCOL_SOCKET,
-		.interval_ms = INTERVAL_DEFAULT_MS,
 		.top.sort = TOP_COLUMN_RANK,
 	};
 	CLEANUP_FD int signals = -EBADF;
 
-	if (parse(command, argc, argv, &session) < 0)
+	if (parse(call, &session) < 0)
 		return COMMAND_MISUSED;
+	/* What the first screen would be made of. */
+	if (call->json)
+		return ask_print_snapshot(session.socket) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 	/* A signal ends the loop in good order, so that the terminal is given back. */
 	if (ask_subscribe(session.socket, session.interval_ms, &session.client) < 0 ||
-	    open_screen(&session) < 0 || signals_open(NULL, &signals, NULL) < 0)
+	    open_screen(&session, call->colour) < 0 || signals_open(NULL, &signals, NULL) < 0)
 		return EXIT_FAILURE;
 	return loop(&session, signals) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -212,6 +211,7 @@ const struct command command_top = {
 		       "p pauses, h\n"
 		       "explains, q quits; the mouse works too. Without colour phases are "
 		       "letters.",
+	.json = "print one snapshot as JSON and exit",
 	.options = command_options,
 	.run = run,
 };

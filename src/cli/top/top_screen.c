@@ -58,9 +58,9 @@ static const struct {
 	{ 0x7f, TOP_KEY_BACKSPACE }, { '\b', TOP_KEY_BACKSPACE },
 };
 
-static void prepare_colours(struct top_screen *screen)
+static void prepare_colours(struct top_screen *screen, enum colour colour)
 {
-	screen->canvas.colour = has_colors() && term_open(stdout).colour;
+	screen->canvas.colour = has_colors() && term_open(stdout, colour).colour;
 	if (!screen->canvas.colour)
 		return;
 	start_color();
@@ -69,7 +69,7 @@ static void prepare_colours(struct top_screen *screen)
 		init_pair((short)(i + 1), looks[i].foreground, looks[i].background);
 }
 
-int top_screen_open(struct top_screen **ret)
+int top_screen_open(enum colour colour, struct top_screen **ret)
 {
 	CLEANUP_FREE struct top_screen *screen = calloc(1, sizeof(*screen));
 
@@ -91,7 +91,7 @@ int top_screen_open(struct top_screen **ret)
 	set_escdelay(ESCAPE_MS);
 	mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
 	mouseinterval(0);
-	prepare_colours(screen);
+	prepare_colours(screen, colour);
 	*ret = TAKE_PTR(screen);
 	return 0;
 }

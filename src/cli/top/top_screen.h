@@ -7,7 +7,7 @@
 struct top_screen;
 
 /* -ENOTTY: nobody would see it; -ENODEV: a terminal that nothing is known of. */
-int top_screen_open(struct top_screen **ret);
+int top_screen_open(enum colour colour, struct top_screen **ret);
 /* The terminal is as it was before. */
 struct top_screen *top_screen_close(struct top_screen *screen);
 

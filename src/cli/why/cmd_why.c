@@ -19,52 +19,41 @@
 struct request {
 	struct why_options options;
 	const char *socket;
-	u32 seconds;
+	enum colour colour;
+	u64 seconds;
 	bool watch;
 };
 
-static int parse_seconds(const char *text, u32 *ret)
-{
-	char *end;
-	unsigned long value;
-
-	errno = 0;
-	value = strtoul(text, &end, 10);
-	if (errno || end == text || *end || value < 1 || value > SECONDS_MAX)
-		return -EINVAL;
-	*ret = (u32)value;
-	return 0;
-}
-
-static int parse(const struct command *command, int argc, char **argv, struct request *ret)
+static int parse(struct command_call *call, struct request *ret)
 {
 	struct request request = { .socket = PROTOCOL_SOCKET, .seconds = SECONDS_DEFAULT };
 	int option, err = 0;
 
-	while (err == 0 && (option = command_next(command, argc, argv)) != -1) {
+	while (err == 0 && (option = command_next(call)) != -1) {
 		switch (option) {
-		case 'j': request.options.json = true; break;
 		case 's': request.socket = optarg; break;
-		case 'n': err = parse_seconds(optarg, &request.seconds); break;
+		case 'n': err = command_number(call, 1, SECONDS_MAX, &request.seconds); break;
 		case 'w': request.watch = true; break;
 		default: err = -EINVAL; break;
 		}
 	}
-	if (err < 0 || argc - optind > 1)
+	if (err < 0 || command_operands(call, 0, 1) < 0)
 		return -EINVAL;
-	request.options.who = argv[optind];
+	request.options.who = call->argv[optind];
+	request.options.json = call->json;
+	request.colour = call->colour;
 	*ret = request;
 	return 0;
 }
 
-static void wait_seconds(u32 seconds)
+static void wait_seconds(u64 seconds, enum colour colour)
 {
 	const struct timespec nap = { .tv_nsec = PROGRESS_NS };
 	const u64 whole_ns = seconds * NSEC_PER_SEC;
-	const struct term term = term_open(stderr);
+	const struct term term = term_open(stderr, colour);
 
 	for (u64 ns = 0; ns < whole_ns; ns += PROGRESS_NS) {
-		progress_show(&term, ns, whole_ns, "watching for %u s", seconds);
+		progress_show(&term, ns, whole_ns, "watching for %llu s", seconds);
 		nanosleep(&nap, NULL);
 	}
 	progress_end(&term);
@@ -73,11 +62,11 @@ static void wait_seconds(u32 seconds)
 /* Between the snapshot that is there and a new one, which takes its place. */
 static int answer(const struct request *request, struct snapshot **snapshot)
 {
-	const struct term term = term_open(stdout);
+	const struct term term = term_open(stdout, request->colour);
 	struct snapshot *after;
 	int err;
 
-	wait_seconds(request->seconds);
+	wait_seconds(request->seconds, request->colour);
 	err = ask_snapshot(request->socket, &after);
 	if (err < 0)
 		return err;
@@ -95,13 +84,13 @@ static int answer(const struct request *request, struct snapshot **snapshot)
 	return ferror(stdout) ? -EIO : err;
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int run(struct command_call *call)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
 	struct request request;
 	int err;
 
-	if (parse(command, argc, argv, &request) < 0)
+	if (parse(call, &request) < 0)
 		return COMMAND_MISUSED;
 	err = ask_snapshot(request.socket, &snapshot);
 	if (err < 0)
@@ -117,15 +106,12 @@ static int run(const struct command *command, int argc, char **argv)
 static const struct command_option options[] = {
 	{ "seconds", 'n', "N", "how long to watch (5)" },
 	{ "watch", 'w', NULL, "again and again, until it is interrupted" },
-	OPTION_JSON,
 	OPTION_SOCKET,
 	{},
 };
 static const struct command_status statuses[] = {
-	{ EXIT_SUCCESS, "the answer was told, also where there is nothing to explain" },
-	{ EXIT_FAILURE, "it failed, and the reason was told" },
-	{ EXIT_USAGE, "the command line makes no sense" },
-	{ EXIT_NOBODY, "nobody, or nobody of that name, uses a GPU, or not long enough yet" },
+	STATUS_SUCCESS,	  STATUS_FAILURE,
+	STATUS_USAGE,	  { EXIT_NOBODY, "no matching GPU process, or not enough data yet" },
 	{ .help = NULL },
 };
 
