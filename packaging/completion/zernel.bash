@@ -38,8 +38,8 @@ _zernel() {
 	'zernel') words='status top why ab record replay export doctor config procdb serve demo version ' more=nothing ;;
 	'zernel status') words='--socket ' more=nothing ;;
 	'zernel top') words='--interval --socket ' more=nothing ;;
-	'zernel why') words='--seconds --watch --socket ' more=nothing ;;
-	'zernel ab') words='--minutes --bound --seed --socket ' more=nothing ;;
+	'zernel why') words='--seconds --watch --socket ' more=jobs ;;
+	'zernel ab') words='--minutes --bound --seed --socket ' more=jobs ;;
 	'zernel record') words='--seconds --socket ' more=files ;;
 	'zernel replay') words='--from --to ' more=files ;;
 	'zernel export') words='--perfetto --csv ' more=files ;;
@@ -103,5 +103,9 @@ _zernel() {
 	[ "$more" != colors ] || words='auto always never'
 	mapfile -t COMPREPLY < <(compgen -W "$words $common" -- "$current"
 		[ "$more" != files ] || compgen -f -- "$current")
+	[ "$more" = jobs ] || return 0
+	while IFS= read -r word; do
+		[[ $word != "${current//\\/}"* ]] || COMPREPLY+=("$word")
+	done < <(zernel complete -- "${COMP_WORDS[@]}" 2>/dev/null)
 }
 complete -o filenames -F _zernel zernel

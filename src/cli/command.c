@@ -197,6 +197,8 @@ static int run_group(struct command_call *call)
 	inner.json = call->json;
 	inner.colour = call->colour;
 	command = find_command(call->command->commands, inner.argv[0]);
+	if (!command)
+		command = find_command(call->command->hidden, inner.argv[0]);
 	if (!command) {
 		command_misuse(call, "unknown command '%s' for '%s'", inner.argv[0], call->name);
 		return COMMAND_MISUSED;

@@ -14,6 +14,7 @@
 enum completion {
 	COMPLETE_NOTHING,
 	COMPLETE_FILE,
+	COMPLETE_JOB,	 /* pids and jobs: cmd_complete.c */
 	COMPLETE_COLOUR, /* values of --color */
 };
 
@@ -43,6 +44,7 @@ struct command {
 	const struct command_option *options;
 	const struct command_status *statuses; /* NULL: the usual ones */
 	const struct command *const *commands; /* of its own; then it has no run() */
+	const struct command *const *hidden;   /* more of them, for scripts: not documented */
 	int misuse_status;		       /* 0: EXIT_USAGE */
 	/* Returns the exit status, or COMMAND_MISUSED after command_misuse(). */
 	int (*run)(struct command_call *call);
@@ -107,6 +109,7 @@ const struct command_status *command_statuses(const struct command *command);
 
 extern const struct command command_zernel;
 extern const struct command command_ab;
+extern const struct command command_complete;
 extern const struct command command_config;
 extern const struct command command_demo;
 extern const struct command command_doctor;

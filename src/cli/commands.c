@@ -41,9 +41,12 @@ static const struct command *const commands[] = {
 };
 /* clang-format on */
 
+static const struct command *const hidden[] = { &command_complete, NULL };
+
 const struct command command_zernel = {
 	.name = "zernel",
 	.operands = "COMMAND",
 	.help = "answers questions about ML workloads and the scheduler that serves them",
 	.commands = commands,
+	.hidden = hidden,
 };

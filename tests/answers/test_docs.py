@@ -8,6 +8,7 @@ import tempfile
 import unittest
 
 import tap
+import fake_job
 
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
 PACKAGING = pathlib.Path(os.environ["ZERNEL_SOURCE"]) / "packaging"
@@ -102,6 +103,25 @@ class Bash(unittest.TestCase):
         for words in ("status", "--color", "="), ("status", "--color", ""), ("--color", "=", ""):
             self.assertEqual(self.completed(*words), ["auto", "always", "never"])
         self.assertEqual(self.completed("why", "--color", "=", "al"), ["always"])
+
+    def test_pids_and_jobs_where_they_are_meant(self):
+        server = fake_job.in_directory(self.directory, 20, 20)
+        self.addCleanup(server.stop)
+        pid, job = str(fake_job.PID), fake_job.JOB
+        for socket in ("--socket", server.path), ("--socket", "=", server.path), (f"--socket={server.path}",):
+            self.assertEqual(self.completed("why", *socket, "4"), [pid])
+            self.assertEqual(self.completed("ab", *socket, "sl"), [job])
+        self.assertEqual(self.completed("why", "--socket", server.path, "slurm\\ 1"), [job])
+        self.assertEqual(self.completed("why", "--socket", server.path, ""),
+                         ["--seconds", "--watch", "--socket", *COMMON, pid, job])
+        self.assertEqual(self.completed("why", "--socket", server.path, "--seconds", ""), [])
+        self.assertEqual(self.completed("status", "--socket", server.path, "4"), [])
+
+    def test_no_pids_and_no_message_without_zerneld(self):
+        self.assertEqual(self.completed("why", "--socket", "/nonexistent", "4"), [])
+        done = subprocess.run([ZERNEL, "complete", "--", "zernel", "why", "--socket", "/nonexistent"],
+                              capture_output=True, text=True, check=True)
+        self.assertEqual((done.stdout, done.stderr), ("", ""))
 
     def test_files_where_files_are_meant(self):
         self.assertEqual(self.completed("status", "--socket", "mi"), ["mine.conf"])

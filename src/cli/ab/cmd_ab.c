@@ -102,6 +102,7 @@ static const struct command_status statuses[] = {
 const struct command command_ab = {
 	.name = "ab",
 	.operands = "PID|JOB",
+	.completion = COMPLETE_JOB,
 	.help = "whether the scheduler helps a job",
 	.description = "Switches the scheduler on and off in windows of random order while the job "
 		       "runs, and\n"

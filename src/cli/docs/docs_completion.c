@@ -13,16 +13,19 @@
 static const char *const bash_ways[] = {
 	[COMPLETE_NOTHING] = "nothing",
 	[COMPLETE_FILE] = "files",
+	[COMPLETE_JOB] = "jobs",
 	[COMPLETE_COLOUR] = "colors",
 };
 static const char *const zsh_ways[] = {
 	[COMPLETE_NOTHING] = "",
 	[COMPLETE_FILE] = "_files",
+	[COMPLETE_JOB] = "_zernel_jobs",
 	[COMPLETE_COLOUR] = "(" COLOURS ")",
 };
 static const char *const fish_ways[] = {
 	[COMPLETE_NOTHING] = "",
 	[COMPLETE_FILE] = " -F",
+	[COMPLETE_JOB] = " -a '(zernel complete -- (commandline -opc) 2>/dev/null)'",
 	[COMPLETE_COLOUR] = " -a '" COLOURS "'",
 };
 
@@ -128,6 +131,10 @@ void docs_print_bash(FILE *out, const struct command *root)
 	      "\t[ \"$more\" != colors ] || words='" COLOURS "'\n"
 	      "\tmapfile -t COMPREPLY < <(compgen -W \"$words $common\" -- \"$current\"\n"
 	      "\t\t[ \"$more\" != files ] || compgen -f -- \"$current\")\n"
+	      "\t[ \"$more\" = jobs ] || return 0\n"
+	      "\twhile IFS= read -r word; do\n"
+	      "\t\t[[ $word != \"${current//\\\\/}\"* ]] || COMPREPLY+=(\"$word\")\n"
+	      "\tdone < <(zernel complete -- \"${COMP_WORDS[@]}\" 2>/dev/null)\n"
 	      "}\n"
 	      "complete -o filenames -F _zernel zernel\n",
 	      out);
@@ -213,10 +220,15 @@ static void print_zsh_common(FILE *out)
 	fputs("\n\t)\n", out);
 }
 
+/* The words of the whole line are kept: those of _arguments are without the command's names. */
 void docs_print_zsh(FILE *out, const struct command *root)
 {
-	fputs("#compdef zernel\n" HEADER "_zernel() {\n"
-	      "\tlocal -a names\n",
+	fputs("#compdef zernel\n" HEADER "_zernel_jobs() {\n"
+	      "\tlocal -a found=(${(f)\"$(zernel complete -- $line_words 2>/dev/null)\"})\n"
+	      "\tcompadd -a found\n"
+	      "}\n"
+	      "_zernel() {\n"
+	      "\tlocal -a names line_words=($words)\n",
 	      out);
 	print_zsh_common(out);
 	print_zsh_command(out, root, 0);

@@ -118,6 +118,7 @@ static const struct command_status statuses[] = {
 const struct command command_why = {
 	.name = "why",
 	.operands = "[PID|JOB]",
+	.completion = COMPLETE_JOB,
 	.help = "why the GPU is idle, and who is to blame",
 	.description =
 		"Watches for some seconds and says why the GPU was idle meanwhile: a sentence, "
