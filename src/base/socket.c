@@ -69,8 +69,9 @@ int socket_listen(const char *path, mode_t mode, int *ret_fd)
 	struct sockaddr_un address;
 	int err = fd < 0 ? -errno : address_of(path, &address);
 
-	if (err == 0)
-		err = remove_dead(path);
+	if (err < 0)
+		return err;
+	err = remove_dead(path);
 	if (err < 0)
 		return err;
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)

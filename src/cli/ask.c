@@ -86,11 +86,13 @@ static int ask_for_pushes(const char *socket, const char *method, u32 interval_m
 	int err = ask_connect(socket, &client);
 
 	snprintf(params, sizeof(params), "{\"interval_ms\":%u}", interval_ms);
-	if (err == 0)
-		err = ask(client, method, params, NULL);
-	if (err == 0)
-		*ret = TAKE_PTR(client);
-	return err;
+	if (err < 0)
+		return err;
+	err = ask(client, method, params, NULL);
+	if (err < 0)
+		return err;
+	*ret = TAKE_PTR(client);
+	return 0;
 }
 
 int ask_subscribe(const char *socket, u32 interval_ms, struct client **ret)
@@ -102,7 +104,8 @@ int ask_record(const char *socket, u32 interval_ms, struct client **ret)
 {
 	int err = ask_for_pushes(socket, "record.start", interval_ms, ret);
 
-	if (err == 0)
-		client_keep_all(*ret);
-	return err;
+	if (err < 0)
+		return err;
+	client_keep_all(*ret);
+	return 0;
 }

@@ -80,7 +80,9 @@ static int take(struct session *session, enum client_push kind, yyjson_val *valu
 		err = count_events(session, value);
 	else
 		session->nr_snapshots++;
-	if (err == 0 && !session->writer)
+	if (err < 0)
+		return err;
+	if (!session->writer)
 		err = begin(session, value);
 	if (err < 0)
 		return err;
@@ -224,8 +226,9 @@ static int record(const struct request *request)
 	/* A signal ends the recording and not the program. */
 	int err = signals_open(NULL, &signal_fd, NULL);
 
-	if (err == 0)
-		err = ask_record(request->socket, INTERVAL_MS, &client);
+	if (err < 0)
+		return err;
+	err = ask_record(request->socket, INTERVAL_MS, &client);
 	if (err < 0)
 		return err;
 	out = create(request->path);

@@ -54,8 +54,9 @@ static int answer_why(const struct request *request, const struct span *span)
 	const struct term term = term_open(stdout, request->colour);
 	int err = snapshot_from_json(span->first, strlen(span->first), &before);
 
-	if (err == 0)
-		err = snapshot_from_json(span->last, strlen(span->last), &after);
+	if (err < 0)
+		return err;
+	err = snapshot_from_json(span->last, strlen(span->last), &after);
 	return err < 0 ? err : why_print(before, after, &options, &term);
 }
 

@@ -33,9 +33,10 @@ static int parse_port(struct command_call *call, u16 *ret)
 	u64 port;
 	int err = command_number(call, 0, 65535, &port);
 
-	if (err == 0)
-		*ret = (u16)port;
-	return err;
+	if (err < 0)
+		return err;
+	*ret = (u16)port;
+	return 0;
 }
 
 static int parse_log_level(struct command_call *call, enum log_level *ret)

@@ -128,9 +128,10 @@ static int import_batch(struct client *client, const struct procdb *batch, size_
 		return -ENOMEM;
 	}
 	err = ask(client, "procdb.import", params, &answer);
-	if (err == 0)
-		*nr += yyjson_get_uint(yyjson_obj_get(answer.value, "taken"));
-	return err;
+	if (err < 0)
+		return err;
+	*nr += yyjson_get_uint(yyjson_obj_get(answer.value, "taken"));
+	return 0;
 }
 
 int procdb_client_import(struct client *client, const struct procdb *from, size_t *ret_nr)
@@ -151,9 +152,10 @@ int procdb_client_import(struct client *client, const struct procdb *from, size_
 		if (err == 0)
 			err = import_batch(client, batch, &nr);
 	} while (err == 0 && procdb_at(from, i));
-	if (err == 0)
-		*ret_nr = nr;
-	return err;
+	if (err < 0)
+		return err;
+	*ret_nr = nr;
+	return 0;
 }
 
 int procdb_client_forget(struct client *client, const char *name, size_t *ret_nr)
@@ -162,7 +164,8 @@ int procdb_client_forget(struct client *client, const char *name, size_t *ret_nr
 	CLEANUP(client_data_done) struct client_data answer = {};
 	int err = params ? ask(client, "procdb.forget", params, &answer) : -ENOMEM;
 
-	if (err == 0)
-		*ret_nr = yyjson_get_uint(yyjson_obj_get(answer.value, "forgotten"));
-	return err;
+	if (err < 0)
+		return err;
+	*ret_nr = yyjson_get_uint(yyjson_obj_get(answer.value, "forgotten"));
+	return 0;
 }

@@ -114,7 +114,9 @@ int kernel_new(kernel_log_fn log, struct kernel **ret)
 	if (!has_cgroups)
 		leave_out_cgroups(kernel->skel);
 	err = choose_launch_program(kernel);
-	if (err == 0 && !kernel->has_scheduler)
+	if (err < 0)
+		return err;
+	if (!kernel->has_scheduler)
 		err = leave_out_scheduler(kernel->skel);
 	if (err < 0)
 		return err;

@@ -161,9 +161,10 @@ static int load_files(struct config *config, const struct config_files *files,
 
 	for (size_t i = 0; i < files->nr && err == 0; i++)
 		err = load_file(&loaded, files->paths[i], origins, problem);
-	if (err == 0)
-		*config = loaded;
-	return err;
+	if (err < 0)
+		return err;
+	*config = loaded;
+	return 0;
 }
 
 int config_load(struct config *config, const char *file, struct config_origin *origins,

@@ -159,8 +159,9 @@ int config_files_beside(const char *file, struct config_files *ret, struct confi
 	char folder[PATH_MAX];
 
 	snprintf(folder, sizeof(folder), "%s.d", file);
-	if (err == 0)
-		err = add_folder(&files, 1, folder, problem);
+	if (err < 0)
+		return err;
+	err = add_folder(&files, 1, folder, problem);
 	if (err < 0)
 		return err;
 	arrange(&files, 1);

@@ -165,9 +165,11 @@ static int on_record_begin(void *ctx, u64 *ret_position)
 	struct daemon *d = daemon_of(ctx);
 	int err = timeline_open(&d->timeline, ret_position);
 
-	if (err == 0 && d->timeline.nr_readers == 1)
+	if (err < 0)
+		return err;
+	if (d->timeline.nr_readers == 1)
 		supervisor_set_timeline(d->supervisor, true);
-	return err;
+	return 0;
 }
 
 static void on_record_end(void *ctx)
@@ -221,12 +223,13 @@ static int open_sources(struct daemon *d)
 		return err;
 	d->signals = (struct loop_source){ .on_event = on_signal, .ctx = d };
 	err = loop_add(d->loop, &d->signals, d->signal_fd, EPOLLIN);
-	if (err == 0)
-		err = loop_timer_open(TICK_MS, &d->timer_fd);
+	if (err < 0)
+		return err;
+	err = loop_timer_open(TICK_MS, &d->timer_fd);
+	if (err < 0)
+		return err;
 	d->timer = (struct loop_source){ .on_event = on_tick, .ctx = d };
-	if (err == 0)
-		err = loop_add(d->loop, &d->timer, d->timer_fd, EPOLLIN);
-	return err;
+	return loop_add(d->loop, &d->timer, d->timer_fd, EPOLLIN);
 }
 
 static int open_kernel(struct daemon *d)
@@ -259,21 +262,29 @@ static int open_parts(struct daemon *d)
 	int err = loop_new(&d->loop);
 
 	/* Signals first, so that one that comes early is not lost; then who else may be here. */
-	if (err == 0)
-		err = open_sources(d);
-	if (err == 0)
-		err = open_server(d);
-	if (err == 0)
-		err = learning_new(d->config.state_directory, d->config.nr_profiles, &d->learning);
-	if (err == 0 && d->config.sample_gpus)
+	if (err < 0)
+		return err;
+	err = open_sources(d);
+	if (err < 0)
+		return err;
+	err = open_server(d);
+	if (err < 0)
+		return err;
+	err = learning_new(d->config.state_directory, d->config.nr_profiles, &d->learning);
+	if (err < 0)
+		return err;
+	if (d->config.sample_gpus)
 		err = devices_new(&gpu_config_system, &d->devices);
-	if (err == 0)
-		err = snapshot_builder_new(ZERNEL_VERSION, &d->builder);
-	if (err == 0)
-		err = open_kernel(d);
-	if (err == 0)
-		connect_parts(d);
-	return err;
+	if (err < 0)
+		return err;
+	err = snapshot_builder_new(ZERNEL_VERSION, &d->builder);
+	if (err < 0)
+		return err;
+	err = open_kernel(d);
+	if (err < 0)
+		return err;
+	connect_parts(d);
+	return 0;
 }
 
 int daemon_new(const struct options *options, struct daemon **ret)

@@ -125,14 +125,17 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	learn_gpu_nodes(kernel);
 	manager->wants_threads = pid < 0;
 	err = kernel_open_events(kernel, timeline, handler->on_event, ctx);
-	if (err == 0)
-		err = library_set_new("/proc", &library_ops, manager, &manager->libraries);
-	if (err == 0)
-		err = mmap_events_new(pid, &mmap_handler, manager, &manager->maps);
+	if (err < 0)
+		return err;
+	err = library_set_new("/proc", &library_ops, manager, &manager->libraries);
+	if (err < 0)
+		return err;
+	err = mmap_events_new(pid, &mmap_handler, manager, &manager->maps);
 	/* What was mapped before anybody listened. */
-	if (err == 0)
-		err = pid < 0 ? library_set_scan_all(manager->libraries)
-			      : library_set_scan_process(manager->libraries, pid);
+	if (err < 0)
+		return err;
+	err = pid < 0 ? library_set_scan_all(manager->libraries)
+		      : library_set_scan_process(manager->libraries, pid);
 	if (err < 0)
 		return err;
 	*ret = TAKE_PTR(manager);

@@ -120,7 +120,8 @@ int options_load_config(const struct options *options, struct config *ret,
 			problem->line = 0;
 		}
 	}
-	if (err == 0)
-		*ret = config;
-	return err;
+	if (err < 0)
+		return err;
+	*ret = config;
+	return 0;
 }

@@ -168,9 +168,10 @@ static int start_listening(struct server *server)
 	if (stat(server->config.path, &server->bound) < 0)
 		return -errno;
 	err = loop_add(server->loop, &server->listener, fd, EPOLLIN);
-	if (err == 0)
-		server->fd = TAKE_FD(fd);
-	return err;
+	if (err < 0)
+		return err;
+	server->fd = TAKE_FD(fd);
+	return 0;
 }
 
 int server_new(const struct server_config *config, struct loop *loop, const struct server_ops *ops,

@@ -42,8 +42,9 @@ int snapshot_builder_new(const char *version, struct snapshot_builder **ret)
 	if (uname(&b->host) < 0)
 		return -errno;
 	err = snapshot_new(&SNAPSHOT_LIMITS_DEFAULT, &b->now);
-	if (err == 0)
-		err = snapshot_new(&SNAPSHOT_LIMITS_DEFAULT, &b->before);
+	if (err < 0)
+		return err;
+	err = snapshot_new(&SNAPSHOT_LIMITS_DEFAULT, &b->before);
 	if (err < 0)
 		return err;
 	*ret = TAKE_PTR(b);

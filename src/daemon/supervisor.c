@@ -128,9 +128,21 @@ static void unload(struct supervisor *s)
 	s->kernel = kernel_free(s->kernel);
 }
 
-static int load(struct supervisor *s)
+static int connect_kernel(struct supervisor *s, struct kernel *kernel)
 {
 	static const struct manager_handler handler = { on_kernel_event, on_attach_error };
+	int err = manager_new(kernel, -1, s->timeline, &handler, s, &s->manager);
+
+	if (err < 0)
+		return err;
+	err = loop_add(s->loop, &s->maps, manager_fd(s->manager), EPOLLIN);
+	if (err < 0)
+		return err;
+	return learning_attach(s->learning, kernel);
+}
+
+static int load(struct supervisor *s)
+{
 	struct kernel *kernel = NULL;
 	int err = kernel_new(s->failure ? NULL : log_libbpf, &kernel);
 
@@ -139,11 +151,7 @@ static int load(struct supervisor *s)
 	s->kernel = kernel;
 	s->status.nr_changes++;
 	kernel_set_policy(kernel, &s->config.policy);
-	err = manager_new(kernel, -1, s->timeline, &handler, s, &s->manager);
-	if (err == 0)
-		err = loop_add(s->loop, &s->maps, manager_fd(s->manager), EPOLLIN);
-	if (err == 0)
-		err = learning_attach(s->learning, kernel);
+	err = connect_kernel(s, kernel);
 	if (err < 0)
 		unload(s);
 	return err;

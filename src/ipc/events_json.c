@@ -101,15 +101,20 @@ static int get_event(yyjson_val *row, struct event *ret)
 	struct event event = { .time_ns = yyjson_get_uint(time), .kind = kind_named(name) };
 	int err = yyjson_is_uint(time) && yyjson_is_str(name) ? 0 : -EBADMSG;
 
-	if (err == 0)
-		err = get_u32(yyjson_arr_get(row, AT_PID), &event.tgid);
-	if (err == 0)
-		err = get_u32(yyjson_arr_get(row, AT_TID), &event.tid);
-	if (err == 0 && event.kind < EVENT_NR)
+	if (err < 0)
+		return err;
+	err = get_u32(yyjson_arr_get(row, AT_PID), &event.tgid);
+	if (err < 0)
+		return err;
+	err = get_u32(yyjson_arr_get(row, AT_TID), &event.tid);
+	if (err < 0)
+		return err;
+	if (event.kind < EVENT_NR)
 		err = get_value(&kinds[event.kind], yyjson_arr_get(row, AT_VALUE), &event.value);
-	if (err == 0)
-		*ret = event;
-	return err;
+	if (err < 0)
+		return err;
+	*ret = event;
+	return 0;
 }
 
 int events_from_value(yyjson_val *root, struct events *events)

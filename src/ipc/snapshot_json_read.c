@@ -24,9 +24,10 @@ static int get_u32(yyjson_val *value, u32 *ret)
 	u64 number;
 	int err = get_u64(value, UINT_MAX, &number);
 
-	if (err == 0)
-		*ret = (u32)number;
-	return err;
+	if (err < 0)
+		return err;
+	*ret = (u32)number;
+	return 0;
 }
 
 static int get_s32(yyjson_val *value, s32 *ret)
@@ -169,15 +170,18 @@ static int get_process(yyjson_val *object, struct snapshot *s, u32 i)
 	struct snapshot_process *process = &s->processes[i];
 	int err = get_fields(object, process_fields, process);
 
-	if (err == 0 && process->job > s->nr_jobs)
+	if (err < 0)
+		return err;
+	if (process->job > s->nr_jobs)
 		err = -EBADMSG;
-	if (err == 0)
-		err = get_inner(yyjson_obj_get(object, "memory"), memory_fields, process->memory,
-				sizeof(process->memory[0]), GPU_MAX, &process->nr_memory);
-	if (err == 0)
-		err = get_inner(yyjson_obj_get(object, "culprits"), culprit_fields,
-				process->culprits, sizeof(process->culprits[0]), CULPRITS_MAX,
-				&process->nr_culprits);
+	if (err < 0)
+		return err;
+	err = get_inner(yyjson_obj_get(object, "memory"), memory_fields, process->memory,
+			sizeof(process->memory[0]), GPU_MAX, &process->nr_memory);
+	if (err < 0)
+		return err;
+	err = get_inner(yyjson_obj_get(object, "culprits"), culprit_fields, process->culprits,
+			sizeof(process->culprits[0]), CULPRITS_MAX, &process->nr_culprits);
 	return err < 0 ? err : get_hists(yyjson_obj_get(object, "hists"), s, &process->hists);
 }
 
@@ -228,7 +232,9 @@ static int get_sched_v1(yyjson_val *object, struct snapshot_sched *ret)
 	u64 ns = 0;
 	int err = reserved ? get_u32(reserved, &permille) : 0;
 
-	if (err == 0 && max_wait)
+	if (err < 0)
+		return err;
+	if (max_wait)
 		err = get_u64(max_wait, ULLONG_MAX, &ns);
 	if (err < 0)
 		return err;

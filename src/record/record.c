@@ -134,8 +134,9 @@ int record_write(struct record_writer *writer, enum record_frame_kind kind, u64 
 	put_u32(header + FRAME_AT_CRC,
 		record_frame_crc(&writer->table, header, writer->payload, size));
 	err = put(writer, header, sizeof(header));
-	if (err == 0)
-		err = put(writer, writer->payload, size);
+	if (err < 0)
+		return err;
+	err = put(writer, writer->payload, size);
 	return err < 0 ? err : hand_over(writer);
 }
 

@@ -65,8 +65,9 @@ static int render_snapshot(const struct snapshot *snapshot, char **ret, size_t *
 	char *text;
 	int err = snapshot_to_legacy_json(snapshot, &known, &known_length);
 
-	if (err == 0)
-		err = snapshot_to_json(snapshot, &whole, &whole_length);
+	if (err < 0)
+		return err;
+	err = snapshot_to_json(snapshot, &whole, &whole_length);
 	if (err < 0)
 		return err;
 	known_length--; /* its closing brace comes last */

@@ -179,8 +179,9 @@ int gateway_start(struct gateway *gateway)
 	};
 	int err = read_token(gateway->config, &gateway->token);
 
-	if (err == 0)
-		err = check_tls(gateway->config);
+	if (err < 0)
+		return err;
+	err = check_tls(gateway->config);
 	if (err < 0)
 		return err;
 	gateway->origins =

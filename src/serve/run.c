@@ -81,6 +81,24 @@ static int watch_all(struct gateway *gateway, int signal_fd, const int *fds, siz
 	return err;
 }
 
+/* Serves until a signal ends it; the watches live as long as the loop. */
+static int serve(struct gateway *gateway, int signal_fd, const int *fds, size_t nr,
+		 struct watch *watches)
+{
+	int err = gateway_start(gateway);
+
+	if (err < 0)
+		return err;
+	err = watch_all(gateway, signal_fd, fds, nr, watches);
+	if (err < 0)
+		return err;
+	sd_notify(0, "READY=1");
+	while (!gateway->stop)
+		uv_run(&gateway->loop, UV_RUN_ONCE);
+	log_info("stopping");
+	return 0;
+}
+
 int serve_run(const struct serve_config *config)
 {
 	struct gateway gateway = { .config = config };
@@ -101,15 +119,7 @@ int serve_run(const struct serve_config *config)
 		return err;
 	err = drop_privileges(config->user);
 	if (err == 0)
-		err = gateway_start(&gateway);
-	if (err == 0)
-		err = watch_all(&gateway, TAKE_FD(signal_fd), fds, nr_fds, watches);
-	if (err == 0)
-		sd_notify(0, "READY=1");
-	while (err == 0 && !gateway.stop)
-		uv_run(&gateway.loop, UV_RUN_ONCE);
-	if (err == 0)
-		log_info("stopping");
+		err = serve(&gateway, TAKE_FD(signal_fd), fds, nr_fds, watches);
 	sd_notify(0, "STOPPING=1");
 	gateway_end(&gateway);
 	return err;

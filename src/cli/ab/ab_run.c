@@ -259,8 +259,9 @@ int ab_run(const struct ab_options *options, const struct term *progress, struct
 		progress_end(progress);
 		err = make_plan(&session);
 	}
-	if (err == 0)
-		err = ab_guard_begin(&guard, options->socket, ret->found);
+	if (err < 0)
+		return err;
+	err = ab_guard_begin(&guard, options->socket, ret->found);
 	if (err < 0)
 		return err;
 	carry_out(&session);

@@ -132,9 +132,11 @@ static int collect(struct building *b, bool (*belongs)(struct building *b, u32 i
 	for (u32 i = 0; err == 0 && i < nr; i++)
 		if (belongs(b, i, to))
 			err = add_row(ret, (struct top_row){ kind, i, depth, false, false });
-	if (err == 0 && ret->nr)
+	if (err < 0)
+		return err;
+	if (ret->nr)
 		qsort_r(ret->rows, ret->nr, sizeof(*ret->rows), compare_rows, b);
-	return err;
+	return 0;
 }
 
 static bool is_thread_of(struct building *b, u32 index, u32 to)

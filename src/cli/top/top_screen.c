@@ -113,9 +113,10 @@ int top_screen_begin(struct top_screen *screen, struct canvas **ret)
 
 	getmaxyx(stdscr, height, width);
 	err = canvas_resize(&screen->canvas, (u32)width, (u32)height);
-	if (err == 0)
-		*ret = &screen->canvas;
-	return err;
+	if (err < 0)
+		return err;
+	*ret = &screen->canvas;
+	return 0;
 }
 
 void top_screen_end(struct top_screen *screen)
