@@ -8,9 +8,11 @@
  *
  * Evidence is counted in sleeps, and in milliseconds on a CPU for who does not
  * sleep. LEARN_AGE of it makes the averages mature: the tier is what they say. A
- * prediction is where a thread starts; it stands against contrary averages, such
- * as those of a program that is still being linked, for LEARN_PATIENCE more. From
- * then on a change takes LEARN_AGE.
+ * prediction is where a thread starts, with its tier and its averages. The tier
+ * stands against contrary averages, such as those of a program that is still being
+ * linked, for LEARN_PATIENCE more. From then on a change takes LEARN_AGE. The
+ * averages give way to the thread's own faster, so that they are its own when they
+ * are mature: each burst until then takes half of what is left of the prediction.
  */
 #include <stddef.h>
 #include "abi/procdb.h"
@@ -50,7 +52,7 @@ struct learner {
 	u64 burst_ns;	     /* since the last sleep, or since it was last taken in */
 	u64 slept_ns;	     /* before this burst */
 	u64 sleeps_since_ns; /* 0 unless it sleeps */
-	u64 runtime_avg_ns;  /* 0 until the first burst was taken in */
+	u64 runtime_avg_ns;  /* 0 until the first burst was taken in, unless predicted */
 	u64 runtime_dev_ns;
 	u64 sleep_avg_ns;
 	u64 told_ns;  /* when it was last observed, or 0 */
@@ -61,8 +63,9 @@ struct learner {
 	u8 role;
 	u8 tier;
 	u8 told_tier;
-	u8 predicted; /* it began with what was learned of others like it */
-	u32 critical; /* tier_criticality() when it was last judged */
+	u8 predicted;  /* it began with what was learned of others like it */
+	u16 critical;  /* tier_criticality() when it was last judged */
+	u16 nr_bursts; /* taken into the averages; no more than LEARN_AGE are counted */
 };
 _Static_assert(sizeof(struct learner) == 152, "no hidden padding");
 
@@ -95,6 +98,12 @@ static inline u64 rate_hz(const struct rate *rate, u64 now)
 	return NSEC_PER_SEC / interval;
 }
 
+/* Bursts end at LEARN_BURST_NS: a larger value, as in an imported file, would take long to fade. */
+static inline u64 learn_predicted_ns(u64 ns)
+{
+	return ns < LEARN_BURST_NS ? ns : LEARN_BURST_NS;
+}
+
 /* A thread of this kind begins, as what was learned of others like it. */
 static inline void learn_begin(struct learner *l, u64 exe_id, u32 role, u32 owner,
 			       const struct procdb_record *prediction)
@@ -106,6 +115,18 @@ static inline void learn_begin(struct learner *l, u64 exe_id, u32 role, u32 owne
 		.tier = prediction ? (u8)tier_of(prediction->tier) : TIER_DEFAULT,
 		.predicted = prediction != NULL,
 	};
+	if (!prediction)
+		return;
+	l->runtime_avg_ns = learn_predicted_ns(prediction->behaviour.runtime_avg_ns);
+	l->runtime_dev_ns = learn_predicted_ns(prediction->behaviour.runtime_dev_ns);
+}
+
+/* A prediction fades by halves while the thread is young. */
+static inline u64 learn_average(const struct learner *l, u64 old, u64 fresh)
+{
+	if (l->predicted && l->age < LEARN_AGE)
+		return old / 2 + fresh / 2;
+	return tier_average(old, fresh);
 }
 
 /* The burst so far becomes part of the averages. */
@@ -119,10 +140,12 @@ static inline void learn_take_in(struct learner *l)
 	} else {
 		off = burst > l->runtime_avg_ns ? burst - l->runtime_avg_ns
 						: l->runtime_avg_ns - burst;
-		l->runtime_dev_ns = tier_average(l->runtime_dev_ns, off);
-		l->runtime_avg_ns = tier_average(l->runtime_avg_ns, burst);
+		l->runtime_dev_ns = learn_average(l, l->runtime_dev_ns, off);
+		l->runtime_avg_ns = learn_average(l, l->runtime_avg_ns, burst);
 		l->sleep_avg_ns = tier_average(l->sleep_avg_ns, l->slept_ns);
 	}
+	if (l->nr_bursts < LEARN_AGE)
+		l->nr_bursts++;
 	l->burst_ns = 0;
 	l->slept_ns = 0;
 }
@@ -137,7 +160,7 @@ static inline enum tier learn_observe(struct learner *l, u64 now)
 		.partners = l->partners / LEARN_PARTS,
 	};
 
-	l->critical = tier_criticality(view.woken_hz, view.waking_hz);
+	l->critical = (u16)tier_criticality(view.woken_hz, view.waking_hz);
 	return tier_observe(&view);
 }
 
@@ -201,18 +224,23 @@ static inline bool learn_ran(struct learner *l, u64 ran_ns, bool sleeps, u64 now
 	if (sleeps)
 		l->sleeps_since_ns = now;
 	if (sleeps || l->burst_ns >= LEARN_BURST_NS ||
-	    (!l->runtime_avg_ns && l->age + grown >= LEARN_AGE))
+	    (!l->nr_bursts && l->age + grown >= LEARN_AGE))
 		learn_take_in(l);
 	return learn_judge(l, grown, now);
 }
 
-/* Its life ends: however young, that is what it was. True when it is to be told. */
+/*
+ * Its life ends: however young, that is what it was. True when it is to be told. Its
+ * own bursts are told, or predictions of short lives would confirm themselves.
+ */
 static inline bool learn_ended(struct learner *l, u64 now)
 {
 	if (l->told_ns)
 		return l->told_tier != l->tier;
-	if (l->ran_ns < LEARN_LIFE_NS || !l->runtime_avg_ns)
+	if (l->ran_ns < LEARN_LIFE_NS || !l->nr_bursts)
 		return false;
+	if (l->predicted && l->age < LEARN_AGE)
+		l->runtime_avg_ns = (l->ran_ns - l->burst_ns) / l->nr_bursts;
 	l->tier = (u8)learn_observe(l, now);
 	return true;
 }

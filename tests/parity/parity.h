@@ -37,6 +37,7 @@ struct parity_case {
 	struct comm_group group;
 	struct learner learner;
 	struct learner waker;
+	struct procdb_record prediction;
 	struct idle_account idle;
 	struct wait_share share;
 	struct step_state step;
@@ -64,6 +65,7 @@ struct parity_result {
 	u64 identity;
 	struct learner learner;
 	struct learner waker;
+	struct learner begun;
 	struct procdb_record told;
 	u64 news;
 	struct idle_account booked;
@@ -148,6 +150,9 @@ static inline void parity_learner(const struct parity_case *in, struct parity_re
 	out->news = learn_ran(&out->learner, in->value, in->observed & 1, in->now);
 	out->news |= (u64)learn_ended(&out->waker, in->now) << 1;
 	out->told = learn_tell(&out->learner, in->now);
+	learn_begin(&out->begun, in->handle, in->rank, in->next_phase,
+		    in->observed & 1 ? &in->prediction : NULL);
+	out->news |= (u64)learn_ran(&out->begun, in->average, in->observed & 2, in->now) << 2;
 }
 
 static inline void parity_idle(const struct parity_case *in, struct parity_result *out)

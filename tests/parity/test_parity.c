@@ -193,6 +193,16 @@ static struct learner random_learner(struct random *r)
 		.tier = (u8)random_below(r, TIER_NR),
 		.told_tier = (u8)random_below(r, TIER_NR),
 		.predicted = (u8)random_below(r, 2),
+		.nr_bursts = (u16)random_below(r, LEARN_AGE + 1),
+	};
+}
+
+static struct procdb_record random_prediction(struct random *r)
+{
+	return (struct procdb_record){
+		.tier = (u8)random_below(r, TIER_NR + 1),
+		.behaviour = { .runtime_avg_ns = random_any(r) >> random_below(r, 64),
+			       .runtime_dev_ns = random_any(r) >> random_below(r, 64) },
 	};
 }
 
@@ -263,6 +273,7 @@ static struct parity_case random_case(struct random *r)
 	c.group = random_group(r, c.rank);
 	c.learner = random_learner(r);
 	c.waker = random_learner(r);
+	c.prediction = random_prediction(r);
 	c.idle = random_account(r);
 	c.share = (struct wait_share){ random_any(r),
 				       random_any(r),

@@ -159,22 +159,95 @@ static void a_correction_is_told_at_the_end(void **state)
 	assert_false(learn_ended(&t.l, t.now));
 }
 
-/* The time that docs/LEARNING.md states. */
+static struct procdb_record prediction_of(u8 tier, u64 average, u64 deviation)
+{
+	return (struct procdb_record){ .tier = tier,
+				       .behaviour = { .runtime_avg_ns = average,
+						      .runtime_dev_ns = deviation } };
+}
+
+/* The times that docs/LEARNING.md states, whatever the averages that came with the tier. */
+static const u64 any_average[] = { 0, 1, 100 * US, MS, 10 * MS, ~0ULL };
+
 static void a_wrong_prediction_is_corrected_in_time(void **state)
 {
-	struct procdb_record wrong = { .tier = TIER_LAT_CRITICAL };
+	for (size_t i = 0; i < ARRAY_SIZE(any_average); i++)
+		for (u8 tier = TIER_INTERACTIVE; tier <= TIER_LAT_CRITICAL; tier++) {
+			struct procdb_record wrong =
+				prediction_of(tier, any_average[i], any_average[i]);
+			struct thread t = thread_like(&wrong);
+
+			assert_int_equal(t.l.tier, tier);
+			assert_true(burn_until_told(&t, 1, NSEC_PER_SEC) <=
+				    (LEARN_AGE + LEARN_PATIENCE) * MS);
+			assert_int_equal(t.told.tier, TIER_BATCH);
+			assert_int_equal(t.l.tier, TIER_BATCH);
+		}
+}
+
+/* Short sleeps: what it is shows in its time on a CPU only. */
+static void who_is_not_batch_is_found_out_in_time(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(any_average); i++) {
+		struct procdb_record wrong = prediction_of(TIER_BATCH, any_average[i], 0);
+		struct thread t = thread_like(&wrong);
+
+		naps(&t, LEARN_AGE + LEARN_PATIENCE, 100 * US, MS);
+		assert_int_equal(t.l.tier, TIER_INTERACTIVE);
+		assert_int_equal(t.told.tier, TIER_INTERACTIVE);
+	}
+}
+
+static void a_predicted_thread_starts_with_the_averages(void **state)
+{
+	struct procdb_record known = prediction_of(TIER_BATCH, 3 * MS, 200 * US);
+	struct thread t = thread_like(&known);
+
+	assert_int_equal(t.l.runtime_avg_ns, 3 * MS);
+	assert_int_equal(t.l.runtime_dev_ns, 200 * US);
+	runs(&t, MS, true);
+	assert_int_equal(t.l.runtime_avg_ns, 2 * MS);
+	assert_int_equal(t.l.runtime_dev_ns, (200 * US + 2 * MS) / 2);
+
+	/* Without one, and from a prediction that has none, the first burst is the average. */
+	t = thread_like(NULL);
+	assert_int_equal(t.l.runtime_avg_ns, 0);
+	known = prediction_of(TIER_BATCH, 0, 0);
+	t = thread_like(&known);
+	runs(&t, MS, true);
+	assert_int_equal(t.l.runtime_avg_ns, MS);
+}
+
+/* Whatever was predicted, little of it is left when its own evidence is mature. */
+static void predicted_averages_give_way_until_maturity(void **state)
+{
+	struct procdb_record wrong = prediction_of(TIER_INTERACTIVE, ~0ULL, ~0ULL);
 	struct thread t = thread_like(&wrong);
 
-	assert_int_equal(t.l.tier, TIER_LAT_CRITICAL);
-	assert_true(burn_until_told(&t, 1, NSEC_PER_SEC) <= (LEARN_AGE + LEARN_PATIENCE) * MS);
-	assert_int_equal(t.told.tier, TIER_BATCH);
-	assert_int_equal(t.l.tier, TIER_BATCH);
+	assert_int_equal(t.l.runtime_avg_ns, LEARN_BURST_NS);
+	naps(&t, LEARN_AGE, 100 * US, 10 * MS);
+	assert_int_equal(t.nr_told, 1);
+	assert_in_range(t.told.behaviour.runtime_avg_ns, 100 * US,
+			100 * US + (LEARN_BURST_NS >> LEARN_AGE));
+}
 
-	wrong.tier = TIER_BATCH;
-	t = thread_like(&wrong);
-	naps(&t, LEARN_AGE + LEARN_PATIENCE, 100 * US, 10 * MS);
-	assert_int_equal(t.l.tier, TIER_INTERACTIVE);
+/* A profile that predicts must learn what lives were, not what it said of them. */
+static void a_short_life_does_not_confirm_its_prediction(void **state)
+{
+	struct procdb_record wrong = prediction_of(TIER_BATCH, 8 * MS, 0);
+	struct thread t = thread_like(&wrong);
+
+	runs(&t, 500 * US, true);
+	sleeps(&t, 10 * US);
+	runs(&t, 700 * US, true);
+	note(&t, learn_ended(&t.l, t.now));
+	assert_int_equal(t.nr_told, 1);
 	assert_int_equal(t.told.tier, TIER_INTERACTIVE);
+	assert_int_equal(t.told.behaviour.runtime_avg_ns, 600 * US);
+
+	t = thread_like(&wrong);
+	runs(&t, 3 * MS, false);
+	assert_false(learn_ended(&t.l, t.now)); /* nothing of its own was taken in */
 }
 
 /* A program burns CPU while it is linked: that must not undo what is known of it. */
@@ -264,6 +337,10 @@ int main(void)
 		cmocka_unit_test(a_short_life_counts_as_it_was),
 		cmocka_unit_test(a_correction_is_told_at_the_end),
 		cmocka_unit_test(a_wrong_prediction_is_corrected_in_time),
+		cmocka_unit_test(who_is_not_batch_is_found_out_in_time),
+		cmocka_unit_test(a_predicted_thread_starts_with_the_averages),
+		cmocka_unit_test(predicted_averages_give_way_until_maturity),
+		cmocka_unit_test(a_short_life_does_not_confirm_its_prediction),
 		cmocka_unit_test(a_right_prediction_outlives_the_start),
 		cmocka_unit_test(a_change_is_told_and_moves_the_vote),
 		cmocka_unit_test(votes_do_not_move_more_than_once_a_second),
