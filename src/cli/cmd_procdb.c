@@ -84,15 +84,19 @@ static int new_database(struct procdb **ret)
 static int load(const char *path, bool must_exist, struct procdb **ret)
 {
 	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
-	enum procdb_defect defect = PROCDB_FILE_SOUND;
+	char what[PROCDB_DEFECT_TEXT_MAX];
+	struct procdb_report report = {};
 	int err = new_database(&db);
 
 	if (err == 0)
-		err = procdb_store_load(db, path, now_s(), &defect);
+		err = procdb_store_load(db, path, now_s(), &report);
 	if (err == -ENOENT && !must_exist)
 		err = 0;
+	procdb_text_defect(&report, what, sizeof(what));
+	if (err == 0 && report.defect != PROCDB_FILE_SOUND)
+		log_warning("%s: %s and are ignored", path, what);
 	if (err == -EBADMSG)
-		log_error("%s is %s", path, procdb_defect_text(defect));
+		log_error("refused %s: %s", path, what);
 	else if (err < 0)
 		log_error("cannot read %s: %s", path, strerror(-err));
 	if (err == 0)

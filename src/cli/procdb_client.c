@@ -82,7 +82,7 @@ int procdb_client_list(struct client *client, const char *name, struct procdb_co
 
 static int take_image(yyjson_val *image, struct procdb *into, u64 now_s)
 {
-	enum procdb_defect defect = PROCDB_FILE_SOUND;
+	struct procdb_report report = {};
 	CLEANUP_FREE void *data = NULL;
 	size_t size;
 	int err = -EPROTO;
@@ -90,7 +90,7 @@ static int take_image(yyjson_val *image, struct procdb *into, u64 now_s)
 	if (yyjson_is_str(image))
 		err = base64_decode(yyjson_get_str(image), yyjson_get_len(image), &data, &size);
 	if (err == 0)
-		err = procdb_decode(into, data, size, now_s, &defect);
+		err = procdb_decode(into, data, size, now_s, &report);
 	if (err < 0)
 		log_error("zerneld sent no database: %s", strerror(-err));
 	return err;

@@ -116,15 +116,23 @@ enum procdb_defect {
 	PROCDB_FILE_TOO_SHORT,
 	PROCDB_FILE_BAD_MAGIC,
 	PROCDB_FILE_BAD_VERSION,
+	PROCDB_FILE_FALSE_VERSION, /* a version 3 file whose version field was damaged */
 	PROCDB_FILE_TRUNCATED,
-	PROCDB_FILE_TRAILING,
+	PROCDB_FILE_TRAILING, /* bytes after the last entry: versions 1 and 2 load all the same */
 	PROCDB_FILE_BAD_CHECKSUM,
 	PROCDB_FILE_BAD_ENTRY,
-	PROCDB_FILE_NR_DEFECTS,
 };
 
-/* For the log: "the file is ...". */
-const char *procdb_defect_text(enum procdb_defect defect);
+/* What was found in a file; what comes after a defect in the file is 0. */
+struct procdb_report {
+	enum procdb_defect defect;
+	u8 magic[4];
+	u32 version;
+	u32 nr_entries; /* that the header announces */
+	u32 bad_entry;
+	u64 size;
+	u64 size_needed; /* by so many entries of this version */
+};
 
 /* How large the file of the confident profiles will be. */
 size_t procdb_encoded_size(const struct procdb *db);
@@ -133,11 +141,17 @@ size_t procdb_encoded_size(const struct procdb *db);
 int procdb_encode(const struct procdb *db, void *buffer, size_t size, size_t *ret_size);
 
 /*
+ * Writes version 2, which the reference reads, into memory that the caller frees: the
+ * confident profiles, and of one name the most observed one.
+ */
+int procdb_encode_v2(const struct procdb *db, void **ret_file, size_t *ret_size);
+
+/*
  * Reads version 1, 2 or 3 into a new database, else -EBUSY. -EBADMSG leaves it empty, and
- * *ret_defect (set in every case) says what is wrong with the file.
+ * *ret_report (set in every case) says what is wrong with the file.
  */
 int procdb_decode(struct procdb *db, const void *file, size_t size, u64 now_s,
-		  enum procdb_defect *ret_defect);
+		  struct procdb_report *ret_report);
 
 /* The checksum that a version 3 file of this size must carry; `size` covers its header. */
 u32 procdb_file_checksum(const void *file, size_t size);

@@ -10,11 +10,12 @@
  *	24 role u8		44 observations u32	72 switches u64
  *	25 zero 3		48 average u64		80 last seen u64, s since the epoch
  *
- * A file must have exactly the length its count calls for. That is also what
- * keeps a version 3 file whose version field was damaged from being read as one
- * of the older versions, which have no checksum.
+ * A file of version 3 has exactly the length its count calls for. Older ones may be
+ * longer, as the reference reads them, and have no checksum: what passes for one of
+ * them and would be a sound file of version 3 is one whose version field was damaged.
  */
 #include "base/macros.h"
+#include "core/procdb_format.h"
 #include "core/procdb_index.h"
 
 #include <errno.h>
@@ -23,57 +24,30 @@
 #include "core/bytes.h"
 #include "core/crc32c.h"
 
-#define VERSION_NEWEST	    3
-#define COMMON_HEADER_BYTES 12
-#define CHECKSUM_OFFSET	    12
-#define V3_HEADER_BYTES	    16
-#define V3_ENTRY_BYTES	    88
+#define CHECKSUM_OFFSET PROCDB_HEADER_BYTES
+#define V3_HEADER_BYTES 16
+#define V3_ENTRY_BYTES	88
 
-/*
- * Versions 1 and 2 hold the votes of the winning tier only, so a profile from
- * them looks unanimous. With no more than these votes six contrary observations
- * are enough to take its prediction back.
- */
-#define IMPORTED_VOTES_MAX 8
-
-static const u8 magic[4] = { 'P', 'D', 'D', 'B' };
-
-u32 procdb_file_checksum(const void *file, size_t size)
+void procdb_put_header(u8 *file, u32 version, u32 count)
 {
-	const u8 *bytes = file;
+	memcpy(file, PROCDB_MAGIC, PROCDB_MAGIC_BYTES);
+	put_u32(file + 4, version);
+	put_u32(file + 8, count);
+}
+
+static u32 checksum_with(const u8 header[static PROCDB_HEADER_BYTES], const u8 *file, size_t size)
+{
 	struct crc32c_table table;
 	u32 crc;
 
 	crc32c_table_fill(&table);
-	crc = crc32c_add(&table, ~0U, bytes, CHECKSUM_OFFSET);
-	return ~crc32c_add(&table, crc, bytes + V3_HEADER_BYTES, size - V3_HEADER_BYTES);
+	crc = crc32c_add(&table, ~0U, header, PROCDB_HEADER_BYTES);
+	return ~crc32c_add(&table, crc, file + V3_HEADER_BYTES, size - V3_HEADER_BYTES);
 }
 
-/* Both old versions: the fields before the averages are the same. */
-static void get_imported(const u8 *at, u32 nr_observations, u32 votes, struct procdb_profile *p)
+u32 procdb_file_checksum(const void *file, size_t size)
 {
-	memcpy(p->key.comm, at, COMM_LEN);
-	p->key = procdb_key_normalize(&p->key);
-	p->votes.nr[tier_of(at[16])] = votes < IMPORTED_VOTES_MAX ? votes : IMPORTED_VOTES_MAX;
-	p->nr_observations = nr_observations;
-	p->behaviour.runtime_avg_ns = get_u64(at + 24);
-	/* The age is not in the file: it counts as seen when it is imported. */
-	p->last_seen_s = ~0ULL;
-}
-
-static bool get_v1(const u8 *at, struct procdb_profile *p)
-{
-	get_imported(at, get_u32(at + 32), get_u32(at + 36), p);
-	return true;
-}
-
-static bool get_v2(const u8 *at, struct procdb_profile *p)
-{
-	get_imported(at, get_u32(at + 56), get_u32(at + 60), p);
-	p->behaviour.runtime_dev_ns = get_u64(at + 32);
-	p->behaviour.wakeup_freq = get_u64(at + 40);
-	p->behaviour.switch_rate = get_u64(at + 48);
-	return true;
+	return checksum_with(file, file, size);
 }
 
 /* False for an entry that put_v3() cannot have written. */
@@ -123,30 +97,18 @@ struct format {
 	bool (*get)(const u8 *at, struct procdb_profile *p);
 };
 
-static const struct format formats[] = {
-	[1] = { .header_bytes = COMMON_HEADER_BYTES, .entry_bytes = 40, .get = get_v1 },
-	[2] = { .header_bytes = COMMON_HEADER_BYTES, .entry_bytes = 64, .get = get_v2 },
+static const struct format formats[PROCDB_VERSION_NEWEST + 1] = {
+	[1] = { .header_bytes = PROCDB_HEADER_BYTES,
+		.entry_bytes = PROCDB_V1_ENTRY_BYTES,
+		.get = procdb_get_v1 },
+	[2] = { .header_bytes = PROCDB_HEADER_BYTES,
+		.entry_bytes = PROCDB_V2_ENTRY_BYTES,
+		.get = procdb_get_v2 },
 	[3] = { .header_bytes = V3_HEADER_BYTES,
 		.entry_bytes = V3_ENTRY_BYTES,
 		.has_checksum = true,
 		.get = get_v3 },
 };
-
-static const char *const defect_texts[PROCDB_FILE_NR_DEFECTS] = {
-	[PROCDB_FILE_SOUND] = "sound",
-	[PROCDB_FILE_TOO_SHORT] = "too short for a process database",
-	[PROCDB_FILE_BAD_MAGIC] = "not a process database",
-	[PROCDB_FILE_BAD_VERSION] = "of a version this program does not know",
-	[PROCDB_FILE_TRUNCATED] = "truncated",
-	[PROCDB_FILE_TRAILING] = "longer than its entries",
-	[PROCDB_FILE_BAD_CHECKSUM] = "damaged (wrong checksum)",
-	[PROCDB_FILE_BAD_ENTRY] = "damaged (impossible entry)",
-};
-
-const char *procdb_defect_text(enum procdb_defect defect)
-{
-	return (unsigned int)defect < PROCDB_FILE_NR_DEFECTS ? defect_texts[defect] : "unknown";
-}
 
 size_t procdb_encoded_size(const struct procdb *db)
 {
@@ -171,64 +133,112 @@ int procdb_encode(const struct procdb *db, void *buffer, size_t size, size_t *re
 		at += V3_ENTRY_BYTES;
 		count++;
 	}
-	memcpy(file, magic, sizeof(magic));
-	put_u32(file + 4, VERSION_NEWEST);
-	put_u32(file + 8, count);
+	procdb_put_header(file, PROCDB_VERSION_NEWEST, count);
 	put_u32(file + CHECKSUM_OFFSET, procdb_file_checksum(file, at));
 	*ret_size = at;
 	return 0;
 }
 
-/* Everything that can be wrong is found before the first profile is taken over. */
-static enum procdb_defect file_check(const u8 *file, size_t size, const struct format **ret_format)
+static u64 size_needed(const struct format *format, u32 count)
 {
-	const struct format *format;
-	u32 version, count;
-	u64 expected;
+	return format->header_bytes + (u64)count * format->entry_bytes;
+}
 
-	if (size < COMMON_HEADER_BYTES)
-		return PROCDB_FILE_TOO_SHORT;
-	if (memcmp(file, magic, sizeof(magic)) != 0)
-		return PROCDB_FILE_BAD_MAGIC;
-	version = get_u32(file + 4);
-	if (version == 0 || version >= ARRAY_SIZE(formats))
-		return PROCDB_FILE_BAD_VERSION;
-	format = &formats[version];
-	count = get_u32(file + 8);
-	expected = format->header_bytes + (u64)count * format->entry_bytes;
-	if (size < expected)
+static bool is_sound_v3(const u8 *file, size_t size, u32 count)
+{
+	u8 header[PROCDB_HEADER_BYTES];
+
+	if (size != size_needed(&formats[3], count))
+		return false;
+	procdb_put_header(header, 3, count);
+	return get_u32(file + CHECKSUM_OFFSET) == checksum_with(header, file, size);
+}
+
+static enum procdb_defect check_size(const struct format *format, const u8 *file,
+				     const struct procdb_report *r)
+{
+	if (r->size < r->size_needed)
 		return PROCDB_FILE_TRUNCATED;
-	if (size > expected)
-		return PROCDB_FILE_TRAILING;
+	if (r->size == r->size_needed)
+		return PROCDB_FILE_SOUND;
+	return !format->has_checksum && is_sound_v3(file, r->size, r->nr_entries)
+		       ? PROCDB_FILE_FALSE_VERSION
+		       : PROCDB_FILE_TRAILING;
+}
+
+static const u8 *entry_at(const struct format *format, const u8 *file, u32 i)
+{
+	return file + format->header_bytes + (size_t)i * format->entry_bytes;
+}
+
+static enum procdb_defect check_content(const struct format *format, const u8 *file,
+					struct procdb_report *r)
+{
 	if (format->has_checksum &&
-	    get_u32(file + CHECKSUM_OFFSET) != procdb_file_checksum(file, size))
+	    get_u32(file + CHECKSUM_OFFSET) != procdb_file_checksum(file, r->size))
 		return PROCDB_FILE_BAD_CHECKSUM;
-	for (u32 i = 0; i < count; i++) {
+	for (u32 i = 0; i < r->nr_entries; i++) {
 		struct procdb_profile ignored = {};
 
-		if (!format->get(file + format->header_bytes + i * format->entry_bytes, &ignored))
+		if (!format->get(entry_at(format, file, i), &ignored)) {
+			r->bad_entry = i;
 			return PROCDB_FILE_BAD_ENTRY;
+		}
 	}
-	*ret_format = format;
 	return PROCDB_FILE_SOUND;
 }
 
-int procdb_decode(struct procdb *db, const void *file, size_t size, u64 now_s,
-		  enum procdb_defect *ret_defect)
+static bool is_usable(const struct format *format, enum procdb_defect defect)
 {
-	const struct format *format = NULL;
-	const u8 *bytes = file;
+	return defect == PROCDB_FILE_SOUND ||
+	       (defect == PROCDB_FILE_TRAILING && !format->has_checksum);
+}
 
-	*ret_defect = file_check(bytes, size, &format);
-	if (*ret_defect != PROCDB_FILE_SOUND)
+/* Everything that can be wrong is found before the first profile is taken over; else NULL. */
+static const struct format *check(const u8 *file, struct procdb_report *r)
+{
+	const struct format *format;
+	enum procdb_defect content;
+
+	r->defect = PROCDB_FILE_TOO_SHORT;
+	if (r->size < PROCDB_HEADER_BYTES)
+		return NULL;
+	memcpy(r->magic, file, PROCDB_MAGIC_BYTES);
+	r->defect = PROCDB_FILE_BAD_MAGIC;
+	if (memcmp(file, PROCDB_MAGIC, PROCDB_MAGIC_BYTES) != 0)
+		return NULL;
+	r->version = get_u32(file + 4);
+	r->defect = PROCDB_FILE_BAD_VERSION;
+	if (r->version == 0 || r->version >= ARRAY_SIZE(formats))
+		return NULL;
+	format = &formats[r->version];
+	r->nr_entries = get_u32(file + 8);
+	r->size_needed = size_needed(format, r->nr_entries);
+	r->defect = check_size(format, file, r);
+	if (!is_usable(format, r->defect))
+		return NULL;
+	content = check_content(format, file, r);
+	if (content != PROCDB_FILE_SOUND)
+		r->defect = content;
+	return is_usable(format, r->defect) ? format : NULL;
+}
+
+int procdb_decode(struct procdb *db, const void *file, size_t size, u64 now_s,
+		  struct procdb_report *ret_report)
+{
+	const struct format *format;
+
+	*ret_report = (struct procdb_report){ .size = size };
+	format = check(file, ret_report);
+	if (!format)
 		return -EBADMSG;
 	if (db->ticked)
 		return -EBUSY;
-	for (size_t at = format->header_bytes; at < size; at += format->entry_bytes) {
+	for (u32 i = 0; i < ret_report->nr_entries; i++) {
 		struct procdb_profile p = {};
 		int r;
 
-		format->get(bytes + at, &p);
+		format->get(entry_at(format, file, i), &p);
 		/* A key that is there twice: the first one stays. */
 		r = procdb_restore(db, &p, now_s);
 		if (r < 0 && r != -EEXIST)

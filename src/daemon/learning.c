@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "ipc/procdb_text.h"
 #include "store/procdb_store.h"
 
 /* What a power cut may take: the learning of so long. */
@@ -47,25 +48,51 @@ static void set_aside(struct learning *learning, const char *why)
 	int err = file_set_aside(&file_ops_system, learning->path, &name);
 
 	if (err == 0) {
-		log_warning("%s is %s: it is now %s, and learning starts anew", learning->path, why,
-			    name);
+		log_event(LOG_LEVEL_WARNING, "database-refused",
+			  "refused %s: %s; set aside as %s, learning starts anew", learning->path,
+			  why, name);
 		return;
 	}
-	log_error("%s is %s and cannot be set aside (%s): nothing will be saved", learning->path,
-		  why, strerror(-err));
+	log_event(LOG_LEVEL_ERROR, "database-refused",
+		  "refused %s: %s; it cannot be set aside (%s), nothing will be saved",
+		  learning->path, why, strerror(-err));
 	learning->may_save = false;
+}
+
+static void report_loaded(const struct learning *learning, const struct procdb_report *report)
+{
+	char what[PROCDB_DEFECT_TEXT_MAX];
+
+	log_info("loaded %zu profiles (version %u) from %s",
+		 procdb_summarize(learning->db).nr_profiles, report->version, learning->path);
+	if (report->defect == PROCDB_FILE_SOUND)
+		return;
+	procdb_text_defect(report, what, sizeof(what));
+	log_warning("%s: %s and are ignored", learning->path, what);
 }
 
 static void load(struct learning *learning)
 {
-	enum procdb_defect defect = PROCDB_FILE_SOUND;
-	int err = procdb_store_load(learning->db, learning->path, wall_time_s(), &defect);
+	struct procdb_report report = {};
+	int err = procdb_store_load(learning->db, learning->path, wall_time_s(), &report);
+	char why[PROCDB_DEFECT_TEXT_MAX];
 
 	learning->may_save = true;
-	if (err == -EBADMSG)
-		set_aside(learning, procdb_defect_text(defect));
-	else if (err < 0 && err != -ENOENT)
-		set_aside(learning, "not readable");
+	switch (err) {
+	case 0: report_loaded(learning, &report); break;
+	case -ENOENT: log_info("%s does not exist: learning starts anew", learning->path); break;
+	case -EBADMSG:
+		procdb_text_defect(&report, why, sizeof(why));
+		set_aside(learning, why);
+		break;
+	case -EFBIG:
+		snprintf(why, sizeof(why), "it is larger than %lu bytes", PROCDB_FILE_SIZE_MAX);
+		set_aside(learning, why);
+		break;
+	default:
+		snprintf(why, sizeof(why), "it cannot be read (%s)", strerror(-err));
+		set_aside(learning, why);
+	}
 }
 
 static int open_state(struct learning *learning, const char *directory)

@@ -135,7 +135,8 @@ void procdb_import(struct requests *r, yyjson_val *params, struct reply *reply)
 	yyjson_val *image = yyjson_obj_get(params, "image");
 	CLEANUP(procdb_free_cleanup) struct procdb *from = NULL;
 	struct procdb_config config = PROCDB_CONFIG_DEFAULT;
-	enum procdb_defect defect = PROCDB_FILE_SOUND;
+	char why[PROCDB_DEFECT_TEXT_MAX];
+	struct procdb_report report = {};
 	CLEANUP_FREE void *data = NULL;
 	size_t size;
 	int err;
@@ -147,14 +148,15 @@ void procdb_import(struct requests *r, yyjson_val *params, struct reply *reply)
 	}
 	err = procdb_new(&config, &from);
 	if (err == 0)
-		err = procdb_decode(from, data, size, (u64)time(NULL), &defect);
-	if (err == -EBADMSG)
-		reply_refuse(reply, PROTOCOL_INVALID, "the image is %s",
-			     procdb_defect_text(defect));
-	else if (err < 0)
-		reply_refuse(reply, PROTOCOL_FAILED, "%s", strerror(-err));
-	else
+		err = procdb_decode(from, data, size, (u64)time(NULL), &report);
+	if (err == 0) {
 		take_over(r, from, reply);
+	} else if (err == -EBADMSG) {
+		procdb_text_defect(&report, why, sizeof(why));
+		reply_refuse(reply, PROTOCOL_INVALID, "the image is refused: %s", why);
+	} else {
+		reply_refuse(reply, PROTOCOL_FAILED, "%s", strerror(-err));
+	}
 }
 
 void procdb_forget_named(struct requests *r, yyjson_val *params, struct reply *reply)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <yyjson.h>
 #include "base/cleanup.h"
+#include "core/procdb_format.h"
 #include "core/process.h"
 #include "core/snapshot.h"
 
@@ -19,6 +20,47 @@ void procdb_text_executable(const struct procdb_profile *p, char text[static 17]
 	text[0] = '\0';
 	if (p->key.exe_id)
 		snprintf(text, 17, "%016llx", p->key.exe_id);
+}
+
+static void text_bad_magic(const struct procdb_report *r, char *text, size_t size)
+{
+	snprintf(text, size, "the first four bytes are %02x %02x %02x %02x, not " PROCDB_MAGIC,
+		 r->magic[0], r->magic[1], r->magic[2], r->magic[3]);
+}
+
+void procdb_text_defect(const struct procdb_report *r, char *text, size_t size)
+{
+	switch (r->defect) {
+	case PROCDB_FILE_SOUND: snprintf(text, size, "the file is sound"); break;
+	case PROCDB_FILE_TOO_SHORT:
+		snprintf(text, size, "%llu bytes are too few: the header has %d", r->size,
+			 PROCDB_HEADER_BYTES);
+		break;
+	case PROCDB_FILE_BAD_MAGIC: text_bad_magic(r, text, size); break;
+	case PROCDB_FILE_BAD_VERSION:
+		snprintf(text, size, "version %u is unknown, versions 1 to %d are known",
+			 r->version, PROCDB_VERSION_NEWEST);
+		break;
+	case PROCDB_FILE_FALSE_VERSION:
+		snprintf(text, size, "the header says version %u, the checksum says version %d",
+			 r->version, PROCDB_VERSION_NEWEST);
+		break;
+	case PROCDB_FILE_TRUNCATED:
+		snprintf(text, size, "%llu of %llu bytes are missing (%u entries of version %u)",
+			 r->size_needed - r->size, r->size_needed, r->nr_entries, r->version);
+		break;
+	case PROCDB_FILE_TRAILING:
+		snprintf(text, size, "%llu bytes follow the last of %u entries of version %u",
+			 r->size - r->size_needed, r->nr_entries, r->version);
+		break;
+	case PROCDB_FILE_BAD_CHECKSUM:
+		snprintf(text, size, "the checksum of the %llu bytes is wrong", r->size);
+		break;
+	case PROCDB_FILE_BAD_ENTRY:
+		snprintf(text, size, "entry %u of %u is impossible", r->bad_entry + 1,
+			 r->nr_entries);
+		break;
+	}
 }
 
 static void add_profile(yyjson_mut_doc *doc, yyjson_mut_val *array, const struct procdb_profile *p)

@@ -18,6 +18,11 @@ u32 procdb_text_sure(const struct procdb_profile *profile);
 /* Empty where only the name is known. */
 void procdb_text_executable(const struct procdb_profile *profile, char text[static 17]);
 
+#define PROCDB_DEFECT_TEXT_MAX 96
+
+/* What is wrong with a file, as the reason in an error message. */
+void procdb_text_defect(const struct procdb_report *report, char *text, size_t size);
+
 /* An object with a member `profiles`; -ENOMEM or -EIO. */
 int procdb_text_json(FILE *out, const struct procdb_list *list);
 

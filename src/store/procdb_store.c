@@ -30,7 +30,7 @@ int procdb_store_lock(const char *path, int *ret_fd)
 }
 
 int procdb_store_load(struct procdb *db, const char *path, u64 now_s,
-		      enum procdb_defect *ret_defect)
+		      struct procdb_report *ret_report)
 {
 	CLEANUP_FREE void *data = NULL;
 	size_t size;
@@ -38,7 +38,7 @@ int procdb_store_load(struct procdb *db, const char *path, u64 now_s,
 
 	if (err < 0)
 		return err;
-	return procdb_decode(db, data, size, now_s, ret_defect);
+	return procdb_decode(db, data, size, now_s, ret_report);
 }
 
 int procdb_store_save(const struct procdb *db, const char *path)
@@ -50,6 +50,17 @@ int procdb_store_save(const struct procdb *db, const char *path)
 	if (!data)
 		return -ENOMEM;
 	err = procdb_encode(db, data, size, &size);
+	if (err < 0)
+		return err;
+	return file_save(&file_ops_system, path, data, size, FILE_MODE);
+}
+
+int procdb_store_save_v2(const struct procdb *db, const char *path)
+{
+	CLEANUP_FREE void *data = NULL;
+	size_t size;
+	int err = procdb_encode_v2(db, &data, &size);
+
 	if (err < 0)
 		return err;
 	return file_save(&file_ops_system, path, data, size, FILE_MODE);

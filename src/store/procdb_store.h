@@ -15,10 +15,13 @@ int procdb_store_lock(const char *path, int *ret_fd);
 
 /*
  * Reads any version into a new database. -ENOENT: there is no file. -EBADMSG: it cannot be
- * used, and *ret_defect says why.
+ * used, and *ret_report says why.
  */
 int procdb_store_load(struct procdb *db, const char *path, u64 now_s,
-		      enum procdb_defect *ret_defect);
+		      struct procdb_report *ret_report);
 
 /* Old or new content, whole, whatever happens meanwhile. */
 int procdb_store_save(const struct procdb *db, const char *path);
+
+/* The same, as version 2: what the reference reads. */
+int procdb_store_save_v2(const struct procdb *db, const char *path);

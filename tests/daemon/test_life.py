@@ -2,6 +2,7 @@
 """What zerneld goes through: a kernel that refuses, ejects or asks for a fresh start, a socket that is deleted."""
 import os
 import signal
+import struct
 import subprocess
 import time
 
@@ -268,6 +269,43 @@ class Learned(Case):
         names = sorted(line.split()[0] for line in live.splitlines())
         self.assertEqual(names, sorted(line.split()[0] for line in self.zernel(server, "list").splitlines()))
         self.assertIn("1 profiles imported", self.zernel(server, "import", source))
+
+    def starts_with(self, server, content, *sayings):
+        server.stop()
+        path = server.state / "procdb"
+        path.write_bytes(content)
+        server.start()
+        for saying in sayings:
+            server.said(saying.replace("PATH", str(path)))
+        return path
+
+    def test_log_says_what_was_loaded(self):
+        server = self.zerneld()
+        path = server.state / "procdb"
+        server.said(f"{path} does not exist: learning starts anew")
+        entry = struct.pack("<16sB7xQQQQII", b"cc1", 0, 3_000_000, 0, 20, 30, 4, 4)
+        old = b"PDDB" + struct.pack("<II", 2, 2) + entry + entry.replace(b"cc1", b"ld\0")
+        self.starts_with(server, old, "loaded 2 profiles (version 2) from PATH")
+        self.assertNotIn("ignored", server.text())
+        self.starts_with(server, old + b"12345", "loaded 2 profiles (version 2) from PATH",
+                         "PATH: 5 bytes follow the last of 2 entries of version 2 and are ignored")
+        self.assertIn('"wakeups_per_s": 200', self.zernel(server, "show", "cc1", "--json"))
+        subprocess.run([BUILD / "tests/daemon/make_procdb", server.directory / "new", "3"], check=True)
+        self.starts_with(server, (server.directory / "new").read_bytes(), "loaded 3 profiles (version 3) from PATH")
+
+    def test_log_says_why_a_file_was_refused(self):
+        server = self.zerneld()
+        refused = (
+            (b"PDDB", "4 bytes are too few: the header has 12"),
+            (b"\x7fELF" + bytes(60), "the first four bytes are 7f 45 4c 46, not PDDB"),
+            (b"PDDB" + struct.pack("<II", 9, 0), "version 9 is unknown, versions 1 to 3 are known"),
+            (b"PDDB" + struct.pack("<II", 3, 4), "356 of 368 bytes are missing (4 entries of version 3)"),
+            (b"PDDB" + struct.pack("<III", 3, 0, 1), "the checksum of the 16 bytes is wrong"),
+        )
+        for number, (content, why) in enumerate(refused, 1):
+            path = self.starts_with(server, content,
+                                    f"refused PATH: {why}; set aside as PATH.bad-{number}, learning starts anew")
+            self.assertEqual(path.with_name(f"procdb.bad-{number}").read_bytes(), content)
 
     def test_all_can_be_forgotten(self):
         server = self.zerneld()

@@ -147,7 +147,7 @@ static void test_a_damaged_file_is_named_as_such(void **state)
 {
 	assert_int_equal(truncate(path_of("db"), 100), 0);
 	assert_int_equal(procdb("list --file db"), 1);
-	assert_non_null(strstr(output, "db is truncated"));
+	assert_non_null(strstr(output, "refused db: 180 of 280 bytes are missing"));
 }
 
 static void test_nonsense_is_explained(void **state)

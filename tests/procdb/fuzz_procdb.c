@@ -31,15 +31,34 @@ static void check_saved_loads(const struct procdb *db)
 {
 	static uint8_t file[ROOM_BYTES], again[ROOM_BYTES];
 	size_t size = 0, size_again = 0;
-	enum procdb_defect defect;
+	struct procdb_report report;
 	struct procdb *loaded = NULL;
 
 	REQUIRE(procdb_encode(db, file, sizeof(file), &size) == 0);
 	REQUIRE(procdb_new(&config, &loaded) == 0);
-	REQUIRE(procdb_decode(loaded, file, size, NOW_S, &defect) == 0);
+	REQUIRE(procdb_decode(loaded, file, size, NOW_S, &report) == 0);
+	REQUIRE(report.defect == PROCDB_FILE_SOUND);
 	REQUIRE(procdb_encode(loaded, again, sizeof(again), &size_again) == 0);
 	REQUIRE(size == size_again && memcmp(file, again, size) == 0);
 	procdb_free(loaded);
+}
+
+/* What is written for the reference loads, every name once. */
+static void check_exported_loads(const struct procdb *db)
+{
+	struct procdb *loaded = NULL;
+	struct procdb_report report;
+	void *file = NULL;
+	size_t size = 0;
+
+	REQUIRE(procdb_encode_v2(db, &file, &size) == 0);
+	REQUIRE(procdb_new(&config, &loaded) == 0);
+	REQUIRE(procdb_decode(loaded, file, size, NOW_S, &report) == 0);
+	REQUIRE(report.defect == PROCDB_FILE_SOUND && report.version == 2);
+	REQUIRE(procdb_summarize(loaded).nr_profiles == report.nr_entries);
+	REQUIRE(report.nr_entries <= procdb_summarize(db).nr_confident);
+	procdb_free(loaded);
+	free(file);
 }
 
 static void check_loaded(struct procdb *db, size_t size)
@@ -50,6 +69,7 @@ static void check_loaded(struct procdb *db, size_t size)
 	REQUIRE(procdb_summarize(db).nr_profiles <= config.capacity);
 	REQUIRE(procdb_summarize(db).nr_confident == (size_t)nr_predictions);
 	check_saved_loads(db);
+	check_exported_loads(db);
 	for (const struct procdb_profile *p; (p = procdb_at(db, 0));) {
 		struct procdb_record seen = { .tier = (u8)size, .behaviour = p->behaviour };
 		struct procdb_key key = p->key;
@@ -64,15 +84,16 @@ static void check_loaded(struct procdb *db, size_t size)
 static enum procdb_defect check_file(const uint8_t *data, size_t size)
 {
 	struct procdb *db = NULL;
-	enum procdb_defect defect;
+	struct procdb_report report;
 
 	REQUIRE(procdb_new(&config, &db) == 0);
-	if (procdb_decode(db, data, size, NOW_S, &defect) == 0)
+	if (procdb_decode(db, data, size, NOW_S, &report) == 0)
 		check_loaded(db, size);
 	else
-		REQUIRE(procdb_summarize(db).nr_profiles == 0 && defect != PROCDB_FILE_SOUND);
+		REQUIRE(procdb_summarize(db).nr_profiles == 0 &&
+			report.defect != PROCDB_FILE_SOUND);
 	procdb_free(db);
-	return defect;
+	return report.defect;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

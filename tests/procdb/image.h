@@ -74,13 +74,24 @@ static inline struct image image_old(u32 version, u32 count)
 	return image;
 }
 
-static inline enum procdb_defect decode(struct procdb *db, const struct image *image)
+static inline bool is_usable(const struct procdb_report *report)
 {
-	enum procdb_defect defect = PROCDB_FILE_NR_DEFECTS;
-	int r = procdb_decode(db, image->bytes, image->size, EPOCH_S, &defect);
+	return report->defect == PROCDB_FILE_SOUND ||
+	       (report->defect == PROCDB_FILE_TRAILING && report->version < 3);
+}
 
-	assert_int_equal(r, defect == PROCDB_FILE_SOUND ? 0 : -EBADMSG);
+static inline struct procdb_report decode_report(struct procdb *db, const struct image *image)
+{
+	struct procdb_report report = {};
+	int r = procdb_decode(db, image->bytes, image->size, EPOCH_S, &report);
+
+	assert_int_equal(r, is_usable(&report) ? 0 : -EBADMSG);
 	if (r < 0)
 		assert_int_equal(procdb_summarize(db).nr_profiles, 0);
-	return defect;
+	return report;
+}
+
+static inline enum procdb_defect decode(struct procdb *db, const struct image *image)
+{
+	return decode_report(db, image).defect;
 }

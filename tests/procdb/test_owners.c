@@ -198,7 +198,7 @@ static void test_weeks_of_use(void **state)
 {
 	struct procdb_config config = PROCDB_CONFIG_DEFAULT;
 	struct procdb *db = db_make(config);
-	enum procdb_defect defect;
+	struct procdb_report report;
 	int nr = 0;
 
 	for (u64 i = 1; i <= 200; i++)
@@ -225,7 +225,7 @@ static void test_weeks_of_use(void **state)
 		procdb_free(db);
 		db = db_make(config);
 		assert_int_equal(
-			procdb_decode(db, file, size, EPOCH_S + (day + 1) * DAY_S, &defect), 0);
+			procdb_decode(db, file, size, EPOCH_S + (day + 1) * DAY_S, &report), 0);
 	}
 	assert_int_equal(procdb_summarize(db).nr_confident, 200);
 	procdb_free(db);

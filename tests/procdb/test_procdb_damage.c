@@ -2,14 +2,15 @@
 
 /* Damaged files: never a crash, and in version 3 never a wrong profile. */
 #include "base/macros.h"
+#include "ipc/procdb_text.h"
 #include "procdb/image.h"
 
-static enum procdb_defect decode_fresh(const struct image *image)
+static struct procdb_report decode_fresh(const struct image *image)
 {
 	struct procdb_config small = { .capacity = 16, .vote_bound = 128, .disuse_s = 60 };
 	CLEANUP_DB struct procdb *db = db_make(small);
 
-	return decode(db, image);
+	return decode_report(db, image);
 }
 
 static void test_defects_are_told_apart(void **state)
@@ -35,11 +36,59 @@ static void test_defects_are_told_apart(void **state)
 
 		if (rows[i].offset < bad.size)
 			bad.bytes[rows[i].offset] = rows[i].value;
-		assert_int_equal(decode_fresh(&bad), rows[i].defect);
+		assert_int_equal(decode_fresh(&bad).defect, rows[i].defect);
 	}
-	for (int i = 0; i < PROCDB_FILE_NR_DEFECTS; i++)
-		assert_non_null(procdb_defect_text(i));
-	assert_string_equal(procdb_defect_text(PROCDB_FILE_NR_DEFECTS), "unknown");
+}
+
+/* The log quotes these: size, magic, version and missing bytes must be in them. */
+static void test_defects_in_words(void **state)
+{
+	CLEANUP_IMAGE struct image v2 = image_old(2, 2);
+	static const struct {
+		size_t offset;
+		u8 value;
+		size_t size;
+		const char *words;
+	} rows[] = {
+		{ 0, 'P', 140, "the file is sound" },
+		{ 0, 'P', 7, "7 bytes are too few: the header has 12" },
+		{ 0, 'p', 140, "the first four bytes are 70 44 44 42, not PDDB" },
+		{ 4, 9, 140, "version 9 is unknown, versions 1 to 3 are known" },
+		{ 0, 'P', 100, "40 of 140 bytes are missing (2 entries of version 2)" },
+		{ 8, 1, 140, "64 bytes follow the last of 1 entries of version 2" },
+		{ 11, 255, 140,
+		  "273804165120 of 273804165260 bytes are missing (4278190082 entries of version "
+		  "2)" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
+		CLEANUP_IMAGE struct image bad = image_copy(v2.bytes, rows[i].size);
+		char text[PROCDB_DEFECT_TEXT_MAX];
+		struct procdb_report report;
+
+		bad.bytes[rows[i].offset] = rows[i].value;
+		report = decode_report(db, &bad);
+		procdb_text_defect(&report, text, sizeof(text));
+		assert_string_equal(text, rows[i].words);
+	}
+}
+
+/* Old versions have no checksum: a version 3 file must not pass for one of them. */
+static void test_damaged_version_of_version_3(void **state)
+{
+	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
+	char text[PROCDB_DEFECT_TEXT_MAX];
+	struct procdb_report report;
+
+	merge_times(db, "name", 0, 3, EPOCH_S);
+	CLEANUP_IMAGE struct image image = image_of(db);
+	image.bytes[4] = 2;
+	CLEANUP_DB struct procdb *loaded = db_make(REFERENCE_CONFIG);
+	report = decode_report(loaded, &image);
+	assert_int_equal(report.defect, PROCDB_FILE_FALSE_VERSION);
+	procdb_text_defect(&report, text, sizeof(text));
+	assert_string_equal(text, "the header says version 2, the checksum says version 3");
 }
 
 /* The checksum fits, but no writer of ours makes such an entry. */
@@ -55,7 +104,7 @@ static void test_impossible_entry(void **state)
 
 		bad.bytes[offsets[i]] = 'x';
 		put_le(bad.bytes + 12, procdb_file_checksum(bad.bytes, bad.size), 4);
-		assert_int_equal(decode_fresh(&bad), PROCDB_FILE_BAD_ENTRY);
+		assert_int_equal(decode_fresh(&bad).defect, PROCDB_FILE_BAD_ENTRY);
 	}
 }
 
@@ -80,15 +129,15 @@ static void test_every_flip(void **state)
 
 		for (size_t at = 0; at < image.size; at++)
 			for (unsigned int flip = 1; flip < 256; flip++) {
-				enum procdb_defect defect;
+				struct procdb_report report;
 
 				image.bytes[at] ^= (u8)flip;
-				defect = decode_fresh(&image);
+				report = decode_fresh(&image);
 				image.bytes[at] ^= (u8)flip;
 				if (version == 3)
-					assert_int_not_equal(defect, PROCDB_FILE_SOUND);
+					assert_false(is_usable(&report));
 			}
-		assert_int_equal(decode_fresh(&image), PROCDB_FILE_SOUND);
+		assert_int_equal(decode_fresh(&image).defect, PROCDB_FILE_SOUND);
 	}
 }
 
@@ -102,10 +151,13 @@ static void test_every_truncation(void **state)
 			CLEANUP_IMAGE struct image cut = image_copy(image.bytes, size);
 			CLEANUP_IMAGE struct image torn = image_copy(image.bytes, image.size);
 
-			assert_int_not_equal(decode_fresh(&cut), PROCDB_FILE_SOUND);
+			assert_int_not_equal(decode_fresh(&cut).defect, PROCDB_FILE_SOUND);
 			memset(torn.bytes + size, 0, torn.size - size);
-			if (version == 3 && memcmp(torn.bytes, image.bytes, image.size) != 0)
-				assert_int_not_equal(decode_fresh(&torn), PROCDB_FILE_SOUND);
+			if (version == 3 && memcmp(torn.bytes, image.bytes, image.size) != 0) {
+				struct procdb_report report = decode_fresh(&torn);
+
+				assert_false(is_usable(&report));
+			}
 		}
 	}
 }
@@ -114,6 +166,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_defects_are_told_apart),
+		cmocka_unit_test(test_defects_in_words),
+		cmocka_unit_test(test_damaged_version_of_version_3),
 		cmocka_unit_test(test_impossible_entry),
 		cmocka_unit_test(test_every_flip),
 		cmocka_unit_test(test_every_truncation),

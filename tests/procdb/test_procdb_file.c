@@ -38,11 +38,30 @@ static void test_version_1_and_2_load(void **state)
 		assert_int_equal(tier_votes_total(&p->votes), 8);
 		assert_int_equal(p->behaviour.runtime_avg_ns, 5003);
 		assert_int_equal(p->behaviour.runtime_dev_ns, version == 2 ? 53 : 0);
-		assert_int_equal(p->behaviour.wakeup_freq, version == 2 ? 63 : 0);
-		assert_int_equal(p->behaviour.switch_rate, version == 2 ? 73 : 0);
+		assert_int_equal(p->behaviour.wakeup_freq, version == 2 ? 630 : 0);
+		assert_int_equal(p->behaviour.switch_rate, version == 2 ? 730 : 0);
 		assert_int_equal(p->nr_observations, 103);
 		assert_int_equal(p->key.exe_id, 0);
 		assert_int_equal(p->last_seen_s, EPOCH_S);
+	}
+}
+
+/* As the reference reads them: what follows the entries is nothing. */
+static void test_trailing_bytes_of_old_versions(void **state)
+{
+	for (u32 version = 1; version <= 2; version++) {
+		CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
+		CLEANUP_IMAGE struct image image = image_old(version, 4);
+		struct procdb_report report;
+
+		put_le(image.bytes + 8, 3, 4);
+		report = decode_report(db, &image);
+		assert_int_equal(report.defect, PROCDB_FILE_TRAILING);
+		assert_int_equal(report.version, version);
+		assert_int_equal(report.size - report.size_needed, version == 1 ? 40 : 64);
+		assert_int_equal(procdb_summarize(db).nr_profiles, 3);
+		assert_non_null(find_named(db, "old-2"));
+		assert_null(find_named(db, "old-3"));
 	}
 }
 
@@ -82,11 +101,11 @@ static void test_age_survives_a_restart(void **state)
 	CLEANUP_DB struct procdb *db = db_make(PROCDB_CONFIG_DEFAULT);
 	CLEANUP_DB struct procdb *loaded = db_make(PROCDB_CONFIG_DEFAULT);
 	u64 start = EPOCH_S + 13 * DAY_S, now = start;
-	enum procdb_defect defect;
+	struct procdb_report report;
 
 	merge_times(db, "weekly", 0, 3, EPOCH_S);
 	CLEANUP_IMAGE struct image image = image_of(db);
-	assert_int_equal(procdb_decode(loaded, image.bytes, image.size, start, &defect), 0);
+	assert_int_equal(procdb_decode(loaded, image.bytes, image.size, start, &report), 0);
 	assert_int_equal(find_named(loaded, "weekly")->last_seen_s, EPOCH_S);
 	for (; now <= start + 120; now++)
 		procdb_tick(loaded, now, ignore_prediction, NULL);
@@ -221,8 +240,8 @@ static void test_larger_file_keeps_what_was_seen_last(void **state)
 		assert_non_null(procdb_find(loaded, &key));
 	}
 	/* From the first tick on the kernel holds predictions: too late to load. */
-	enum procdb_defect defect;
-	assert_int_equal(procdb_decode(loaded, image.bytes, image.size, EPOCH_S, &defect), -EBUSY);
+	struct procdb_report report;
+	assert_int_equal(procdb_decode(loaded, image.bytes, image.size, EPOCH_S, &report), -EBUSY);
 }
 
 static void test_encode_checks_its_buffer(void **state)
@@ -240,6 +259,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_version_1_and_2_load),
+		cmocka_unit_test(test_trailing_bytes_of_old_versions),
 		cmocka_unit_test(test_imported_confidence_can_fall),
 		cmocka_unit_test(test_every_vote_is_kept),
 		cmocka_unit_test(test_age_survives_a_restart),

@@ -90,7 +90,7 @@ static void test_scale(void **state)
 {
 	struct procdb_config config = PROCDB_CONFIG_DEFAULT;
 	size_t nr_calls = 0, size = 0, memory;
-	enum procdb_defect defect;
+	struct procdb_report found;
 	struct cost start;
 	double together_ms;
 	CLEANUP_FREE u8 *file = NULL;
@@ -136,7 +136,7 @@ static void test_scale(void **state)
 	together_ms += report("encode", start, NR_PROFILES);
 	print_message("# %-44s %8.2f ms\n", "merge + evict + encode", together_ms);
 	start = cost_now();
-	assert_int_equal(procdb_decode(loaded, file, size, EPOCH_S + 3, &defect), 0);
+	assert_int_equal(procdb_decode(loaded, file, size, EPOCH_S + 3, &found), 0);
 	report("decode", start, NR_PROFILES);
 	assert_int_equal(procdb_summarize(loaded).nr_profiles, NR_PROFILES);
 

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Versions 1 and 2 of the file are those of the reference. Its profiles have a name
+ * and no executable, its votes are those of the winning tier, and its rates have
+ * another unit than ours.
+ */
+#include "core/procdb_format.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/bytes.h"
+
+/*
+ * Only the winning tier's votes are in the file, so a profile from it looks
+ * unanimous. With no more than these votes six contrary observations are enough to
+ * take its prediction back.
+ */
+#define IMPORTED_VOTES_MAX 8
+
+/*
+ * The reference counts in periods of 100 ms and we count in seconds. Its scheduler
+ * keeps no larger values than these, so that a file must not bring it larger ones.
+ */
+#define PERIODS_PER_S	10
+#define WAKEUPS_V2_MAX	64
+#define SWITCHES_V2_MAX 512
+
+static u64 rate_from_v2(u64 per_period)
+{
+	return per_period < ~0ULL / PERIODS_PER_S ? per_period * PERIODS_PER_S : ~0ULL;
+}
+
+static u64 rate_to_v2(u64 per_s, u64 max)
+{
+	u64 per_period = per_s / PERIODS_PER_S + (per_s % PERIODS_PER_S >= PERIODS_PER_S / 2);
+
+	return per_period < max ? per_period : max;
+}
+
+/* Both versions: the fields before the deviation are the same. */
+static void get_imported(const u8 *at, u32 nr_observations, u32 votes, struct procdb_profile *p)
+{
+	memcpy(p->key.comm, at, COMM_LEN);
+	p->key = procdb_key_normalize(&p->key);
+	p->votes.nr[tier_of(at[16])] = votes < IMPORTED_VOTES_MAX ? votes : IMPORTED_VOTES_MAX;
+	p->nr_observations = nr_observations;
+	p->behaviour.runtime_avg_ns = get_u64(at + 24);
+	/* The age is not in the file: it counts as seen when it is imported. */
+	p->last_seen_s = ~0ULL;
+}
+
+bool procdb_get_v1(const u8 *at, struct procdb_profile *p)
+{
+	get_imported(at, get_u32(at + 32), get_u32(at + 36), p);
+	return true;
+}
+
+bool procdb_get_v2(const u8 *at, struct procdb_profile *p)
+{
+	get_imported(at, get_u32(at + 56), get_u32(at + 60), p);
+	p->behaviour.runtime_dev_ns = get_u64(at + 32);
+	p->behaviour.wakeup_freq = rate_from_v2(get_u64(at + 40));
+	p->behaviour.switch_rate = rate_from_v2(get_u64(at + 48));
+	return true;
+}
+
+static void put_v2(u8 *at, const struct procdb_profile *p)
+{
+	memcpy(at, p->key.comm, COMM_LEN);
+	at[16] = (u8)tier_dominant(&p->votes);
+	memset(at + 17, 0, 7);
+	put_u64(at + 24, p->behaviour.runtime_avg_ns);
+	put_u64(at + 32, p->behaviour.runtime_dev_ns);
+	put_u64(at + 40, rate_to_v2(p->behaviour.wakeup_freq, WAKEUPS_V2_MAX));
+	put_u64(at + 48, rate_to_v2(p->behaviour.switch_rate, SWITCHES_V2_MAX));
+	put_u32(at + 56, p->nr_observations);
+	put_u32(at + 60, tier_votes_total(&p->votes));
+}
+
+/* By name; of one name the most observed first, and the rest only makes the order certain. */
+static int compare(const void *a, const void *b)
+{
+	const struct procdb_profile *x = *(const struct procdb_profile *const *)a;
+	const struct procdb_profile *y = *(const struct procdb_profile *const *)b;
+	int order = memcmp(x->key.comm, y->key.comm, COMM_LEN);
+
+	if (order)
+		return order;
+	if (x->nr_observations != y->nr_observations)
+		return x->nr_observations < y->nr_observations ? 1 : -1;
+	return memcmp(&x->key, &y->key, sizeof(x->key));
+}
+
+/* One profile of each name, in order, at the beginning of the list; gives their number. */
+static u32 keep_first_of_each_name(const struct procdb_profile **list, size_t nr)
+{
+	u32 nr_kept = 0;
+
+	qsort(list, nr, sizeof(const struct procdb_profile *), compare);
+	for (size_t i = 0; i < nr; i++)
+		if (nr_kept == 0 ||
+		    memcmp(list[nr_kept - 1]->key.comm, list[i]->key.comm, COMM_LEN) != 0)
+			list[nr_kept++] = list[i];
+	return nr_kept;
+}
+
+int procdb_encode_v2(const struct procdb *db, void **ret_file, size_t *ret_size)
+{
+	const struct procdb_profile **list, *p;
+	size_t nr = 0;
+	u32 count;
+	u8 *file;
+
+	list = calloc(procdb_summarize(db).nr_confident + 1, sizeof(const struct procdb_profile *));
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; (p = procdb_at(db, i)); i++)
+		if (procdb_profile_is_confident(p))
+			list[nr++] = p;
+	count = keep_first_of_each_name(list, nr);
+	*ret_size = PROCDB_HEADER_BYTES + (size_t)count * PROCDB_V2_ENTRY_BYTES;
+	file = malloc(*ret_size);
+	if (file) {
+		procdb_put_header(file, 2, count);
+		for (u32 i = 0; i < count; i++)
+			put_v2(file + PROCDB_HEADER_BYTES + i * PROCDB_V2_ENTRY_BYTES, list[i]);
+		*ret_file = file;
+	}
+	free(list);
+	return file ? 0 : -ENOMEM;
+}
