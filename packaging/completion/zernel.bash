@@ -50,7 +50,7 @@ _zernel() {
 	'zernel procdb') words='list show export import forget ' more=nothing ;;
 	'zernel procdb list') words='--socket --file ' more=nothing ;;
 	'zernel procdb show') words='--socket --file ' more=nothing ;;
-	'zernel procdb export') words='--socket --file ' more=files ;;
+	'zernel procdb export') words='--format --socket --file ' more=files ;;
 	'zernel procdb import') words='--socket --file ' more=files ;;
 	'zernel procdb forget') words='--all --socket --file ' more=nothing ;;
 	'zernel serve') words='--config --listen --port --socket --tls-cert --tls-key --tls-client-ca --token-file --allow-origin --log-level --user ' more=nothing ;;
@@ -79,6 +79,7 @@ _zernel() {
 	'zernel procdb list --file') words='' common='' more=files ;;
 	'zernel procdb show --socket') words='' common='' more=files ;;
 	'zernel procdb show --file') words='' common='' more=files ;;
+	'zernel procdb export --format') words='' common='' more=nothing ;;
 	'zernel procdb export --socket') words='' common='' more=files ;;
 	'zernel procdb export --file') words='' common='' more=files ;;
 	'zernel procdb import --socket') words='' common='' more=files ;;

@@ -49,6 +49,7 @@ complete -c zernel -n 'true; and __fish_seen_subcommand_from procdb; and __fish_
 complete -c zernel -n 'true; and __fish_seen_subcommand_from procdb; and __fish_seen_subcommand_from show' -l file -r -F -d 'the database itself, if zerneld does not run (/var/lib/zernel/procdb)'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from procdb; and not __fish_seen_subcommand_from list show export import forget' -a export -d 'copies the database'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from procdb; and __fish_seen_subcommand_from export' -F
+complete -c zernel -n 'true; and __fish_seen_subcommand_from procdb; and __fish_seen_subcommand_from export' -l format -r -d 'version of the file: v3, or v2, which the reference scheduler reads (v3)'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from procdb; and __fish_seen_subcommand_from export' -l socket -r -F -d 'where zerneld answers (/run/zernel/zernel.sock)'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from procdb; and __fish_seen_subcommand_from export' -l file -r -F -d 'the database itself, if zerneld does not run (/var/lib/zernel/procdb)'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from procdb; and not __fish_seen_subcommand_from list show export import forget' -a import -d 'adds what is not known yet, from any version of the file'

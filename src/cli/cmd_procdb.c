@@ -11,6 +11,7 @@
 #include <time.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/macros.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/procdb_client.h"
@@ -18,14 +19,43 @@
 #include "cli/result.h"
 #include "store/procdb_store.h"
 
+/* A version of the file that `export` writes. */
+struct format {
+	const char *name;
+	int (*save)(const struct procdb *db, const char *path, size_t *ret_nr);
+};
+
 struct request {
 	const char *path;
 	const char *socket;  /* NULL: the file is meant, whoever runs */
 	const char *operand; /* a name, an executable, or a file */
+	const struct format *format;
 	enum colour colour;
 	bool json;
 	bool all;
 };
+
+static int save_v3(const struct procdb *db, const char *path, size_t *ret_nr)
+{
+	*ret_nr = procdb_summarize(db).nr_profiles;
+	return procdb_store_save(db, path);
+}
+
+/* The first one is the default. */
+static const struct format formats[] = {
+	{ "v3", save_v3 },
+	{ "v2", procdb_store_save_v2 },
+};
+
+static int parse_format(struct command_call *call, const struct format **ret)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(formats); i++)
+		if (strcmp(optarg, formats[i].name) == 0) {
+			*ret = &formats[i];
+			return 0;
+		}
+	return command_misuse(call, "--format must be v2 or v3, not '%s'", optarg);
+}
 
 static u64 now_s(void)
 {
@@ -34,7 +64,7 @@ static u64 now_s(void)
 
 static int parse(struct command_call *call, struct request *ret)
 {
-	struct request request = {};
+	struct request request = { .format = &formats[0] };
 	int option, nr_operands;
 
 	while ((option = command_next(call)) != -1) {
@@ -42,6 +72,10 @@ static int parse(struct command_call *call, struct request *ret)
 		case 'a': request.all = true; break;
 		case 'f': request.path = optarg; break;
 		case 's': request.socket = optarg; break;
+		case 'F':
+			if (parse_format(call, &request.format) < 0)
+				return -EINVAL;
+			break;
 		default: return -EINVAL;
 		}
 	}
@@ -228,6 +262,7 @@ static int export(struct command_call *call)
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
 	struct request request;
+	size_t nr = 0;
 	int err;
 
 	if (parse(call, &request) < 0)
@@ -237,9 +272,14 @@ static int export(struct command_call *call)
 	err = client ? new_database(&db) : load(request.path, true, &db);
 	if (err == 0 && client)
 		err = procdb_client_export(client, db, now_s());
-	if (err < 0 || save(db, request.operand) != EXIT_SUCCESS)
+	if (err < 0)
 		return EXIT_FAILURE;
-	return print_count(&request, "exported", procdb_summarize(db).nr_profiles);
+	err = request.format->save(db, request.operand, &nr);
+	if (err < 0) {
+		log_error("cannot write %s: %s", request.operand, strerror(-err));
+		return EXIT_FAILURE;
+	}
+	return print_count(&request, "exported", nr);
 }
 
 /* What is known already stays as it is. */
@@ -329,6 +369,13 @@ static int forget(struct command_call *call)
 	  COMPLETE_FILE }
 
 static const struct command_option file_options[] = { OPTION_SOCKET, OPTION_FILE, {} };
+static const struct command_option export_options[] = {
+	{ "format", 'F', "VERSION",
+	  "version of the file: v3, or v2, which the reference scheduler reads (v3)" },
+	OPTION_SOCKET,
+	OPTION_FILE,
+	{},
+};
 static const struct command_option forget_options[] = {
 	{ "all", 'a', NULL, "whatever its name" },
 	OPTION_SOCKET,
@@ -354,7 +401,7 @@ static const struct command command_procdb_export = {
 	.operands = "FILE",
 	.completion = COMPLETE_FILE,
 	.help = "copies the database",
-	.options = file_options,
+	.options = export_options,
 	.run = export,
 };
 static const struct command command_import = {

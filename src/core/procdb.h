@@ -142,9 +142,9 @@ int procdb_encode(const struct procdb *db, void *buffer, size_t size, size_t *re
 
 /*
  * Writes version 2, which the reference reads, into memory that the caller frees: the
- * confident profiles, and of one name the most observed one.
+ * confident profiles, and of one name the most observed one. *ret_nr is their number.
  */
-int procdb_encode_v2(const struct procdb *db, void **ret_file, size_t *ret_size);
+int procdb_encode_v2(const struct procdb *db, void **ret_file, size_t *ret_size, size_t *ret_nr);
 
 /*
  * Reads version 1, 2 or 3 into a new database, else -EBUSY. -EBADMSG leaves it empty, and

@@ -107,10 +107,10 @@ static u32 keep_first_of_each_name(const struct procdb_profile **list, size_t nr
 	return nr_kept;
 }
 
-int procdb_encode_v2(const struct procdb *db, void **ret_file, size_t *ret_size)
+int procdb_encode_v2(const struct procdb *db, void **ret_file, size_t *ret_size, size_t *ret_nr)
 {
 	const struct procdb_profile **list, *p;
-	size_t nr = 0;
+	size_t nr = 0, size;
 	u32 count;
 	u8 *file;
 
@@ -121,13 +121,15 @@ int procdb_encode_v2(const struct procdb *db, void **ret_file, size_t *ret_size)
 		if (procdb_profile_is_confident(p))
 			list[nr++] = p;
 	count = keep_first_of_each_name(list, nr);
-	*ret_size = PROCDB_HEADER_BYTES + (size_t)count * PROCDB_V2_ENTRY_BYTES;
-	file = malloc(*ret_size);
+	size = PROCDB_HEADER_BYTES + (size_t)count * PROCDB_V2_ENTRY_BYTES;
+	file = malloc(size);
 	if (file) {
 		procdb_put_header(file, 2, count);
 		for (u32 i = 0; i < count; i++)
 			put_v2(file + PROCDB_HEADER_BYTES + i * PROCDB_V2_ENTRY_BYTES, list[i]);
 		*ret_file = file;
+		*ret_size = size;
+		*ret_nr = count;
 	}
 	free(list);
 	return file ? 0 : -ENOMEM;

@@ -55,11 +55,11 @@ int procdb_store_save(const struct procdb *db, const char *path)
 	return file_save(&file_ops_system, path, data, size, FILE_MODE);
 }
 
-int procdb_store_save_v2(const struct procdb *db, const char *path)
+int procdb_store_save_v2(const struct procdb *db, const char *path, size_t *ret_nr)
 {
 	CLEANUP_FREE void *data = NULL;
 	size_t size;
-	int err = procdb_encode_v2(db, &data, &size);
+	int err = procdb_encode_v2(db, &data, &size, ret_nr);
 
 	if (err < 0)
 		return err;

@@ -23,5 +23,5 @@ int procdb_store_load(struct procdb *db, const char *path, u64 now_s,
 /* Old or new content, whole, whatever happens meanwhile. */
 int procdb_store_save(const struct procdb *db, const char *path);
 
-/* The same, as version 2: what the reference reads. */
-int procdb_store_save_v2(const struct procdb *db, const char *path);
+/* The same, as version 2: what the reference reads. *ret_nr is the number of profiles in it. */
+int procdb_store_save_v2(const struct procdb *db, const char *path, size_t *ret_nr);

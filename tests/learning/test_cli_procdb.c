@@ -128,6 +128,25 @@ static void test_export_and_import(void **state)
 	assert_non_null(strstr(output, "cannot read nothing"));
 }
 
+static void test_export_for_the_reference(void **state)
+{
+	CLEANUP_DB struct procdb *db = db_make(PROCDB_CONFIG_DEFAULT);
+	struct procdb_report report;
+
+	/* The two programs called cc1 are one there. */
+	assert_int_equal(procdb("export --format v2 copy --file db"), 0);
+	assert_string_equal(output, "2 profiles exported\n");
+	assert_int_equal(procdb_store_load(db, path_of("copy"), EPOCH_S, &report), 0);
+	assert_int_equal(report.version, 2);
+	assert_int_equal(find_named(db, "cc1")->behaviour.runtime_avg_ns, 2500000);
+	assert_int_equal(procdb("import copy --file new"), 0);
+	assert_string_equal(output, "2 profiles imported\n");
+	assert_int_equal(procdb("export --format v3 copy --file db"), 0);
+	assert_string_equal(output, "3 profiles exported\n");
+	assert_int_equal(procdb("export --format v1 copy --file db"), 2);
+	assert_non_null(strstr(output, "--format must be v2 or v3, not 'v1'"));
+}
+
 static void test_import_of_old_versions(void **state)
 {
 	for (u32 version = 1; version <= 2; version++) {
@@ -180,6 +199,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(test_forget, make_database),
 		cmocka_unit_test_setup(test_forget_is_refused_while_somebody_has_it, make_database),
 		cmocka_unit_test_setup(test_export_and_import, make_database),
+		cmocka_unit_test_setup(test_export_for_the_reference, make_database),
 		cmocka_unit_test_setup(test_import_of_old_versions, make_database),
 		cmocka_unit_test_setup(test_a_damaged_file_is_named_as_such, make_database),
 		cmocka_unit_test_setup(test_nonsense_is_explained, make_database),

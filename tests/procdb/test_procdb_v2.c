@@ -8,8 +8,10 @@ static struct image image_v2(const struct procdb *db)
 {
 	struct image image = {};
 	void *bytes = NULL;
+	size_t nr = 0;
 
-	assert_int_equal(procdb_encode_v2(db, &bytes, &image.size), 0);
+	assert_int_equal(procdb_encode_v2(db, &bytes, &image.size, &nr), 0);
+	assert_int_equal(image.size, 12 + 64 * nr);
 	image.bytes = bytes;
 	return image;
 }
