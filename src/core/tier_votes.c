@@ -29,6 +29,13 @@ enum tier tier_dominant(const struct tier_votes *v)
 	return best;
 }
 
+u32 tier_confidence_permille(const struct tier_votes *v)
+{
+	u64 total = tier_votes_total(v);
+
+	return total ? (u32)(1000ULL * v->nr[tier_dominant(v)] / total) : 0;
+}
+
 /*
  * With m of t votes, average a and deviation d <= a the confidence is m/t x (2a - d)/2a, so that
  *

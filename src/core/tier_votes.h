@@ -21,6 +21,9 @@ u64 tier_votes_total(const struct tier_votes *v);
 /* The tier with most votes, the higher one on a tie; the default without votes. */
 enum tier tier_dominant(const struct tier_votes *v);
 
+/* The tier confidence: the share of the dominant tier in all votes, rounded down, for display. */
+u32 tier_confidence_permille(const struct tier_votes *v);
+
 /* Is the behavioural confidence at least this many per mille? */
 bool tier_confidence_reaches(const struct tier_votes *v, u32 nr_observations, u64 average,
 			     u64 deviation, u32 permille);

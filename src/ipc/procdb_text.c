@@ -82,6 +82,8 @@ static void add_profile(yyjson_mut_doc *doc, yyjson_mut_val *array, const struct
 	for (u32 tier = 0; tier < TIER_NR; tier++)
 		yyjson_mut_obj_add_uint(doc, votes, tier_label(tier), p->votes.nr[tier]);
 	yyjson_mut_obj_add_real(doc, o, "confidence", procdb_text_sure(p) / 1000.0);
+	yyjson_mut_obj_add_real(doc, o, "tier_confidence",
+				tier_confidence_permille(&p->votes) / 1000.0);
 	yyjson_mut_obj_add_bool(doc, o, "predicted", procdb_profile_is_confident(p));
 	yyjson_mut_obj_add_uint(doc, o, "observations", p->nr_observations);
 	yyjson_mut_obj_add_uint(doc, o, "runtime_avg_ns", p->behaviour.runtime_avg_ns);

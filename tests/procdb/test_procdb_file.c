@@ -93,6 +93,7 @@ static void test_every_vote_is_kept(void **state)
 	assert_int_equal(p->votes.nr[TIER_LAT_CRITICAL], 7);
 	assert_int_equal(p->votes.nr[TIER_INTERACTIVE], 2);
 	assert_int_equal(p->votes.nr[TIER_BATCH], 1);
+	assert_int_equal(tier_confidence_permille(&p->votes), 700);
 }
 
 /* The reference loses everything 61 s after a start; here days count, across restarts. */

@@ -97,7 +97,8 @@ static bool confidence_agrees_with_fractions_holds(struct random *r)
 	/* So close to the threshold floating point cannot tell; the exact test does. */
 	if (fabsl(confidence - 0.6L) < 1e-15L)
 		return true;
-	return confident == (confidence >= 0.6L);
+	return confident == (confidence >= 0.6L) &&
+	       fabsl(tier_confidence_permille(&p.votes) / 1000.0L - tier) <= 0.001L;
 }
 PROPERTY(confidence_agrees_with_fractions, 1)
 

@@ -60,6 +60,15 @@ static void without_votes_the_default_tier_holds(void **state)
 	assert_int_equal(tier_dominant(VOTES(0, 0, 0)), TIER_DEFAULT);
 }
 
+static void tier_confidence_is_the_share_of_the_largest(void **state)
+{
+	assert_int_equal(tier_confidence_permille(VOTES(0, 0, 0)), 0);
+	assert_int_equal(tier_confidence_permille(VOTES(0, 5, 0)), 1000);
+	assert_int_equal(tier_confidence_permille(VOTES(3, 1, 0)), 750);
+	assert_int_equal(tier_confidence_permille(VOTES(1, 1, 1)), 333);
+	assert_int_equal(tier_confidence_permille(VOTES(~0U, ~0U, ~0U)), 333);
+}
+
 static void below_three_observations_there_is_no_confidence(void **state)
 {
 	assert_int_equal(tier_behaviour_permille(VOTES(0, 2, 0), 2, 1000, 0), 0);
@@ -125,6 +134,7 @@ int main(void)
 		cmocka_unit_test(most_votes_dominate),
 		cmocka_unit_test(the_higher_tier_wins_a_tie),
 		cmocka_unit_test(without_votes_the_default_tier_holds),
+		cmocka_unit_test(tier_confidence_is_the_share_of_the_largest),
 		cmocka_unit_test(below_three_observations_there_is_no_confidence),
 		cmocka_unit_test(deviation_lowers_the_confidence_to_half),
 		cmocka_unit_test(without_an_average_stability_is_zero),
