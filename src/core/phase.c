@@ -23,3 +23,12 @@ const char *phase_label(u32 phase)
 {
 	return phase_strings[phase_of(phase)].label;
 }
+
+double phase_fraction(const u64 phase_ns[static PHASE_NR], u32 phase)
+{
+	double total = 0;
+
+	for (u32 i = 0; i < PHASE_NR; i++)
+		total += (double)phase_ns[i];
+	return total > 0 ? (double)phase_ns[phase_of(phase)] / total : 0;
+}

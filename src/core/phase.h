@@ -135,3 +135,6 @@ static inline enum phase phase_detect(const struct phase_config *c, const struct
 /* User space only. Both give the strings of PHASE_UNKNOWN for what is no phase. */
 const char *phase_name(u32 phase);
 const char *phase_label(u32 phase);
+
+/* User space only: a phase's share of all recorded time, from 0 to 1; 0 when none was recorded. */
+double phase_fraction(const u64 phase_ns[static PHASE_NR], u32 phase);

@@ -77,6 +77,21 @@ struct snapshot_culprit {
 	char name[SNAPSHOT_COMM_LEN];
 };
 
+/* The part of a task's state (core/task.h) that struct snapshot_process does not have itself. */
+struct snapshot_task {
+	u32 known; /* 0: a snapshot of an older zerneld, without the rest */
+	u32 is_ml;
+	u32 gpu_utilization;  /* per cent */
+	u32 io_wait_permille; /* share of time in I/O wait, 1000 at most */
+	u32 collective_mapped;
+	u32 nr_futex_waits; /* recent ones */
+	u32 gpu;	    /* one more than the machine's number of its main GPU, 0: not known */
+	u32 pad;
+	u64 last_sync_ns; /* 0: never */
+	u64 burst_ns;
+	u64 phase_since_ns;
+};
+
 struct snapshot_process {
 	u32 pid;
 	u32 job; /* one more than the place in jobs, 0 for none */
@@ -94,6 +109,7 @@ struct snapshot_process {
 	u64 nr_steps;
 	u64 busy_ns;		    /* the device had work of its, since the first launch */
 	u64 idle_ns[IDLE_CAUSE_NR]; /* it had none, likewise; both with the current stay */
+	struct snapshot_task task;
 	char comm[SNAPSHOT_COMM_LEN];
 	struct snapshot_memory memory[GPU_MAX];		/* each GPU once */
 	struct snapshot_culprit culprits[CULPRITS_MAX]; /* who cost most first */

@@ -130,6 +130,28 @@ static void fold_culprits(struct kernel *kernel, struct snapshot *s)
 				fold_culprit(&culprits[i], &s->processes[k]);
 }
 
+static void fold_task(const struct kernel *kernel, const struct process_state *process,
+		      struct snapshot_task *to)
+{
+	const struct task_state *task = &process->task;
+	const struct phase_signals *signals = &task->signals;
+	u32 number;
+
+	*to = (struct snapshot_task){
+		.known = 1,
+		.is_ml = signals->is_ml,
+		.gpu_utilization = signals->gpu_utilization,
+		.io_wait_permille = signals->io_wait_permille,
+		.collective_mapped = signals->collective_mapped,
+		.nr_futex_waits = signals->nr_futex_waits,
+		.last_sync_ns = signals->last_sync_ns,
+		.burst_ns = signals->burst_ns,
+		.phase_since_ns = task->phase_since_ns,
+	};
+	if (task->has_gpu && kernel_gpu_number(kernel, process, task->gpu_id, &number) == 0)
+		to->gpu = number + 1;
+}
+
 static void fold_process(struct kernel *kernel, const struct snapshot *before, struct snapshot *s,
 			 const struct process_state *process)
 {
@@ -151,6 +173,7 @@ static void fold_process(struct kernel *kernel, const struct snapshot *before, s
 	if (task->phase_since_ns && s->monotonic_ns > task->phase_since_ns)
 		to->phase_ns[phase] += s->monotonic_ns - task->phase_since_ns;
 	snapshot_set_text(to->comm, sizeof(to->comm), process->comm, sizeof(process->comm));
+	fold_task(kernel, process, &to->task);
 	fold_account(process, s->monotonic_ns, to);
 	fold_memory(kernel, process, to);
 	fold_hists(kernel, process, s, &to->hists);

@@ -3,6 +3,7 @@
 #include "core/process.h"
 
 #define AT(type, member)   offsetof(struct type, member)
+#define TASK(member)	   AT(snapshot_process, task.member)
 #define TEXT(type, member) FIELD_TEXT, AT(type, member), sizeof(((struct type *)0)->member)
 
 /* clang-format off */
@@ -39,6 +40,23 @@ const struct field process_fields[] = {
 	{ "busy_ns",      FIELD_U64,    AT(snapshot_process, busy_ns) },
 	{ "idle_ns",      FIELD_COUNTS, AT(snapshot_process, idle_ns), IDLE_CAUSE_NR,
 	  idle_cause_label },
+	{},
+};
+
+const struct field task_fields[] = {
+	{ "pid",                   FIELD_U32,      AT(snapshot_process, pid) },
+	{ "is_ml_process",         FIELD_BOOL,     TASK(is_ml) },
+	{ "current_phase",         FIELD_LABEL,    AT(snapshot_process, phase), PHASE_NR, phase_name },
+	{ "gpu_utilization",       FIELD_U32,      TASK(gpu_utilization) },
+	{ "last_gpu_sync_ns",      FIELD_U64,      TASK(last_sync_ns) },
+	{ "cpu_burst_duration_ns", FIELD_U64,      TASK(burst_ns) },
+	{ "io_wait_fraction",      FIELD_PERMILLE, TASK(io_wait_permille) },
+	{ "nccl_active",           FIELD_BOOL,     TASK(collective_mapped) },
+	{ "futex_wait_count",      FIELD_U32,      TASK(nr_futex_waits) },
+	{ "gpu_id",                FIELD_NUMBER,   TASK(gpu) },
+	{ "phase_start_ns",        FIELD_U64,      TASK(phase_since_ns) },
+	{ "phase_time_ns",         FIELD_COUNTS,   AT(snapshot_process, phase_ns), PHASE_NR,
+	  phase_name },
 	{},
 };
 

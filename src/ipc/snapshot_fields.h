@@ -9,6 +9,9 @@ enum field_type {
 	FIELD_U32,
 	FIELD_S32,
 	FIELD_U64,
+	FIELD_BOOL,	/* u32, 0 or 1 */
+	FIELD_PERMILLE, /* u32 up to 1000, written as a decimal from 0 to 1 */
+	FIELD_NUMBER,	/* u32, one more than what is written; null for 0 */
 	FIELD_TEXT,	/* nr: the size of the array */
 	FIELD_LABEL,	/* u32, written as one of the nr labels */
 	FIELD_COUNTS,	/* u64[nr], an object by label */
@@ -26,6 +29,8 @@ struct field {
 extern const struct field snapshot_fields[];
 extern const struct field job_fields[];
 extern const struct field process_fields[];
+/* The member `task` of a process, by the names of the reference. */
+extern const struct field task_fields[];
 extern const struct field memory_fields[];
 extern const struct field culprit_fields[];
 extern const struct field thread_fields[];

@@ -19,6 +19,12 @@ static bool put_counts(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct
 	return ok;
 }
 
+static bool put_number(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, u32 value)
+{
+	return value ? yyjson_mut_obj_add_uint(doc, object, key, value - 1)
+		     : yyjson_mut_obj_add_null(doc, object, key);
+}
+
 static bool put_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct field *field,
 		      const void *base)
 {
@@ -28,6 +34,10 @@ static bool put_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct 
 	case FIELD_U32: return yyjson_mut_obj_add_uint(doc, object, field->key, *(const u32 *)at);
 	case FIELD_S32: return yyjson_mut_obj_add_int(doc, object, field->key, *(const s32 *)at);
 	case FIELD_U64: return yyjson_mut_obj_add_uint(doc, object, field->key, *(const u64 *)at);
+	case FIELD_BOOL: return yyjson_mut_obj_add_bool(doc, object, field->key, *(const u32 *)at);
+	case FIELD_PERMILLE:
+		return yyjson_mut_obj_add_real(doc, object, field->key, *(const u32 *)at / 1000.0);
+	case FIELD_NUMBER: return put_number(doc, object, field->key, *(const u32 *)at);
 	case FIELD_TEXT: return yyjson_mut_obj_add_str(doc, object, field->key, at);
 	case FIELD_LABEL:
 		return yyjson_mut_obj_add_str(doc, object, field->key,
@@ -88,6 +98,21 @@ static bool put_hists(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *k
 	return ok;
 }
 
+/* The fractions are there for people: a reader has the times. */
+static bool put_task(yyjson_mut_doc *doc, yyjson_mut_val *task,
+		     const struct snapshot_process *process)
+{
+	yyjson_mut_val *fractions;
+	bool ok = put_fields(doc, task, task_fields, process);
+
+	fractions = ok ? yyjson_mut_obj_add_obj(doc, task, "phase_fraction") : NULL;
+	ok = fractions != NULL;
+	for (u32 i = 0; ok && i < PHASE_NR; i++)
+		ok = yyjson_mut_obj_add_real(doc, fractions, phase_name(i),
+					     phase_fraction(process->phase_ns, i));
+	return ok;
+}
+
 static bool put_process(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct snapshot *s,
 			const struct snapshot_process *process)
 {
@@ -96,6 +121,8 @@ static bool put_process(yyjson_mut_doc *doc, yyjson_mut_val *object, const struc
 	yyjson_mut_val *culprits = yyjson_mut_obj_add_arr(doc, object, "culprits");
 
 	ok = ok && memory && culprits;
+	if (ok && process->task.known)
+		ok = put_task(doc, yyjson_mut_obj_add_obj(doc, object, "task"), process);
 	for (u32 i = 0; ok && i < process->nr_memory; i++)
 		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, memory), memory_fields,
 				&process->memory[i]);

@@ -41,6 +41,38 @@ static int get_s32(yyjson_val *value, s32 *ret)
 	return 0;
 }
 
+static int get_bool(yyjson_val *value, u32 *ret)
+{
+	if (!yyjson_is_bool(value))
+		return -EBADMSG;
+	*ret = yyjson_get_bool(value);
+	return 0;
+}
+
+static int get_permille(yyjson_val *value, u32 *ret)
+{
+	double fraction = yyjson_get_num(value);
+
+	if (!yyjson_is_num(value) || fraction < 0 || fraction > 1)
+		return -EBADMSG;
+	*ret = (u32)(fraction * 1000 + 0.5);
+	return 0;
+}
+
+static int get_number(yyjson_val *value, u32 *ret)
+{
+	u64 number;
+
+	if (yyjson_is_null(value)) {
+		*ret = 0;
+		return 0;
+	}
+	if (get_u64(value, UINT_MAX - 1, &number) < 0)
+		return -EBADMSG;
+	*ret = (u32)number + 1;
+	return 0;
+}
+
 static int get_text(yyjson_val *value, char *ret, size_t size)
 {
 	size_t length = yyjson_get_len(value);
@@ -85,6 +117,9 @@ static int get_field(yyjson_val *value, const struct field *field, void *base)
 	case FIELD_U32: return get_u32(value, at);
 	case FIELD_S32: return get_s32(value, at);
 	case FIELD_U64: return get_u64(value, ULLONG_MAX, at);
+	case FIELD_BOOL: return get_bool(value, at);
+	case FIELD_PERMILLE: return get_permille(value, at);
+	case FIELD_NUMBER: return get_number(value, at);
 	case FIELD_TEXT: return get_text(value, at, field->nr);
 	case FIELD_LABEL: return get_label(value, field, at);
 	case FIELD_COUNTS:
@@ -165,6 +200,13 @@ static int get_inner(yyjson_val *list, const struct field *fields, void *array, 
 	return err;
 }
 
+/* Some members are those of the process under other names; an older zerneld writes none. */
+static int get_task(yyjson_val *object, struct snapshot_process *process)
+{
+	process->task.known = object != NULL;
+	return get_fields(object, task_fields, process);
+}
+
 static int get_process(yyjson_val *object, struct snapshot *s, u32 i)
 {
 	struct snapshot_process *process = &s->processes[i];
@@ -173,7 +215,8 @@ static int get_process(yyjson_val *object, struct snapshot *s, u32 i)
 	if (err < 0)
 		return err;
 	if (process->job > s->nr_jobs)
-		err = -EBADMSG;
+		return -EBADMSG;
+	err = get_task(yyjson_obj_get(object, "task"), process);
 	if (err < 0)
 		return err;
 	err = get_inner(yyjson_obj_get(object, "memory"), memory_fields, process->memory,

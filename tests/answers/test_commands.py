@@ -44,6 +44,7 @@ class Status(Case):
         server = self.zerneld()
         snapshot = json.loads(zernel("status", "--json", "--socket", server.path))
         self.assertEqual(snapshot["scheduler"]["state"], "attached")
+        self.assertEqual(snapshot["processes"][0]["task"]["current_phase"], "GpuCompute")
 
     def test_without_zerneld(self):
         text = zernel("status", "--socket", "/nonexistent/socket", status=1)

@@ -184,6 +184,17 @@ int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
 			process->task = kernel->tasks[i];
 		}
 		process->task.pid = (u32)getpid() + i;
+		process->task.signals = (struct phase_signals){
+			.burst_ns = 2 * NSEC_PER_MSEC,
+			.last_sync_ns = 7 + i,
+			.gpu_utilization = 90 + i,
+			.io_wait_permille = 250,
+			.nr_futex_waits = i,
+			.is_ml = 1,
+			.collective_mapped = i == 1,
+		};
+		process->task.has_gpu = i < 2;
+		process->task.gpu_id = i < 2 ? i + 1 : 0;
 		process->start_ns = 1000 + i;
 		process->rank = (s32)i;
 		process->nr_ranks = NR_PROCESSES;
@@ -241,7 +252,12 @@ int kernel_read_culprits(struct kernel *kernel, struct kernel_culprit **ret, u32
 int kernel_gpu_number(const struct kernel *kernel, const struct process_state *process, u32 device,
 		      u32 *ret)
 {
-	*ret = device;
+	/* As for a process that was started with CUDA_VISIBLE_DEVICES=0,7,GPU-1234. */
+	static const u32 numbers[] = { 0, 7 };
+
+	if (device >= ARRAY_SIZE(numbers))
+		return -ENOENT;
+	*ret = numbers[device];
 	return 0;
 }
 

@@ -40,6 +40,22 @@ class Protocol(Case):
         self.assertEqual(snapshot["processes"][1]["culprits"], [])
         self.assertGreater(snapshot["cost"]["rss_bytes"], 1 << 20)
 
+    def test_snapshot_has_the_whole_task_state(self):
+        snapshot = self.client.ask("snapshot")["result"]
+        tasks = [process["task"] for process in snapshot["processes"]]
+        age = snapshot["monotonic_ns"] - 1
+        phases = "Unknown", "DataLoading", "GpuCompute", "NcclCollective", "OptimizerStep"
+        self.assertEqual(tasks[0], {
+            "pid": self.server.process.pid, "is_ml_process": True, "current_phase": "GpuCompute", "gpu_utilization": 90,
+            "last_gpu_sync_ns": 7, "cpu_burst_duration_ns": 2_000_000, "io_wait_fraction": 0.25, "nccl_active": False,
+            "futex_wait_count": 0, "gpu_id": 7, "phase_start_ns": 1,
+            "phase_time_ns": {phase: age if phase == "GpuCompute" else 0 for phase in phases},
+            "phase_fraction": {phase: float(phase == "GpuCompute") for phase in phases}})
+        self.assertEqual([(task["gpu_utilization"], task["futex_wait_count"], task["nccl_active"]) for task in tasks],
+                         [(90, 0, False), (91, 1, True), (92, 2, False)])
+        # The machine's number; the second process was told its GPU by UUID, and the third uses none.
+        self.assertEqual([task["gpu_id"] for task in tasks], [7, None, None])
+
     def test_subscriber_gets_snapshots_in_step_until_it_ends_it(self):
         self.assertEqual(self.client.ask("subscribe", interval_ms=200)["result"], {})
         times = [self.client.push()["monotonic_ns"] for _ in range(6)]

@@ -22,7 +22,7 @@ WRITE = "ZERNEL_WRITE_FIXTURE" in os.environ
 
 # Values that differ between runs or machines. All other bytes are compared as they are.
 VOLATILE = re.compile(rb'"(time_ms|monotonic_ns|cpu_ns|rss_bytes|bpf_run_ns|last_seen_s|job)":\d+|'
-                      rb'"(gpu_compute)":\d{9,}|"(host|kernel|image)":"[^"]*"|'
+                      rb'"(gpu_compute|GpuCompute)":\d{9,}|"(host|kernel|image)":"[^"]*"|'
                       rb'"(jobs)":\[[^]]*\]|"(probes)":\{[^}]*\}')
 
 

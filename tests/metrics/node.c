@@ -80,6 +80,18 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 	for (u32 i = 0; i < PHASE_NR; i++)
 		process->phase_ns[i] = (i + 1) * NSEC_PER_SEC + rank +
 				       node->age_s * phase_permille[i] * NSEC_PER_MSEC;
+	process->task = (struct snapshot_task){
+		.known = 1,
+		.is_ml = 1,
+		.gpu_utilization = 90 + rank,
+		.io_wait_permille = 125 * rank,
+		.collective_mapped = node->nr_operations > 0,
+		.nr_futex_waits = 3 + rank,
+		.gpu = rank + 1,
+		.last_sync_ns = 123456789000000 + node->age_s * NSEC_PER_SEC,
+		.burst_ns = 1500 * NSEC_PER_USEC,
+		.phase_since_ns = 123456789000100 + node->age_s * NSEC_PER_SEC,
+	};
 	set(process->comm, sizeof(process->comm), "python3");
 	process->nr_steps = 20 * node->age_s;
 	process->busy_ns = node->age_s * 850 * NSEC_PER_MSEC;
@@ -110,6 +122,7 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 		loader->start_ns = 2 * NSEC_PER_SEC;
 		loader->consumer_pid = process->pid;
 		loader->phase = PHASE_DATA_LOADING;
+		loader->task = (struct snapshot_task){ .known = 1, .is_ml = 1 };
 		set(loader->comm, sizeof(loader->comm), "pt_data_worker");
 		snapshot_add_thread(s, loader->pid, ROLE_LOADER)->pid = loader->pid;
 	}
@@ -186,6 +199,25 @@ static void random_words(struct random *r, u64 *words, size_t size)
 		words[i] = random_any(r);
 }
 
+/* Without its task state, as an older zerneld wrote it, every other time. */
+static void random_task_state(struct random *r, struct snapshot_task *task)
+{
+	if (random_below(r, 2))
+		return;
+	*task = (struct snapshot_task){
+		.known = 1,
+		.is_ml = random_below(r, 2),
+		.gpu_utilization = (u32)random_any(r),
+		.io_wait_permille = random_below(r, 1001),
+		.collective_mapped = random_below(r, 2),
+		.nr_futex_waits = (u32)random_any(r),
+		.gpu = (u32)random_any(r),
+		.last_sync_ns = random_any(r),
+		.burst_ns = random_any(r),
+		.phase_since_ns = random_any(r),
+	};
+}
+
 static void random_process(struct random *r, struct snapshot *s)
 {
 	struct snapshot_process *process = snapshot_add_process(s, (u32)random_u64(r));
@@ -199,6 +231,7 @@ static void random_process(struct random *r, struct snapshot *s)
 	process->consumer_pid = random_below(r, 2);
 	process->nr_transitions = random_any(r);
 	random_words(r, process->phase_ns, sizeof(process->phase_ns));
+	random_task_state(r, &process->task);
 	random_text(r, process->comm, sizeof(process->comm));
 	process->nr_memory = random_below(r, GPU_MAX + 1);
 	for (u32 i = 0; i < process->nr_memory; i++) {

@@ -114,6 +114,18 @@ static void test_what_is_no_snapshot_is_refused(void **state)
 		{ "{\"version\":1,\"processes\":[{\"pid\":4294967296}]}", -EBADMSG },
 		{ "{\"version\":1,\"processes\":[{\"rank\":2147483648}]}", -EBADMSG },
 		{ "{\"version\":1,\"processes\":[{\"phase\":\"lunch\"}]}", -EBADMSG },
+		{ "{\"version\":2,\"processes\":[{\"task\":3}]}", -EBADMSG },
+		{ "{\"version\":2,\"processes\":[{\"task\":{\"current_phase\":\"gpu_compute\"}}]}",
+		  -EBADMSG },
+		{ "{\"version\":2,\"processes\":[{\"task\":{\"is_ml_process\":1}}]}", -EBADMSG },
+		{ "{\"version\":2,\"processes\":[{\"task\":{\"io_wait_fraction\":1.001}}]}",
+		  -EBADMSG },
+		{ "{\"version\":2,\"processes\":[{\"task\":{\"io_wait_fraction\":-0.1}}]}",
+		  -EBADMSG },
+		{ "{\"version\":2,\"processes\":[{\"task\":{\"io_wait_fraction\":\"0\"}}]}",
+		  -EBADMSG },
+		{ "{\"version\":2,\"processes\":[{\"task\":{\"gpu_id\":4294967295}}]}", -EBADMSG },
+		{ "{\"version\":2,\"processes\":[{\"task\":{\"gpu_id\":-1}}]}", -EBADMSG },
 		{ "{\"version\":1,\"processes\":[{\"memory\":3}]}", -EBADMSG },
 		{ "{\"version\":1,\"processes\":[{\"culprits\":3}]}", -EBADMSG },
 		{ "{\"version\":1,\"gone\":{\"launch\":[]}}", -EBADMSG },
@@ -161,6 +173,39 @@ static void test_unknown_keys_are_passed_over(void **state)
 
 	assert_int_equal(snapshot_from_json(text, strlen(text), &s), 0);
 	assert_int_equal(s->time_ms, 5);
+}
+
+/* Every field of the task state, by the names of the reference. */
+static void test_the_task_state_of_a_process(void **state)
+{
+	static const char expected[] =
+		"\"task\":{\"pid\":1001,\"is_ml_process\":true,\"current_phase\":\"DataLoading\","
+		"\"gpu_utilization\":91,\"last_gpu_sync_ns\":123456789000000,"
+		"\"cpu_burst_duration_ns\":1500000,\"io_wait_fraction\":0.125,"
+		"\"nccl_active\":true,\"futex_wait_count\":4,\"gpu_id\":1,"
+		"\"phase_start_ns\":123456789000100,"
+		"\"phase_time_ns\":{\"Unknown\":0,\"DataLoading\":200,\"GpuCompute\":800,"
+		"\"NcclCollective\":0,\"OptimizerStep\":0},"
+		"\"phase_fraction\":{\"Unknown\":0.0,\"DataLoading\":0.2,\"GpuCompute\":0.8,"
+		"\"NcclCollective\":0.0,\"OptimizerStep\":0.0}}";
+	static const u64 phase_ns[PHASE_NR] = {
+		[PHASE_DATA_LOADING] = 200, [PHASE_GPU_COMPUTE] = 800
+	};
+	CLEANUP(snapshot_free_cleanup)
+	struct snapshot *s = node_snapshot(&(struct node){ .nr_ranks = 2, .nr_operations = 1 });
+	struct snapshot_process *process = &s->processes[3]; /* rank 1: after rank 0's loaders */
+	CLEANUP_FREE char *text = NULL, *without = NULL;
+	size_t length = 0;
+
+	memcpy(process->phase_ns, phase_ns, sizeof(phase_ns));
+	assert_int_equal(snapshot_to_json(s, &text, &length), 0);
+	assert_non_null(strstr(text, expected));
+	/* A loader uses no GPU. */
+	assert_non_null(strstr(text, "\"gpu_id\":null"));
+	for (u32 i = 0; i < s->nr_processes; i++)
+		s->processes[i].task.known = 0;
+	assert_int_equal(snapshot_to_json(s, &without, &length), 0);
+	assert_null(strstr(without, "\"task\""));
 }
 
 /* A recording that is older than the names of today says the same. */
@@ -261,6 +306,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_no_snapshot_is_refused),
 		cmocka_unit_test(test_what_is_too_large_is_refused),
 		cmocka_unit_test(test_unknown_keys_are_passed_over),
+		cmocka_unit_test(test_the_task_state_of_a_process),
 		cmocka_unit_test(test_names_of_each_version),
 		cmocka_unit_test(test_legacy_keys),
 		cmocka_unit_test(test_legacy_merges_all_processes),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "property/property.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/task.h"
@@ -53,6 +54,27 @@ static bool any_transition_books_only_the_old_phase_holds(struct random *r)
 }
 PROPERTY(any_transition_books_only_the_old_phase, 1)
 
+static bool fractions_agree_with_wide_arithmetic_holds(struct random *r)
+{
+	struct phase_config c = random_config(r);
+	struct task_state task = random_task(r, &c);
+	unsigned __int128 total = 0;
+	double sum = 0;
+
+	for (u32 i = 0; i < PHASE_NR; i++)
+		total += task.phase_ns[i];
+	for (u32 i = 0; i < PHASE_NR; i++) {
+		double fraction = phase_fraction(task.phase_ns, i);
+		long double exact = total ? (long double)task.phase_ns[i] / (long double)total : 0;
+
+		if (fabsl(fraction - exact) > 1e-15L)
+			return false;
+		sum += fraction;
+	}
+	return fabs(sum - (total ? 1 : 0)) < 1e-12;
+}
+PROPERTY(fractions_agree_with_wide_arithmetic, 1)
+
 static bool detection_and_transition_go_together_holds(struct random *r)
 {
 	struct phase_config c = random_config(r);
@@ -73,6 +95,7 @@ int main(void)
 	const struct CMUnitTest task_properties[] = {
 		cmocka_unit_test(totals_are_the_time_that_passed),
 		cmocka_unit_test(any_transition_books_only_the_old_phase),
+		cmocka_unit_test(fractions_agree_with_wide_arithmetic),
 		cmocka_unit_test(detection_and_transition_go_together),
 	};
 

@@ -53,6 +53,10 @@ class Endpoints(ServeCase):
         self.assertEqual(len(value["gpu_utilization"]), 8)
         self.assertEqual(value["last_update_ms"], value["snapshot"]["time_ms"])
         self.assertEqual(len(value["snapshot"]["processes"]), 8)
+        for rank, process in enumerate(value["snapshot"]["processes"]):
+            task = process["task"]
+            self.assertEqual((task["pid"], task["current_phase"], task["io_wait_fraction"], task["gpu_id"], task["last_gpu_sync_ns"]),
+                             (1000 + rank, "GpuCompute", 0.125, rank, 5))
 
     def test_head_has_no_body(self):
         length = len(curl(f"{self.url}/metrics")[2])

@@ -119,6 +119,35 @@ static void names_and_labels_are_the_reference_ones(void **state)
 	}
 }
 
+static void fractions_are_parts_of_all_recorded_time(void **state)
+{
+	const u64 phase_ns[PHASE_NR] = { [PHASE_DATA_LOADING] = 200, [PHASE_GPU_COMPUTE] = 800 };
+
+	assert_true(phase_fraction(phase_ns, PHASE_DATA_LOADING) == 0.2);
+	assert_true(phase_fraction(phase_ns, PHASE_GPU_COMPUTE) == 0.8);
+	assert_true(phase_fraction(phase_ns, PHASE_OPTIMIZER) == 0);
+}
+
+static void fractions_are_zero_when_nothing_was_recorded(void **state)
+{
+	const u64 phase_ns[PHASE_NR] = {};
+
+	for (u32 i = 0; i < PHASE_NR; i++)
+		assert_true(phase_fraction(phase_ns, i) == 0);
+}
+
+static void fractions_survive_the_largest_totals(void **state)
+{
+	u64 phase_ns[PHASE_NR];
+
+	for (u32 i = 0; i < PHASE_NR; i++)
+		phase_ns[i] = ~0ULL;
+	assert_true(phase_fraction(phase_ns, PHASE_OPTIMIZER) == 0.2);
+	for (u32 i = 1; i < PHASE_NR; i++)
+		phase_ns[i] = 0;
+	assert_true(phase_fraction(phase_ns, PHASE_UNKNOWN) == 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest fixed[] = {
@@ -129,6 +158,9 @@ int main(void)
 		cmocka_unit_test(a_removed_task_loses_its_candidate),
 		cmocka_unit_test(what_is_no_phase_is_unknown),
 		cmocka_unit_test(names_and_labels_are_the_reference_ones),
+		cmocka_unit_test(fractions_are_parts_of_all_recorded_time),
+		cmocka_unit_test(fractions_are_zero_when_nothing_was_recorded),
+		cmocka_unit_test(fractions_survive_the_largest_totals),
 	};
 	enum { NR_FIXED = ARRAY_SIZE(fixed) };
 	struct CMUnitTest phase[NR_PHASE_VECTORS + NR_FIXED] = {};
