@@ -197,13 +197,23 @@ static void add_gpu(struct table *table, const struct snapshot_gpu *gpu)
 	table_cell(table, STYLE_PLAIN, "%s",
 		   gpu->valid & SNAPSHOT_GPU_MEMORY_TOTAL ? unit_bytes(gpu->memory_total_bytes).text
 							  : "-");
+	if (gpu->valid & SNAPSHOT_GPU_NUMA_NODE)
+		table_cell(table, STYLE_PLAIN, "%u", gpu->numa_node);
+	else
+		table_cell(table, STYLE_DIM, "-");
 	table_cell(table, STYLE_DIM, "%s", gpu->uuid);
 }
 
 static int print_gpus(const struct snapshot *snapshot, const struct term *term)
 {
 	static const struct column columns[] = {
-		{ "GPU", true }, { "BUSY", true }, { "USED", true }, { "OF", true }, { "UUID" }, {},
+		{ "GPU", true },
+		{ "BUSY", true },
+		{ "USED", true },
+		{ "OF", true },
+		{ "NODE", true },
+		{ "UUID" },
+		{},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = NULL;
 	u32 shown = rows_shown(term, snapshot->nr_gpus);

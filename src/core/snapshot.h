@@ -130,13 +130,14 @@ enum snapshot_gpu_field {
 	SNAPSHOT_GPU_MEMORY_USED = 1 << 1,
 	SNAPSHOT_GPU_MEMORY_TOTAL = 1 << 2,
 	SNAPSHOT_GPU_ACTIVE = 1 << 3,
+	SNAPSHOT_GPU_NUMA_NODE = 1 << 4,
 };
 
 struct snapshot_gpu {
 	u32 gpu; /* the machine's number */
 	u32 valid;
 	u32 busy_percent;
-	u32 pad;
+	u32 numa_node; /* near which the scheduler places the tasks of this GPU */
 	u64 memory_used_bytes;
 	u64 memory_total_bytes;
 	/*

@@ -82,6 +82,17 @@ static void fold_identity(struct snapshot_builder *b, struct snapshot *s)
 	set_text(s->kernel, sizeof(s->kernel), b->host.release);
 }
 
+/* What stays known while the driver is silent. */
+static void fold_gpu_identity(const struct gpu_sample *device, struct snapshot_gpu *gpu)
+{
+	if (device->valid & GPU_HAS_UUID)
+		set_text(gpu->uuid, sizeof(gpu->uuid), device->uuid);
+	if (device->valid & GPU_HAS_NUMA_NODE) {
+		gpu->valid |= SNAPSHOT_GPU_NUMA_NODE;
+		gpu->numa_node = (u32)device->numa_node;
+	}
+}
+
 static void fold_devices(const struct devices *devices, struct snapshot *s)
 {
 	static const struct {
@@ -115,8 +126,7 @@ static void fold_devices(const struct devices *devices, struct snapshot *s)
 			gpu->active_ns = device->active_ns;
 			gpu->active_at_ns = device->active_at_ns;
 		}
-		if (device->valid & GPU_HAS_UUID)
-			set_text(gpu->uuid, sizeof(gpu->uuid), device->uuid);
+		fold_gpu_identity(device, gpu);
 	}
 }
 

@@ -101,6 +101,8 @@ const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR] = {
 	  { "active_ns", FIELD_U64, AT(snapshot_gpu, active_ns) } },
 	{ SNAPSHOT_GPU_ACTIVE,
 	  { "active_at_ns", FIELD_U64, AT(snapshot_gpu, active_at_ns) } },
+	{ SNAPSHOT_GPU_NUMA_NODE,
+	  { "numa_node", FIELD_U32, AT(snapshot_gpu, numa_node) } },
 };
 
 const struct field sched_fields[] = {

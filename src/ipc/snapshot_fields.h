@@ -47,7 +47,7 @@ struct optional_field {
 	u32 bit;
 	struct field field;
 };
-#define GPU_OPTIONAL_NR 5
+#define GPU_OPTIONAL_NR 6
 extern const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR];
 
 /* Makes the text of one object, which `put` fills. */

@@ -91,8 +91,11 @@ static void test_all_of_it(void **state)
 			       "THREADS\n"
 			       "   0  1000  python3  data_loading   25%  70%    4%   1%  3.0 GiB  "
 			       "1 launcher, 3 loader\n");
-	assert_shows(snapshot, "GPU  BUSY  USED        OF  UUID\n"
-			       "  0   61%     -  80.0 GiB  \n");
+	assert_shows(snapshot, "GPU  BUSY  USED        OF  NODE  UUID\n"
+			       "  0   61%     -  80.0 GiB     -  \n");
+	snapshot->gpus[0].valid |= SNAPSHOT_GPU_NUMA_NODE;
+	snapshot->gpus[0].numa_node = 1;
+	assert_shows(snapshot, "  0   61%     -  80.0 GiB     1  \n");
 	assert_shows(snapshot, "roles      2 launcher, 6 loader\n");
 	assert_shows(snapshot, "learning   40 profiles, 30 of them sure, 0 observations\n");
 	assert_shows(snapshot, "lost       nothing\n");

@@ -318,6 +318,11 @@ void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu)
 	note("gpu %u unknown\n", gpu);
 }
 
+void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node)
+{
+	note("gpu %u node %u\n", gpu, node);
+}
+
 /* The rest is there to be called, and does nothing. */
 int kernel_attach_threads(struct kernel *kernel)
 {
@@ -378,10 +383,6 @@ int kernel_predict(struct kernel *kernel, const struct procdb_key *key,
 {
 	note("%s %s\n", prediction ? "predict" : "withdraw", key->comm);
 	return 0;
-}
-
-void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node)
-{
 }
 
 int mmap_events_new(pid_t pid, const struct mmap_handler *handler, void *ctx,

@@ -221,12 +221,15 @@ class Devices(Case):
                 return client.ask("snapshot")["result"]["gpus"]
         wait_until(lambda: len(gpus()) == 2, "devices are sampled")
         self.assertEqual([gpu["busy_percent"] for gpu in gpus()], [40, 41])
+        self.assertEqual([gpu.get("numa_node") for gpu in gpus()], [None, 3], "where it is known")
+        self.assertEqual([line for line in server.did() if " node " in line], ["gpu 1 node 3"])
         wait_until(lambda: server.did()[-2:] == ["gpu 0 40%", "gpu 1 41%"], "the kernel side knows it")
         server.tell("hang")
         server.said("the GPU driver does not answer")
         begin = time.monotonic()
         for gpu in gpus():
             self.assertNotIn("busy_percent", gpu)
+        self.assertEqual(gpus()[1]["numa_node"], 3, "it does not move")
         print(f"# answered in {(time.monotonic() - begin) * 1000:.1f} ms while the driver hangs")
         wait_until(lambda: server.did()[-2:] == ["gpu 0 unknown", "gpu 1 unknown"], "the kernel side forgets it")
         server.untell("hang")

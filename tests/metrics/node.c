@@ -160,7 +160,8 @@ struct snapshot *node_snapshot(const struct node *node)
 		struct snapshot_gpu *gpu = snapshot_add_gpu(s, i);
 
 		add_rank(s, node, i);
-		gpu->valid = SNAPSHOT_GPU_BUSY | SNAPSHOT_GPU_MEMORY_USED;
+		gpu->valid = SNAPSHOT_GPU_BUSY | SNAPSHOT_GPU_MEMORY_USED | SNAPSHOT_GPU_NUMA_NODE;
+		gpu->numa_node = i / 4;
 		gpu->busy_percent = 90 + i;
 		gpu->memory_used_bytes = 31ULL << 30;
 		set(gpu->uuid, sizeof(gpu->uuid), "GPU-0000");
@@ -265,13 +266,17 @@ static void random_lists(struct random *r, struct snapshot *s)
 	for (u32 i = random_below(r, 5); i > 0; i--) {
 		struct snapshot_gpu *gpu = snapshot_add_gpu(s, (u32)random_u64(r));
 
-		gpu->valid = random_below(r, 8);
+		gpu->valid = random_below(r, 2 * SNAPSHOT_GPU_NUMA_NODE);
 		if (gpu->valid & SNAPSHOT_GPU_BUSY)
 			gpu->busy_percent = (u32)random_any(r);
 		if (gpu->valid & SNAPSHOT_GPU_MEMORY_USED)
 			gpu->memory_used_bytes = random_any(r);
 		if (gpu->valid & SNAPSHOT_GPU_MEMORY_TOTAL)
 			gpu->memory_total_bytes = random_any(r);
+		if (gpu->valid & SNAPSHOT_GPU_ACTIVE)
+			gpu->active_ns = gpu->active_at_ns = random_any(r);
+		if (gpu->valid & SNAPSHOT_GPU_NUMA_NODE)
+			gpu->numa_node = (u32)random_any(r);
 		random_text(r, gpu->uuid, sizeof(gpu->uuid));
 	}
 }
