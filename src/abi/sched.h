@@ -60,6 +60,7 @@ enum sched_rule {
 	RULE_HELPER,
 	RULE_PREEMPT,
 	RULE_TIER,
+	RULE_PLACE,
 	RULE_NR,
 };
 

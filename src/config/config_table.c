@@ -112,9 +112,7 @@ static const struct config_type type_name = { "a name of at most 32 bytes", CONF
 					      parse_name };
 static const struct config_type type_list = { "a list", CONFIG_TEXT_LEN, parse_list };
 static const struct config_type type_rules = {
-	"rules with commas between them, of feeder, loader, late-loader, spinner, helper, "
-	"preempt, tier",
-	sizeof(u32), parse_rules
+	"rules with commas between them, of " SCHED_RULE_NAMES, sizeof(u32), parse_rules
 };
 
 #define KEY(member) .offset = offsetof(struct config, member)
@@ -123,7 +121,8 @@ const struct config_key config_keys[] = {
 	{ "scheduler", "attach", &type_bool, KEY(attach), .value = "yes",
 	  .help = "Attach the scheduler. Without it zerneld only watches." },
 	{ "scheduler", "without", &type_rules, KEY(rules_off), .value = "",
-	  .help = "Rules of the policy to leave out." },
+	  .help = "Rules of the policy to leave out. One of them is place: a thread of an ML "
+		  "process runs on the NUMA node of its GPU while a CPU there is idle." },
 	{ "scheduler", "reserved_percent", &type_number, KEY(reserved_percent), 0,
 	  CONFIG_RESERVED_PERCENT_MAX, .value = "30",
 	  .help = "Share of each CPU, in percent, that is reserved for ordinary tasks: tasks that "

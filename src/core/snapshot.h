@@ -303,5 +303,7 @@ const char *idle_cause_label(u32 cause);
 const char *sched_class_label(u32 sched_class);
 const char *sched_decision_label(u32 decision);
 const char *sched_rule_label(u32 rule);
+/* All of them, for texts that say which there are. */
+#define SCHED_RULE_NAMES "feeder, loader, late-loader, spinner, helper, preempt, tier, place"
 /* A rule by its name, of so many bytes; -EINVAL when there is none. */
 int sched_rule_find(const char *name, size_t length, u32 *ret_rule);

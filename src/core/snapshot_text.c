@@ -158,6 +158,7 @@ const char *sched_rule_label(u32 rule)
 		[RULE_HELPER] = "helper",
 		[RULE_PREEMPT] = "preempt",
 		[RULE_TIER] = "tier",
+		[RULE_PLACE] = "place",
 	};
 
 	return LABEL(labels, rule);

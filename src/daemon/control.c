@@ -37,9 +37,7 @@ static const struct {
 	int (*change)(yyjson_val *value, struct sched_policy *policy);
 	const char *problem;
 } members[] = {
-	{ "rules_off", change_rules,
-	  "rules_off must be a list of rules: feeder, loader, late-loader, spinner, helper, "
-	  "preempt, tier" },
+	{ "rules_off", change_rules, "rules_off must be a list of rules: " SCHED_RULE_NAMES },
 	{ "reserved_percent", change_reserved,
 	  "reserved_percent must be a whole number from 0 to 90" },
 };

@@ -19,7 +19,7 @@ CASES = {
     "noisy": ("noisy", False, "", 0, {"better"}),
     "quiet": ("quiet", False, "", 0, {"no_difference"}),
     # Half of the CPUs are the group's, and a scheduler without its rules knows no groups.
-    "worse": ("noisy", True, "without=feeder,loader,late-loader,spinner,helper,preempt,tier\n", 3, {"unknown", "worse"}),
+    "worse": ("noisy", True, "without=feeder,loader,late-loader,spinner,helper,preempt,tier,place\n", 3, {"unknown", "worse"}),
 }
 
 

@@ -97,13 +97,13 @@ class Reload(Case):
         drop_ins = pathlib.Path(f"{server.config}.d")
         drop_ins.mkdir()
         (drop_ins / "20.conf").write_text("[scheduler]\nreserved_percent=20\n")
-        (drop_ins / "10.conf").write_text("[scheduler]\nreserved_percent=15\nwithout=tier\n")
+        (drop_ins / "10.conf").write_text("[scheduler]\nreserved_percent=15\nwithout=tier,place\n")
         (drop_ins / ".hidden.conf").write_text("nonsense\n")
         (drop_ins / "30.conf.bak").write_text("nonsense\n")
         server.send(signal.SIGHUP)
         server.said("configuration read again")
         self.assertEqual(server.scheduler()["reserved_percent"], 20)
-        self.assertEqual(server.did()[-1], "policy rules_off=40 reserved=20")
+        self.assertEqual(server.did()[-1], "policy rules_off=c0 reserved=20")
 
     def test_a_bad_file_changes_nothing(self):
         server = self.zerneld(config="[scheduler]\nreserved_percent=10\n")
@@ -128,12 +128,12 @@ class Reload(Case):
         self.assertEqual(server.scheduler()["reserved_percent"], 30)
 
     def test_the_scheduler_can_be_switched_off_and_the_command_line_counts_more(self):
-        server = self.zerneld("--without", "spinner")
+        server = self.zerneld("--without", "spinner,place")
         server.config.write_text(server.config.read_text() + "[scheduler]\nattach=no\nwithout=tier\n")
         server.send(signal.SIGHUP)
         server.said("configuration read again")
         self.assertEqual(server.scheduler()["state"], "off")
-        self.assertIn("policy rules_off=8 reserved=30", server.did())
+        self.assertIn("policy rules_off=88 reserved=30", server.did())
 
     def test_what_needs_a_start_says_so(self):
         server = self.zerneld()

@@ -128,6 +128,9 @@ class Protocol(Case):
         for params in ({"reserved_percent": 91}, {"reserved_percent": -1}, {"rules_off": "tier"},
                        {"rules_off": ["tiger"]}, {"rules_off": [3]}, {"slice": 1}, {"reserved_percent": 1.5}):
             self.assertError(self.client.ask("policy.set", **params), "invalid")
+        self.assertError(self.client.ask("policy.set", rules_off=["numa"]), "invalid", "tier, place")
+        self.assertEqual(self.client.ask("policy.set", rules_off=["place"])["result"]["rules_off"], ["place"])
+        self.assertEqual(self.server.did()[-1], "policy rules_off=80 reserved=30")
         self.assertEqual(self.client.ask("policy.set", rules_off=["tier", "late-loader"])["result"],
                          {"rules_off": ["late-loader", "tier"], "reserved_percent": 30})
         self.assertEqual(self.client.ask("policy.set", reserved_percent=0)["result"],

@@ -162,6 +162,22 @@ static void test_every_label_is_there_and_no_other(void **state)
 	}
 }
 
+/* The texts that list the rules list each of them, in order. */
+static void test_all_rules_are_named(void **state)
+{
+	char names[256] = "";
+	u32 found;
+
+	for (u32 rule = 0; rule < RULE_NR; rule++) {
+		const char *label = sched_rule_label(rule);
+
+		assert_int_equal(sched_rule_find(label, strlen(label), &found), 0);
+		assert_int_equal(found, rule);
+		strcat(strcat(names, rule ? ", " : ""), label);
+	}
+	assert_string_equal(names, SCHED_RULE_NAMES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +186,7 @@ int main(void)
 		cmocka_unit_test(test_what_gone_processes_measured_stays),
 		cmocka_unit_test(test_text_is_always_utf8),
 		cmocka_unit_test(test_every_label_is_there_and_no_other),
+		cmocka_unit_test(test_all_rules_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Where a task should run when it has the choice: near the GPU that it works for.
+ * The rule `place`: where a task should run when it has the choice, near the GPU that it works for.
  * Whoever wakes up on a CPU of that node is left to the kernel's own choice, which
  * stays close to where it was; whoever wakes up elsewhere is brought over as soon
  * as a CPU there is idle. When none is, any idle CPU is better than to wait.
@@ -47,7 +47,7 @@ static s32 pick_idle_near(struct task_struct *p, s32 prev_cpu)
 {
 	u32 nr_cpus = topology.nr_cpus, node, cpu;
 
-	if (topology.nr_nodes <= 1 || !ml_seen)
+	if (topology.nr_nodes <= 1 || !ml_seen || !rule_on(policy.rules_off, RULE_PLACE))
 		return -1;
 	node = node_of_task(p);
 	if (!node || node_of_cpu(prev_cpu) == node)

@@ -1,15 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What each rule of the policy is worth, on the scenarios it was made for."""
-import json
-import socket
-
 from compare import run, scenarios, stats
 
 from . import machine
 from .machine import check
 
 SECONDS = 4  # of a run
-SOCKET = "/run/zernel/zernel.sock"
 # Whom each rule is for, where two can do the work of one also both; `zerneld --without` has the same names.
 RULES = {
     "noisy": ("feeder", "loader", "late-loader", "loader,late-loader", "preempt"),
@@ -19,18 +15,6 @@ RULES = {
     "serve-noisy": ("feeder", "preempt"),
     "forkstorm": ("tier",),
 }
-
-
-def ask(*requests):
-    """Requests to zerneld, each of which must succeed."""
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(SOCKET)
-        stream = connection.makefile("rw", encoding="utf-8")
-        for method, params in (("hello", {"version": 2}), *requests):
-            stream.write(json.dumps({"id": 1, "method": method, "params": params}) + "\n")
-            stream.flush()
-            answer = json.loads(stream.readline())
-            check("error" not in answer, f"{method}: {answer}")
 
 
 def steps_of(scenario):
@@ -63,7 +47,7 @@ def ablation(rounds):
             cells = {"nothing": []} | {rule: [] for rule in rules}
             for _ in range(rounds):
                 for rule, measured in cells.items():
-                    ask(("policy.set", {"rules_off": [] if rule == "nothing" else rule.split(",")}))
+                    machine.ask(("policy.set", {"rules_off": [] if rule == "nothing" else rule.split(",")}))
                     measured.append(steps_of(scenarios.BY_NAME[name]))
             yield from (row(name, rule, measured) for rule, measured in cells.items())
         check(attached.trouble() is None, attached.trouble())

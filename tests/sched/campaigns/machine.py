@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What campaigns do to the guest they run in, and how they watch it."""
 import contextlib
+import json
 import os
 import pathlib
 import re
 import signal
+import socket
 import subprocess
 import time
 from dataclasses import replace
@@ -14,6 +16,7 @@ from compare.schedulers import read_sysfs, wait_for
 
 BUILD = pathlib.Path(os.environ.get("ZERNEL_BUILD", "out/gcc"))
 LOG = pathlib.Path("/tmp/zerneld.log")
+SOCKET = "/run/zernel/zernel.sock"
 ZERNEL = schedulers.BY_NAME["zernel"]
 EEVDF = schedulers.BY_NAME["eevdf"]
 BROKEN = replace(ZERNEL, command="{build}/tests/sched/broken/zerneld")
@@ -33,6 +36,18 @@ def check(condition, text):
 def attached(scheduler=ZERNEL):
     """A scheduler for the body of a with statement."""
     return schedulers.running(scheduler, {"build": BUILD}, LOG)
+
+
+def ask(*requests):
+    """Requests to zerneld, each of which must succeed."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(SOCKET)
+        stream = connection.makefile("rw", encoding="utf-8")
+        for method, params in (("hello", {"version": 2}), *requests):
+            stream.write(json.dumps({"id": 1, "method": method, "params": params}) + "\n")
+            stream.flush()
+            answer = json.loads(stream.readline())
+            check("error" not in answer, f"{method}: {answer}")
 
 
 def log_text():

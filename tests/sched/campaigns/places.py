@@ -49,6 +49,14 @@ def last_cpus(pid):
             yield int((task / "stat").read_text().rpartition(")")[2].split()[36])
 
 
+def begin_far():
+    """On another node than that of the GPU, and free to leave it."""
+    machine.be_ordinary()
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, every - nodes()[GPU_NODE])
+    os.sched_setaffinity(0, every)
+
+
 def near_gpu(seconds, busy):
     """Of a training job's threads, how often they were seen on the node of their GPU."""
     environment = {**os.environ, "VGPU_SHM": "/dev/shm/places", "VGPU_NUMA": str(GPU_NODE)}
@@ -56,7 +64,7 @@ def near_gpu(seconds, busy):
     made = [lambda cpu=cpu: machine.Hog(cpus={cpu}) for cpu in (near if busy else ())]
     with machine.hogs(made), subprocess.Popen(
             [machine.BUILD / "lab/train/train", *TRAIN, "--seconds", str(seconds)], env=environment,
-            stdout=subprocess.DEVNULL, preexec_fn=machine.be_ordinary) as train:
+            stdout=subprocess.DEVNULL, preexec_fn=begin_far) as train:
         time.sleep(seconds / 3)  # until it is known
         while train.poll() is None:
             with contextlib.suppress(OSError):
@@ -66,18 +74,22 @@ def near_gpu(seconds, busy):
 
 
 def topology(seconds):
-    """2 nodes x 2 caches x 4 CPUs, a node without CPUs: near the GPU while there is room, else elsewhere."""
+    """2 nodes x 2 caches x 4 CPUs, a node without CPUs: near the GPU while there is room and the rule place is on, else elsewhere."""
     yield f"nodes {nodes()}; last-level caches {sorted(caches())}"
     check(len(caches()) == 4 and sorted(map(len, nodes().values())) == [0, 8, 8], "not the machine that was asked for")
     os.environ.update(LD_LIBRARY_PATH=str(machine.BUILD / "lab/vgpu"), VGPU_SHM="/dev/shm/places",
                       VGPU_NUMA=str(GPU_NODE))
     with machine.attached() as attached:
         idle, busy = (near_gpu(seconds, busy) for busy in (False, True))
+        machine.ask(("policy.set", {"rules_off": ["place"]}))
+        off = near_gpu(seconds, False)
         trouble = attached.trouble()
     yield f"threads of a job were on their GPU's node in {idle:.0%} of looks while it was idle, {busy:.0%} while it was busy"
+    yield f"without the rule place: {off:.0%} while it was idle"
     check(trouble is None, trouble)
     check(idle >= 0.9, "they do not stay near their GPU")
     check(busy <= 0.5, "they do not spread when there is no room")
+    check(off <= 0.5, "they are brought near their GPU although the rule is off")
 
 
 def many(seconds):
