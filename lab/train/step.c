@@ -65,13 +65,21 @@ static int compute(struct rank *rank)
 
 static int reduce(struct rank *rank)
 {
-	if (rank->config->allreduce_bytes == 0)
+	const struct train_config *config = rank->config;
+	int r = 0;
+
+	if (config->allreduce_bytes == 0)
 		return 0;
 	phases_set(&rank->phases, PHASE_COLLECTIVE, truth_now_ns());
-	return nccl_check(rank, "ncclAllReduce",
-			  ncclAllReduce(rank->gradients, rank->gradients,
-					rank->config->allreduce_bytes / sizeof(float), ncclFloat32,
-					ncclSum, rank->comm, NULL));
+	for (u64 i = 0; i < config->allreduces && r == 0; i++) {
+		if (i > 0)
+			burn_ns(&config->work.burn, config->launch_gap_us * NSEC_PER_USEC);
+		r = nccl_check(rank, "ncclAllReduce",
+			       ncclAllReduce(rank->gradients, rank->gradients,
+					     config->allreduce_bytes / sizeof(float), ncclFloat32,
+					     ncclSum, rank->comm, NULL));
+	}
+	return r;
 }
 
 static int checkpoint_write(struct rank *rank, u64 step)

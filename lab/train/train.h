@@ -25,6 +25,7 @@ struct train_config {
 	u64 launches;
 	u64 kernel_us;
 	u64 copy_bytes;
+	u64 allreduces;
 	u64 allreduce_bytes;
 	u64 optimizer_us;
 	u64 launch_gap_us;

@@ -45,6 +45,7 @@ enum hist_kind {
 	HIST_RUNQUEUE_WAIT, /* the launcher, for a CPU */
 	HIST_LAUNCH,	    /* a launch, from its entry to its return */
 	HIST_STEP,	    /* a step, from its end to the next one's */
+	HIST_RANK_WAIT,	    /* for other ranks, at most: see collectives.bpf.h */
 	HIST_COLLECTIVE,    /* + operation: from the call to the sync that covers it */
 	HIST_KIND_NR = HIST_COLLECTIVE + COLLECTIVE_NR,
 };

@@ -43,7 +43,6 @@ struct process_state {
 	u64 nr_copies[LEVEL_NR];
 	u64 nr_collectives[COLLECTIVE_NR];
 	u64 collective_bytes[COLLECTIVE_NR];
-	u64 collective_since_ns[COLLECTIVE_NR]; /* entered and not yet covered by a sync, or 0 */
 	u64 io_wait_ns;
 	u64 runqueue_wait_ns;
 	u64 data_wait_ns;

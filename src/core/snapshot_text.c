@@ -99,6 +99,7 @@ const char *snapshot_hist_label(u32 kind)
 		[HIST_RUNQUEUE_WAIT] = "runqueue_wait",
 		[HIST_LAUNCH] = "launch",
 		[HIST_STEP] = "step",
+		[HIST_RANK_WAIT] = "rank_wait",
 	};
 
 	return kind < HIST_COLLECTIVE ? labels[kind] : operation_label(kind - HIST_COLLECTIVE);

@@ -25,7 +25,12 @@ MIN_PHASE, MIN_ROLE = 0.97, 0.99
 # What a thread is there for shows when it does it, so its start is lost: in the one per cent of a run of
 # this length, and no more of it in a shorter one.
 ROLE_SECONDS = 20
-SCENARIOS = ("quiet", "noisy", "spin", "self", "io")
+COLLECTIVES = "collectives"
+ALL_REDUCES = 12  # of a step: more than one, so that each of them must be timed
+SCENARIOS = ("quiet", "noisy", "spin", "self", "io", COLLECTIVES)
+JOBS = {name: scenario.jobs[0] for name, scenario in scenarios.BY_NAME.items()} | {COLLECTIVES: scenarios.Job(
+    "ranks", "train", f"--ranks 2 --launches 4 --kernel-us 1000 --launch-gap-us 200 --sync block --loaders 0 "
+    f"--allreduces {ALL_REDUCES} --allreduce-bytes 65536", launchers=2, env=(("VGPU_DEVICES", "2"),))}
 NATIVE = "native"
 OUT = pathlib.Path("out/signals")
 BUCKET = 2 ** 0.25  # factor between the bounds of a distribution's bucket
@@ -37,28 +42,30 @@ BOOT_SECONDS, SLOWDOWN = 300, 20  # of virtual time, on a machine that is shared
 def pick_truth(build, folder, path):
     with open(path, "wb") as out, subprocess.Popen(
             [f"{build}/lab/truth/truth", "dump", *sorted(folder.glob("*.truth"))], stdout=subprocess.PIPE) as dump:
-        subprocess.run(["grep", "-E", '"kind":"(phase|thread|launch)"'], stdin=dump.stdout, stdout=out, check=True)
+        subprocess.run(["grep", "-E", '"kind":"(phase|thread|launch|sync|collective)"'], stdin=dump.stdout, stdout=out, check=True)
 
 
 def follow(build, seconds, out, work, name, options, args):
     """Runs the scenario's job under `signals`; leaves its report, its timeline and its truth in `out`."""
-    job = scenarios.BY_NAME[name].jobs[0]
+    job = JOBS[name]
     with open(out / f"{name}.json", "wb") as report:
         subprocess.run([f"{build}/tests/signals/signals", "--json", *options, "--timeline", work / "timeline", "--",
                         f"{build}/lab/{job.program}/{job.program}", *job.args.split(), *args,
-                        "--seconds", str(seconds), "--truth", work / "truth"], check=True, stdout=report)
+                        "--seconds", str(seconds), "--truth", work / "truth"], check=True, stdout=report,
+                       env={**os.environ, **dict(job.env)})
     subprocess.run([f"{build}/lab/truth/truth", "check", work / "truth"], check=True)
     pick_truth(build, work / "truth", out / f"{name}.truth")
     shutil.copy(work / "timeline", out / f"{name}.timeline")
 
 
 def in_guest(build, seconds, out, *names):
-    if any(scenarios.BY_NAME[name].needs_io_device for name in names):
+    quiet = scenarios.Scenario(COLLECTIVES, "", ())
+    if any(scenarios.BY_NAME.get(name, quiet).needs_io_device for name in names):
         run.make_io_device()
     run.WORK.mkdir(exist_ok=True)
     for name in names:
         with tempfile.TemporaryDirectory(dir=run.WORK) as work, \
-                run.noise({"build": build}, scenarios.BY_NAME[name], 0):
+                run.noise({"build": build}, scenarios.BY_NAME.get(name, quiet), 0):
             follow(build, seconds, pathlib.Path(out), pathlib.Path(work), name, [], [])
     return 0
 
@@ -104,7 +111,38 @@ def judge_launches(tap, where, truth, reports):
                       f" truth {exact / 1e3:.1f} us, {told[key] / exact - 1:+.1%}")
 
 
+def judge_collectives(tap, where, out, name):
+    """
+    Counts and bytes where the end of processes is heard, durations where probes are quick; natively both of as many
+    calls as the last report that has the process knows of.
+    """
+    truth = agreement.Collectives(out / f"{name}.truth")
+    reports = [json.loads(line) for line in (out / f"{name}.json").read_text().splitlines()]
+    processes = {process["pid"]: process for report in reports for process in report["processes"]}
+    tap.check(len(truth.done) == 2, f"{where}: {len(truth.done)} ranks logged collectives")
+    for (pid, operation), done in truth.done.items():
+        told = processes[pid]["collectives"][operation]
+        count, wait = (told["count"] if out.name == NATIVE else len(done)), told["wait"]
+        size = sum(size for _, size in done[:count])
+        tap.check(0 < count <= len(done) and (told["count"], told["bytes"]) == (count, size),
+                  f"{where}: {told['count']} x {operation}, {told['bytes']} bytes, truth {len(done)} in all")
+        tap.check(0 <= told["count"] - wait["count"] <= (ALL_REDUCES if out.name == NATIVE else 0),
+                  f"{where}: {wait['count']} of them timed")
+        for share, key in ((0.5, "p50_ns"), (0.99, "p99_ns")) if out.name == NATIVE else ():
+            exact = agreement.quantile([took for took, _ in done[:wait["count"]]], share)
+            tap.check(exact / BUCKET <= wait[key] <= exact * BUCKET,
+                      f"{where}: p{share * 100:g} of {operation} {wait[key] / 1e6:.3f} ms,"
+                      f" truth {exact / 1e6:.3f} ms, {wait[key] / exact - 1:+.1%}")
+        waits = processes[pid]["rank_wait"]
+        tap.check(waits["count"] * ALL_REDUCES == wait["count"],
+                  f"{where}: {waits['count']} waits for other ranks, {waits['sum_ns'] / 1e9:.2f} s in all")
+    tap.check(not any(reports[-1]["dropped"].values()), f"{where}: nothing dropped")
+
+
 def judge(tap, where, out, name, seconds):
+    if name == COLLECTIVES:
+        judge_collectives(tap, where, out, name)
+        return
     truth, timeline = agreement.Truth(out / f"{name}.truth"), agreement.Timeline(out / f"{name}.timeline")
     reports = [json.loads(line) for line in (out / f"{name}.json").read_text().splitlines()]
     report = reports[-1]

@@ -4,6 +4,7 @@ import collections
 import json
 
 PHASES = ["unknown", "data_loading", "gpu_compute", "nccl_collective", "optimizer_step"]
+OPERATIONS = ["all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "send", "recv"]
 ROLES = ["other", "launcher", "sync_waiter", "loader", "collective_helper"]
 WORK_KERNEL, WORK_COPY = 0, 1  # lab/truth/truth.h
 
@@ -32,6 +33,32 @@ class Truth:
         """In ns, of the first so many launches."""
         durations = sorted(end - start for start, end in sorted(self.launch_spans[pid])[:count])
         return durations[min(int(quantile * len(durations)), len(durations) - 1)]
+
+
+class Collectives:
+    """Of every process and operation: (from the call to the return of the sync that covers it, bytes), in order."""
+
+    def __init__(self, path):
+        calls, syncs = collections.defaultdict(list), collections.defaultdict(list)
+        self.done = collections.defaultdict(list)
+        with open(path, encoding="ascii") as stream:
+            for record in map(json.loads, stream):
+                if record["kind"] == "collective":
+                    calls[record["pid"], OPERATIONS[record["sub"]]].append((record["start_ns"], record["b"]))
+                elif record["kind"] == "sync":
+                    syncs[record["pid"]].append((record["start_ns"], record["end_ns"]))
+        for (pid, operation), made in calls.items():
+            covering = iter(sorted(syncs[pid]))
+            start, end = next(covering)
+            for entered, size in sorted(made):
+                while start < entered:
+                    start, end = next(covering)
+                self.done[pid, operation].append((end - entered, size))
+
+
+def quantile(durations, share):
+    ordered = sorted(durations)
+    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
 
 
 class Timeline:

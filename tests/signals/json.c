@@ -15,7 +15,7 @@
  *     "data_wait_ns": N, "runqueue_wait_ns": N, "io_wait_ns": N,
  *     "steps": N, "busy_ns": N, "idle_ns": { CAUSE: N, ... }, "pending_ns": N, "step": WAIT,
  *     "culprits": [ { "cause": CAUSE, "name": TEXT, "ns": N }, ... ],
- *     "sync_wait": WAIT, "loader_wait": WAIT, "runqueue_wait": WAIT,
+ *     "sync_wait": WAIT, "rank_wait": WAIT, "loader_wait": WAIT, "runqueue_wait": WAIT,
  *     "memory": [ { "level": "runtime" or "driver",
  *                   "device": N, as the process counts, or null for pinned host memory,
  *                   "gpu": N, as the machine counts, or null,
@@ -190,6 +190,7 @@ static void add_process(yyjson_mut_doc *doc, yyjson_mut_val *to,
 	add_wait(doc, one, "step", &process->hists[HIST_STEP]);
 	add_wait(doc, one, "launch", &process->hists[HIST_LAUNCH]);
 	add_wait(doc, one, "sync_wait", &process->hists[HIST_SYNC_WAIT]);
+	add_wait(doc, one, "rank_wait", &process->hists[HIST_RANK_WAIT]);
 	add_wait(doc, one, "loader_wait", &process->hists[HIST_LOADER_WAIT]);
 	add_wait(doc, one, "runqueue_wait", &process->hists[HIST_RUNQUEUE_WAIT]);
 	add_books(doc, one, process);

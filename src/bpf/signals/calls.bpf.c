@@ -13,15 +13,18 @@
  *
  * Races that are accepted: the phase of a process is written by the thread that
  * feeds the device. Two threads of one process that do so at the same moment
- * can book a few microseconds to the other's phase; counts are atomic.
+ * can book a few microseconds to the other's phase; counts are atomic. Those of
+ * collectives are in collectives.bpf.h.
  */
 #include "bpf/signals/calls.bpf.h"
+#include "bpf/signals/collectives.bpf.h"
 #include "bpf/compat.bpf.h"
 #include "core/comm.h"
 #include "core/mpi.h"
 
 struct thread_map threads SEC(".maps");
 struct process_map processes SEC(".maps");
+struct collective_map collectives SEC(".maps");
 struct hist_map hists SEC(".maps");
 struct event_map events SEC(".maps");
 u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples;
@@ -195,19 +198,6 @@ CALL_PROGRAM("uprobe.multi", sync_enter)
 		thread_set_role(call.p, call.thread, ROLE_SYNC_WAITER, call.now);
 }
 
-/* Every collective that was queued before a sync is over when it returns. */
-static void collectives_done(struct process_state *process, u64 now)
-{
-	for (u32 i = 0; i < COLLECTIVE_NR; i++) {
-		u64 since = process->collective_since_ns[i];
-
-		if (!since)
-			continue;
-		process->collective_since_ns[i] = 0;
-		process_sample(process, HIST_COLLECTIVE + i, now - since);
-	}
-}
-
 static u64 all_levels(const u64 counts[LEVEL_NR])
 {
 	return counts[LEVEL_RUNTIME] + counts[LEVEL_DRIVER];
@@ -243,6 +233,7 @@ CALL_PROGRAM("uretprobe.multi", sync_return)
 {
 	struct traced_call call;
 	struct call_frame *frame = call_returned(ctx, &call);
+	struct open_collectives *open;
 
 	if (!frame)
 		return;
@@ -255,7 +246,12 @@ CALL_PROGRAM("uretprobe.multi", sync_return)
 	device_is_done(call.process, call.now);
 	steps_follow(call.p, call.process, call.now);
 	process_sample(call.process, HIST_SYNC_WAIT, call.now - frame->entered_ns);
-	collectives_done(call.process, call.now);
+	open = collectives_of(call.p, 0);
+	if (!open)
+		return;
+	if (collectives_precede(open, frame->entered_ns))
+		rank_waited(call.process, call.now - frame->entered_ns);
+	collectives_done(call.process, open, call.now);
 }
 
 static u32 operation_of(const struct call_row *row)
@@ -269,13 +265,10 @@ static u32 operation_of(const struct call_row *row)
 CALL_PROGRAM("uprobe.multi", collective_enter)
 {
 	struct traced_call call;
-	u64 *since;
 
 	if (!call_entered(ctx, &call))
 		return;
-	since = &call.process->collective_since_ns[operation_of(call.row)];
-	if (!*since)
-		*since = call.now;
+	call.thread->futex_wait_ns = 0;
 	process_cross(call.p, call.process, BOUNDARY_COLLECTIVE, call.now);
 	call.process->step.had_collective = 1;
 	if (call.row->runtime != RUNTIME_MPI)
@@ -300,6 +293,21 @@ static u64 mpi_bytes(const struct call_frame *frame)
 	return (u32)frame->arg[0] * size;
 }
 
+/* How long it took, or that a sync will tell; and what it waited for other ranks. */
+static void collective_timed(const struct traced_call *call, u64 entered_ns, u32 operation)
+{
+	if (call->row->runtime == RUNTIME_MPI) {
+		process_sample(call->process, HIST_COLLECTIVE + operation, call->now - entered_ns);
+		/* What one call does inside of another is in the outer one's wait. */
+		if (!call->thread->depth)
+			rank_waited(call->process, call->now - entered_ns);
+		return;
+	}
+	collective_queued(call->p, operation, entered_ns);
+	if (call->thread->futex_wait_ns)
+		rank_waited(call->process, call->thread->futex_wait_ns);
+}
+
 CALL_PROGRAM("uretprobe.multi", collective_return)
 {
 	struct traced_call call;
@@ -315,11 +323,11 @@ CALL_PROGRAM("uretprobe.multi", collective_return)
 				     call.row->runtime == RUNTIME_MPI
 					     ? mpi_bytes(frame)
 					     : collective_bytes(frame->arg[0], frame->arg[1]));
+		collective_timed(&call, frame->entered_ns, operation);
 	}
 	if (call.row->runtime == RUNTIME_MPI) {
 		if (call.process->launcher_tid == (u32)call.p->pid)
 			launcher_waits_for_ranks(call.process, false, call.now);
 		process_cross(call.p, call.process, BOUNDARY_COLLECTIVE_DONE, call.now);
-		collectives_done(call.process, call.now);
 	}
 }

@@ -7,6 +7,7 @@
  * leader: they die with the task, and no recycled pid can inherit them.
  */
 #include "bpf/kernel.h"
+#include "core/collectives.h"
 #include "core/hist.h"
 #include "core/launch.h"
 #include "core/process.h"
@@ -29,6 +30,8 @@ struct thread_state {
 	u64 running_since_ns;  /* 0 unless it runs */
 	u64 runnable_since_ns; /* 0 unless it waits for a CPU */
 	u64 io_since_ns;       /* 0 unless it waits for a disk or a file */
+	u64 futex_since_ns;    /* 0 unless it waits inside of a collective call */
+	u64 futex_wait_ns;     /* in the present collective call */
 	u64 runqueue_wait_ns;
 	u64 io_wait_ns;
 	struct loader_wait wait; /* of a loader: its part in the present wait of its consumer */
@@ -46,6 +49,14 @@ struct process_map {
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
 	__type(value, struct process_state);
+};
+
+/* In the storage of the process's leader, from its first collective on. */
+struct collective_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct open_collectives);
 };
 
 struct hist_map {
@@ -99,6 +110,7 @@ struct event_map {
 
 extern struct thread_map threads SEC(".maps");
 extern struct process_map processes SEC(".maps");
+extern struct collective_map collectives SEC(".maps");
 extern struct hist_map hists SEC(".maps");
 extern struct event_map events SEC(".maps");
 extern struct gpu_thread_map gpu_threads SEC(".maps");
@@ -322,7 +334,7 @@ static __noinline __attribute__((unused)) int process_expect_samples(struct proc
 {
 	if (!process)
 		return 0;
-	for (u32 kind = 0; kind < HIST_COLLECTIVE; kind++) {
+	for (u32 kind = 0; kind < HIST_RANK_WAIT; kind++) {
 		struct hist_key key = hist_key_of(process, kind);
 
 		bpf_map_update_elem(&hists, &key, &hist_empty, BPF_NOEXIST);

@@ -103,6 +103,8 @@ __noinline int thread_leaves(struct task_struct *p __arg_trusted, bool runnable,
 	kind = compat_sleep_kind(p);
 	if (kind == SLEEP_FUTEX)
 		__sync_fetch_and_add(&process->window.nr_futex_waits, 1);
+	if (kind == SLEEP_FUTEX && thread_call_kind(thread) == CALL_KIND_COLLECTIVE)
+		thread->futex_since_ns = now;
 	if (kind != SLEEP_NOT_FOR_DATA && is_launcher(thread) && !thread->depth &&
 	    !process->tells_waits && process->launcher_tid == (u32)p->pid)
 		data_wait_begins(p, process, now);
@@ -124,6 +126,9 @@ __noinline int thread_runs(struct task_struct *p __arg_trusted,
 	thread->runnable_since_ns = 0;
 	thread->running_since_ns = now;
 	thread->runqueue_wait_ns += waited;
+	if (thread->futex_since_ns)
+		thread->futex_wait_ns += now - thread->futex_since_ns;
+	thread->futex_since_ns = 0;
 	if (!process)
 		return 0;
 	__sync_fetch_and_add(&process->runqueue_wait_ns, waited);
@@ -351,6 +356,7 @@ int BPF_PROG(thread_exec, struct task_struct *p)
 	}
 	bpf_task_storage_delete(&threads, p);
 	bpf_task_storage_delete(&processes, p);
+	bpf_task_storage_delete(&collectives, p);
 	bpf_task_storage_delete(&gpu_threads, p);
 	return 0;
 }

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "signals/collectives.h"
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NCCL_INVALID_ARGUMENT 4
+
+static void nap(u64 ns)
+{
+	struct timespec time = { (time_t)(ns / NSEC_PER_SEC), (long)(ns % NSEC_PER_SEC) };
+
+	if (ns)
+		nanosleep(&time, NULL);
+}
+
+int ncclAllReduce(u64 futex_ns, void *to, u64 count, int type)
+{
+	struct timespec time = { 0, (long)futex_ns };
+	u32 word = 0;
+
+	if (futex_ns)
+		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
+	return count ? 0 : NCCL_INVALID_ARGUMENT;
+}
+
+int cudaStreamSynchronize(u64 ns)
+{
+	nap(ns);
+	return 0;
+}
+
+int MPI_Barrier(u64 ns)
+{
+	nap(ns);
+	return 0;
+}
+
+int MPI_Comm_size(u64 comm, int *ret_size)
+{
+	*ret_size = (int)comm;
+	return 0;
+}

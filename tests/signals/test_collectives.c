@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * How long collectives take and how long a process waits for other ranks, on the machine's
+ * own kernel: what the kernel side has of them against what the caller measured. What needs to
+ * see threads sleep runs where ZERNEL_IN_GUEST is set.
+ */
+#include "signals/native.h"
+
+#include <stdlib.h>
+#include "core/collectives.h"
+#include "signals/collectives.h"
+
+#define BUCKET	  1.1892071150027210667 /* 2^(1/4), from one bound to the next */
+#define NR_ROUNDS 20
+#define NR_FEW	  8
+#define NR_MANY	  500
+#define TYPE_F32  7
+
+static const char *collectives_lib;
+
+/* What is known of this process in the end. */
+struct seen {
+	struct process_state state;
+	struct hist all_reduce, barrier, rank_wait, sync_wait;
+};
+
+struct probes {
+	struct kernel *kernel;
+	struct library libraries[3];
+};
+
+static struct probes probes_attach(void)
+{
+	static const enum runtime runtimes[] = { RUNTIME_NCCL, RUNTIME_CUDA, RUNTIME_MPI };
+	struct probes probes = { .kernel = native_kernel() };
+
+	for (u32 i = 0; i < ARRAY_SIZE(runtimes); i++) {
+		probes.libraries[i] = native_library(collectives_lib, runtimes[i], -1);
+		probes.libraries[i].slot = i;
+		assert_int_equal(kernel_attach_library(probes.kernel, &probes.libraries[i]), 0);
+	}
+	return probes;
+}
+
+static void read_hist(struct kernel *kernel, const struct process_state *state, u32 kind,
+		      struct hist *ret)
+{
+	if (kernel_read_hist(kernel, state, kind, ret) < 0)
+		*ret = (struct hist){};
+}
+
+static struct seen probes_detach(struct probes *probes)
+{
+	struct seen seen = { .state = native_state(probes->kernel, getpid()) };
+	u32 all_reduce = DETAIL_ALL_REDUCE - COLLECTIVE_FIRST;
+	u32 barrier = DETAIL_BARRIER - COLLECTIVE_FIRST;
+
+	read_hist(probes->kernel, &seen.state, HIST_COLLECTIVE + all_reduce, &seen.all_reduce);
+	read_hist(probes->kernel, &seen.state, HIST_COLLECTIVE + barrier, &seen.barrier);
+	read_hist(probes->kernel, &seen.state, HIST_RANK_WAIT, &seen.rank_wait);
+	read_hist(probes->kernel, &seen.state, HIST_SYNC_WAIT, &seen.sync_wait);
+	assert_int_equal(kernel_drops(probes->kernel).nr_samples, 0);
+	assert_int_equal(kernel_drops(probes->kernel).nr_frames, 0);
+	probes->kernel = kernel_free(probes->kernel);
+	return seen;
+}
+
+/* Within a bucket and what the bound of the list adds to it; not of an emulated CPU. */
+static void compare(const char *what, const struct hist *hist, u64 *exact, u32 nr, double more)
+{
+	assert_int_equal(hist->count, nr);
+	for (u32 permille = 10; permille <= 990; permille += 490) {
+		double told = (double)hist_quantile(hist, permille);
+		double truth = (double)native_quantile(exact, nr, permille);
+
+		print_message("# %s: p%u of %u: %.0f us, by the caller %.0f us: %+.1f %%\n", what,
+			      permille / 10, nr, told / 1e3, truth / 1e3, (told / truth - 1) * 100);
+		assert_true(getenv("ZERNEL_IN_GUEST") ||
+			    (told >= truth / BUCKET && told <= (truth + more) * BUCKET));
+	}
+}
+
+/* Calls `gap_ns` apart, then a sync that covers them all; when each began and all ended. */
+static u64 reduce(u64 *entered, u32 nr, u64 gap_ns, u64 sync_ns)
+{
+	for (u32 i = 0; i < nr; i++) {
+		entered[i] = time_now_ns();
+		assert_int_equal(ncclAllReduce(0, NULL, 100 + i, TYPE_F32), 0);
+		while (time_now_ns() < entered[i] + gap_ns)
+			;
+	}
+	cudaStreamSynchronize(sync_ns);
+	return time_now_ns();
+}
+
+static void test_every_collective_is_timed(void **state)
+{
+	static u64 exact[NR_ROUNDS * NR_FEW];
+	struct probes probes = probes_attach();
+	u32 nr = 0, op = DETAIL_ALL_REDUCE - COLLECTIVE_FIRST;
+	u64 bytes = 0;
+	struct seen seen;
+
+	for (u32 round = 0; round < NR_ROUNDS; round++) {
+		u64 done = reduce(&exact[nr], NR_FEW, NSEC_PER_MSEC, 3 * NSEC_PER_MSEC);
+
+		for (u32 i = 0; i < NR_FEW; i++, nr++) {
+			exact[nr] = done - exact[nr];
+			bytes += (100 + i) * sizeof(float);
+		}
+		/* What fails counts nothing. */
+		assert_int_not_equal(ncclAllReduce(0, NULL, 0, TYPE_F32), 0);
+	}
+	seen = probes_detach(&probes);
+	assert_int_equal(seen.state.nr_collectives[op], nr);
+	assert_int_equal(seen.state.collective_bytes[op], bytes);
+	compare("8 a sync", &seen.all_reduce, exact, nr, 0);
+	/* Each sync covers some, and may wait for other ranks from its entry to its return. */
+	assert_int_equal(seen.sync_wait.count, NR_ROUNDS);
+	assert_int_equal(seen.rank_wait.count, NR_ROUNDS);
+	assert_int_equal(seen.rank_wait.sum, seen.sync_wait.sum);
+}
+
+/* More than there is room for: the number stays exact, the error is the stated one. */
+static void test_many_collectives_are_all_counted(void **state)
+{
+	static u64 exact[NR_MANY];
+	struct probes probes = probes_attach();
+	u64 began, done;
+	struct seen seen;
+
+	_Static_assert(NR_MANY > COLLECTIVES_KEPT, "some stand for others");
+	done = reduce(exact, NR_MANY, 100 * NSEC_PER_USEC, NSEC_PER_MSEC);
+	began = exact[0];
+	for (u32 i = 0; i < NR_MANY; i++)
+		exact[i] = done - exact[i];
+	seen = probes_detach(&probes);
+	compare("500 a sync", &seen.all_reduce, exact, NR_MANY, (double)(done - began) / 8);
+	assert_int_equal(seen.rank_wait.count, 1);
+}
+
+static void test_a_blocking_collective_waits_for_ranks(void **state)
+{
+	static u64 exact[NR_ROUNDS];
+	struct probes probes = probes_attach();
+	struct seen seen;
+
+	for (u32 i = 0; i < NR_ROUNDS; i++) {
+		exact[i] = time_now_ns();
+		MPI_Barrier((1 + i) * NSEC_PER_MSEC / 2);
+		exact[i] = time_now_ns() - exact[i];
+	}
+	seen = probes_detach(&probes);
+	compare("barriers", &seen.barrier, exact, NR_ROUNDS, 0);
+	compare("waits for ranks", &seen.rank_wait, exact, NR_ROUNDS, 0);
+	assert_int_equal(seen.sync_wait.count, 0);
+}
+
+static void test_syncs_without_collectives_wait_for_no_rank(void **state)
+{
+	struct probes probes = probes_attach();
+	struct seen seen;
+
+	for (u32 i = 0; i < NR_ROUNDS; i++)
+		cudaStreamSynchronize(NSEC_PER_MSEC);
+	seen = probes_detach(&probes);
+	assert_int_equal(seen.sync_wait.count, NR_ROUNDS);
+	assert_int_equal(seen.rank_wait.count, 0);
+}
+
+static void test_a_world_of_one_waits_for_no_rank(void **state)
+{
+	struct probes probes = probes_attach();
+	struct seen seen;
+	int size;
+
+	assert_int_equal(MPI_Comm_size(1, &size), 0);
+	MPI_Barrier(NSEC_PER_MSEC);
+	ncclAllReduce(0, NULL, 100, TYPE_F32);
+	cudaStreamSynchronize(NSEC_PER_MSEC);
+	seen = probes_detach(&probes);
+	assert_int_equal(seen.state.nr_ranks, 1);
+	assert_int_equal(seen.barrier.count + seen.all_reduce.count, 2);
+	assert_int_equal(seen.rank_wait.count, 0);
+}
+
+static void test_sleep_inside_a_collective_is_a_wait_for_ranks(void **state)
+{
+	struct probes probes;
+	struct seen seen;
+
+	if (!getenv("ZERNEL_IN_GUEST")) {
+		print_message("# skipped: sees every switch on the machine, so only in a guest\n");
+		skip();
+	}
+	probes = probes_attach();
+	assert_int_equal(kernel_attach_threads(probes.kernel), 0);
+	for (u32 i = 0; i < NR_ROUNDS; i++) {
+		ncclAllReduce(20 * NSEC_PER_MSEC, NULL, 100, TYPE_F32);
+		ncclAllReduce(0, NULL, 100, TYPE_F32);
+	}
+	seen = probes_detach(&probes);
+	print_message("# %llu waits of %.2f ms\n", seen.rank_wait.count,
+		      (double)hist_mean(&seen.rank_wait) / 1e6);
+	assert_int_equal(seen.rank_wait.count, NR_ROUNDS);
+	assert_true(hist_mean(&seen.rank_wait) >= 20 * NSEC_PER_MSEC);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_collective_is_timed),
+		cmocka_unit_test(test_many_collectives_are_all_counted),
+		cmocka_unit_test(test_a_blocking_collective_waits_for_ranks),
+		cmocka_unit_test(test_syncs_without_collectives_wait_for_no_rank),
+		cmocka_unit_test(test_a_world_of_one_waits_for_no_rank),
+		cmocka_unit_test(test_sleep_inside_a_collective_is_a_wait_for_ranks),
+	};
+
+	if (argc != 2)
+		return 2;
+	collectives_lib = argv[1];
+	return cmocka_run_group_tests_name("collectives", tests, NULL, NULL);
+}
