@@ -54,10 +54,12 @@ static bool active_between(const struct snapshot *before, const struct snapshot 
 	return true;
 }
 
-static bool uses_gpu(const struct snapshot_process *process, u32 number)
+/* A process whose GPU is not known may use any. */
+static bool may_use_gpu(const struct snapshot_process *process, u32 number)
 {
 	for (u32 i = 0; i < process->nr_memory; i++)
-		if (process->memory[i].gpu == number)
+		if (process->memory[i].gpu == number ||
+		    process->memory[i].gpu == SNAPSHOT_GPU_UNKNOWN)
 			return true;
 	return false;
 }
@@ -67,10 +69,10 @@ static bool has_gpu_alone(const struct snapshot *s, const struct snapshot_proces
 {
 	u32 nr = 0;
 
-	if (process->nr_memory != 1)
+	if (process->nr_memory != 1 || process->memory[0].gpu == SNAPSHOT_GPU_UNKNOWN)
 		return false;
 	for (u32 i = 0; i < s->nr_processes; i++)
-		nr += uses_gpu(&s->processes[i], process->memory[0].gpu);
+		nr += may_use_gpu(&s->processes[i], process->memory[0].gpu);
 	return nr == 1;
 }
 

@@ -162,6 +162,14 @@ static void take_over(struct snapshot *s, struct snapshot_hists *to, const struc
 	}
 }
 
+static void count_over(struct snapshot_collectives *to, const struct snapshot_collectives *from)
+{
+	for (u32 op = 0; op < COLLECTIVE_NR; op++) {
+		to->nr[op] += from->nr[op];
+		to->bytes[op] += from->bytes[op];
+	}
+}
+
 static bool has_process(const struct snapshot *s, const struct snapshot_process *process)
 {
 	for (u32 i = 0; i < s->nr_processes; i++)
@@ -176,11 +184,14 @@ void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)
 		s->nr_dropped[drop] += before->nr_dropped[drop];
 	take_over(s, &s->gone, before, &before->gone);
+	count_over(&s->gone_collectives, &before->gone_collectives);
 	for (u32 i = 0; i < before->nr_jobs; i++) {
 		struct snapshot_job *job = find_heir(s, &before->jobs[i]);
 
-		if (job)
-			take_over(s, &job->gone, before, &before->jobs[i].gone);
+		if (!job)
+			continue;
+		take_over(s, &job->gone, before, &before->jobs[i].gone);
+		count_over(&job->gone_collectives, &before->jobs[i].gone_collectives);
 	}
 	for (u32 i = 0; i < before->nr_processes; i++) {
 		const struct snapshot_process *process = &before->processes[i];
@@ -190,7 +201,10 @@ void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 		if (has_process(s, process))
 			continue;
 		take_over(s, &s->gone, before, &process->hists);
-		if (job)
-			take_over(s, &job->gone, before, &process->hists);
+		count_over(&s->gone_collectives, &process->collectives);
+		if (!job)
+			continue;
+		take_over(s, &job->gone, before, &process->hists);
+		count_over(&job->gone_collectives, &process->collectives);
 	}
 }

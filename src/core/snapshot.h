@@ -51,6 +51,12 @@ struct snapshot_hists {
 	u32 at[HIST_KIND_NR]; /* by enum hist_kind */
 };
 
+/* Calls that were accepted, by operation, and the bytes each rank gave them. */
+struct snapshot_collectives {
+	u64 nr[COLLECTIVE_NR];
+	u64 bytes[COLLECTIVE_NR];
+};
+
 /*
  * Where processes belong together: a cgroup. What processes that are gone had
  * measured stays with their job as long as it has any, and with the node for ever,
@@ -60,11 +66,15 @@ struct snapshot_job {
 	char name[SNAPSHOT_TEXT_LEN]; /* Slurm job, pod, unit; else the cgroup's path */
 	char cgroup[SNAPSHOT_TEXT_LEN];
 	struct snapshot_hists gone;
+	struct snapshot_collectives gone_collectives;
 };
 
-/* Memory of a process on one GPU. */
+/* A process may name its devices in ways that do not tell the machine's numbers, as by UUID. */
+#define SNAPSHOT_GPU_UNKNOWN (~0U)
+
+/* Memory of a process on one GPU; on all that are not known, together. */
 struct snapshot_memory {
-	u32 gpu; /* the machine's number */
+	u32 gpu; /* the machine's number, or SNAPSHOT_GPU_UNKNOWN */
 	u32 pad;
 	struct memory_book book;
 };
@@ -114,6 +124,7 @@ struct snapshot_process {
 	struct snapshot_memory memory[GPU_MAX];		/* each GPU once */
 	struct snapshot_culprit culprits[CULPRITS_MAX]; /* who cost most first */
 	struct snapshot_hists hists;
+	struct snapshot_collectives collectives;
 };
 
 struct snapshot_thread {
@@ -244,6 +255,7 @@ struct snapshot {
 	u32 nr_hists;
 	u32 nr_role[ROLE_NR];	    /* threads of each role, also those that found no room */
 	struct snapshot_hists gone; /* see struct snapshot_job */
+	struct snapshot_collectives gone_collectives;
 
 	struct snapshot_sched sched;
 	struct snapshot_learning learning;

@@ -58,19 +58,41 @@ static const struct memory_book *book_of(const struct process_state *process, u3
 	return driver->peak_bytes >= runtime->peak_bytes ? driver : runtime;
 }
 
+/* Of several devices that are not known the sum of the peaks is what their peak is at most. */
+static void add_book(struct memory_book *to, const struct memory_book *book)
+{
+	to->current_bytes += book->current_bytes;
+	to->peak_bytes += book->peak_bytes;
+	to->nr_allocs += book->nr_allocs;
+	to->nr_frees += book->nr_frees;
+}
+
 static void fold_memory(const struct kernel *kernel, const struct process_state *process,
 			struct snapshot_process *to)
 {
+	struct snapshot_memory unknown = { .gpu = SNAPSHOT_GPU_UNKNOWN };
+
 	for (u32 device = 0; device < GPU_MAX; device++) {
 		const struct memory_book *book = book_of(process, device);
 		u32 number;
 
-		/* On which device it is, is known a little later than that it is. */
-		if (!book->nr_allocs || kernel_gpu_number(kernel, process, device, &number) < 0)
+		if (!book->nr_allocs)
 			continue;
-		to->memory[to->nr_memory++] =
-			(struct snapshot_memory){ .gpu = number, .book = *book };
+		/* On which device it is, is known a little later than that it is, or never. */
+		if (kernel_gpu_number(kernel, process, device, &number) < 0)
+			add_book(&unknown.book, book);
+		else
+			to->memory[to->nr_memory++] =
+				(struct snapshot_memory){ .gpu = number, .book = *book };
 	}
+	if (unknown.book.nr_allocs)
+		to->memory[to->nr_memory++] = unknown;
+}
+
+static void fold_collectives(const struct process_state *process, struct snapshot_process *to)
+{
+	memcpy(to->collectives.nr, process->nr_collectives, sizeof(to->collectives.nr));
+	memcpy(to->collectives.bytes, process->collective_bytes, sizeof(to->collectives.bytes));
 }
 
 static void fold_hists(struct kernel *kernel, const struct process_state *process,
@@ -176,6 +198,7 @@ static void fold_process(struct kernel *kernel, const struct snapshot *before, s
 	fold_task(kernel, process, &to->task);
 	fold_account(process, s->monotonic_ns, to);
 	fold_memory(kernel, process, to);
+	fold_collectives(process, to);
 	fold_hists(kernel, process, s, &to->hists);
 }
 
@@ -203,8 +226,10 @@ void processes_keep(struct kernel *kernel, const struct process_state *process, 
 {
 	struct snapshot_process *known = find(s, process);
 
-	if (known)
-		fold_hists(kernel, process, s, &known->hists);
-	else
+	if (!known) {
 		fold_process(kernel, s, s, process);
+		return;
+	}
+	fold_hists(kernel, process, s, &known->hists);
+	fold_collectives(process, known);
 }

@@ -15,12 +15,18 @@ const struct field snapshot_fields[] = {
 	{ "kernel",       TEXT(snapshot, kernel) },
 	{ "roles",        FIELD_COUNTS32, AT(snapshot, nr_role), ROLE_NR, role_label },
 	{ "dropped",      FIELD_COUNTS,   AT(snapshot, nr_dropped), DROP_NR, snapshot_drop_label },
+	{ "gone_collectives", FIELD_COUNTS, AT(snapshot, gone_collectives.nr), COLLECTIVE_NR, operation_label },
+	{ "gone_collective_bytes", FIELD_COUNTS, AT(snapshot, gone_collectives.bytes), COLLECTIVE_NR,
+	  operation_label },
 	{},
 };
 
 const struct field job_fields[] = {
 	{ "name",   TEXT(snapshot_job, name) },
 	{ "cgroup", TEXT(snapshot_job, cgroup) },
+	{ "gone_collectives", FIELD_COUNTS, AT(snapshot_job, gone_collectives.nr), COLLECTIVE_NR, operation_label },
+	{ "gone_collective_bytes", FIELD_COUNTS, AT(snapshot_job, gone_collectives.bytes), COLLECTIVE_NR,
+	  operation_label },
 	{},
 };
 
@@ -40,6 +46,9 @@ const struct field process_fields[] = {
 	{ "busy_ns",      FIELD_U64,    AT(snapshot_process, busy_ns) },
 	{ "idle_ns",      FIELD_COUNTS, AT(snapshot_process, idle_ns), IDLE_CAUSE_NR,
 	  idle_cause_label },
+	{ "collectives", FIELD_COUNTS, AT(snapshot_process, collectives.nr), COLLECTIVE_NR, operation_label },
+	{ "collective_bytes", FIELD_COUNTS, AT(snapshot_process, collectives.bytes), COLLECTIVE_NR,
+	  operation_label },
 	{},
 };
 
@@ -61,7 +70,7 @@ const struct field task_fields[] = {
 };
 
 const struct field memory_fields[] = {
-	{ "gpu",           FIELD_U32, AT(snapshot_memory, gpu) },
+	{ "gpu",           FIELD_GPU, AT(snapshot_memory, gpu) },
 	{ "current_bytes", FIELD_U64, AT(snapshot_memory, book.current_bytes) },
 	{ "peak_bytes",    FIELD_U64, AT(snapshot_memory, book.peak_bytes) },
 	{ "allocs",        FIELD_U64, AT(snapshot_memory, book.nr_allocs) },

@@ -25,6 +25,12 @@ static bool put_number(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *
 		     : yyjson_mut_obj_add_null(doc, object, key);
 }
 
+static bool put_gpu_number(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, u32 gpu)
+{
+	return gpu == SNAPSHOT_GPU_UNKNOWN ? yyjson_mut_obj_add_null(doc, object, key)
+					   : yyjson_mut_obj_add_uint(doc, object, key, gpu);
+}
+
 static bool put_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct field *field,
 		      const void *base)
 {
@@ -32,6 +38,7 @@ static bool put_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct 
 
 	switch (field->type) {
 	case FIELD_U32: return yyjson_mut_obj_add_uint(doc, object, field->key, *(const u32 *)at);
+	case FIELD_GPU: return put_gpu_number(doc, object, field->key, *(const u32 *)at);
 	case FIELD_S32: return yyjson_mut_obj_add_int(doc, object, field->key, *(const s32 *)at);
 	case FIELD_U64: return yyjson_mut_obj_add_uint(doc, object, field->key, *(const u64 *)at);
 	case FIELD_BOOL: return yyjson_mut_obj_add_bool(doc, object, field->key, *(const u32 *)at);

@@ -30,6 +30,14 @@ static int get_u32(yyjson_val *value, u32 *ret)
 	return 0;
 }
 
+static int get_gpu_number(yyjson_val *value, u32 *ret)
+{
+	if (!yyjson_is_null(value))
+		return get_u32(value, ret);
+	*ret = SNAPSHOT_GPU_UNKNOWN;
+	return 0;
+}
+
 static int get_s32(yyjson_val *value, s32 *ret)
 {
 	s64 number = yyjson_get_sint(value);
@@ -115,6 +123,7 @@ static int get_field(yyjson_val *value, const struct field *field, void *base)
 
 	switch (field->type) {
 	case FIELD_U32: return get_u32(value, at);
+	case FIELD_GPU: return get_gpu_number(value, at);
 	case FIELD_S32: return get_s32(value, at);
 	case FIELD_U64: return get_u64(value, ULLONG_MAX, at);
 	case FIELD_BOOL: return get_bool(value, at);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The few numbers that old dashboards show. They know no processes, so these are merged. */
+/*
+ * The few numbers that old dashboards show. They know no processes, so these are merged, with
+ * what ended processes measured.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <yyjson.h>
@@ -22,16 +25,22 @@ static const struct {
 	{ "dataloader_wait_p50_ms", HIST_LOADER_WAIT, 500, NSEC_PER_MSEC },
 };
 
+static void merge(struct hist *to, const struct snapshot *s, const struct snapshot_hists *from,
+		  u32 kind)
+{
+	const struct hist *hist = snapshot_hist(s, from, kind);
+
+	if (hist)
+		hist_add(to, hist);
+}
+
 static double quantile(const struct snapshot *s, u32 kind, u32 permille, u32 unit_ns)
 {
 	struct hist merged = {};
 
-	for (u32 i = 0; i < s->nr_processes; i++) {
-		const struct hist *hist = snapshot_hist(s, &s->processes[i].hists, kind);
-
-		if (hist)
-			hist_add(&merged, hist);
-	}
+	merge(&merged, s, &s->gone, kind);
+	for (u32 i = 0; i < s->nr_processes; i++)
+		merge(&merged, s, &s->processes[i].hists, kind);
 	return (double)hist_quantile(&merged, permille) / unit_ns;
 }
 
@@ -47,7 +56,10 @@ static bool put_memory(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct s
 			const struct snapshot_memory *memory = &process->memory[k];
 			yyjson_mut_val *one = yyjson_mut_arr_add_obj(doc, list);
 
-			snprintf(key, sizeof(key), "%u:%u", process->pid, memory->gpu);
+			if (memory->gpu == SNAPSHOT_GPU_UNKNOWN)
+				snprintf(key, sizeof(key), "%u:unknown", process->pid);
+			else
+				snprintf(key, sizeof(key), "%u:%u", process->pid, memory->gpu);
 			ok = one && yyjson_mut_obj_add_strcpy(doc, one, "key", key) &&
 			     yyjson_mut_obj_add_uint(doc, one, "current_bytes",
 						     memory->book.current_bytes) &&

@@ -199,6 +199,10 @@ int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
 		process->rank = (s32)i;
 		process->nr_ranks = NR_PROCESSES;
 		process->books[LEVEL_RUNTIME][0] = (struct memory_book){ 1 << 20, 1 << 21, 2, 1 };
+		if (is_told("uuids"))
+			process->books[LEVEL_RUNTIME][1] = process->books[LEVEL_RUNTIME][0];
+		process->nr_collectives[0] = 12 + i;
+		process->collective_bytes[0] = 48 + i;
 		process->step.nr_steps = 40 + i;
 		process->idle =
 			(struct idle_account){ .busy_ns = 900,
@@ -255,7 +259,7 @@ int kernel_gpu_number(const struct kernel *kernel, const struct process_state *p
 	/* As for a process that was started with CUDA_VISIBLE_DEVICES=0,7,GPU-1234. */
 	static const u32 numbers[] = { 0, 7 };
 
-	if (device >= ARRAY_SIZE(numbers))
+	if (is_told("uuids") || device >= ARRAY_SIZE(numbers))
 		return -ENOENT;
 	*ret = numbers[device];
 	return 0;

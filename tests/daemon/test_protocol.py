@@ -39,6 +39,21 @@ class Protocol(Case):
                          [(f"cc{i}", "runqueue", 10 + i) for i in range(11, 3, -1)])
         self.assertEqual(snapshot["processes"][1]["culprits"], [])
         self.assertGreater(snapshot["cost"]["rss_bytes"], 1 << 20)
+        self.assertEqual([one["collectives"]["all_reduce"] for one in snapshot["processes"]], [12, 13, 14])
+        self.assertEqual([one["collective_bytes"]["all_reduce"] for one in snapshot["processes"]], [48, 49, 50])
+
+    def test_memory_on_an_unknown_gpu_is_shown_until_it_is_known(self):
+        def memory():
+            return self.client.ask("snapshot")["result"]["processes"][0]["memory"]
+
+        known = {"gpu": 0, "current_bytes": 1 << 20, "peak_bytes": 1 << 21, "allocs": 2, "frees": 1}
+        self.server.tell("uuids")
+        time.sleep(0.2)
+        self.assertEqual(memory(), [{"gpu": None, "current_bytes": 1 << 21, "peak_bytes": 1 << 22,
+                                     "allocs": 4, "frees": 2}])
+        self.server.untell("uuids")
+        time.sleep(0.2)
+        self.assertEqual(memory(), [known])
 
     def test_snapshot_has_the_whole_task_state(self):
         snapshot = self.client.ask("snapshot")["result"]

@@ -39,9 +39,24 @@ static void fill_hists(struct snapshot *s, struct snapshot_process *process,
 	fill(snapshot_add_hist(s, hists, HIST_RUNQUEUE_WAIT), 50 * NSEC_PER_USEC, age_s);
 	fill(snapshot_add_hist(s, hists, HIST_LAUNCH), 8 * NSEC_PER_USEC, age_s);
 	fill(snapshot_add_hist(s, hists, HIST_STEP), 50 * NSEC_PER_MSEC, age_s);
+	if (node->nr_operations)
+		fill(snapshot_add_hist(s, hists, HIST_RANK_WAIT), 5 * NSEC_PER_MSEC, age_s);
 	for (u32 i = 0; i < node->nr_operations; i++)
 		fill(snapshot_add_hist(s, hists, HIST_COLLECTIVE + i), (i + 1) * NSEC_PER_MSEC,
 		     age_s);
+}
+
+static void fill_collectives(struct snapshot_collectives *collectives, const struct node *node)
+{
+	for (u32 i = 0; i < node->nr_operations; i++) {
+		collectives->nr[i] = NR_SAMPLES + node->age_s * PER_SECOND;
+		collectives->bytes[i] = collectives->nr[i] << 20;
+	}
+}
+
+static u32 nr_gpus(const struct node *node)
+{
+	return node->nr_gpus ? node->nr_gpus : node->nr_ranks;
 }
 
 /* All ranks are alike: to record it all again would take most of the time. */
@@ -101,12 +116,13 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 	process->culprits[0] = (struct snapshot_culprit){ IDLE_RUNQUEUE, 0, NSEC_PER_MSEC, "cc1" };
 	process->nr_memory = 1;
 	process->memory[0] = (struct snapshot_memory){
-		.gpu = rank,
+		.gpu = rank % nr_gpus(node),
 		.book = { .current_bytes = 30ULL << 30,
 			  .peak_bytes = 40ULL << 30,
 			  .nr_allocs = 300,
 			  .nr_frees = 100 },
 	};
+	fill_collectives(&process->collectives, node);
 	if (rank == 0)
 		fill_hists(s, process, node);
 	else
@@ -156,10 +172,11 @@ struct snapshot *node_snapshot(const struct node *node)
 	set(s->host, sizeof(s->host), "node-1");
 	set(s->version, sizeof(s->version), "0.1.0");
 	set(s->kernel, sizeof(s->kernel), "6.18.0");
-	for (u32 i = 0; i < node->nr_ranks; i++) {
+	for (u32 i = 0; i < node->nr_ranks; i++)
+		add_rank(s, node, i);
+	for (u32 i = 0; i < nr_gpus(node); i++) {
 		struct snapshot_gpu *gpu = snapshot_add_gpu(s, i);
 
-		add_rank(s, node, i);
 		gpu->valid = SNAPSHOT_GPU_BUSY | SNAPSHOT_GPU_MEMORY_USED | SNAPSHOT_GPU_NUMA_NODE;
 		gpu->numa_node = i / 4;
 		gpu->busy_percent = 90 + i;
@@ -236,11 +253,12 @@ static void random_process(struct random *r, struct snapshot *s)
 	random_text(r, process->comm, sizeof(process->comm));
 	process->nr_memory = random_below(r, GPU_MAX + 1);
 	for (u32 i = 0; i < process->nr_memory; i++) {
-		process->memory[i].gpu = (u32)random_u64(r);
+		process->memory[i].gpu = i ? (u32)random_u64(r) : SNAPSHOT_GPU_UNKNOWN;
 		random_words(r, &process->memory[i].book.current_bytes,
 			     sizeof(process->memory[i].book));
 	}
 	random_hists(r, s, &process->hists);
+	random_words(r, process->collectives.nr, sizeof(process->collectives));
 }
 
 static void random_lists(struct random *r, struct snapshot *s)
@@ -251,8 +269,11 @@ static void random_lists(struct random *r, struct snapshot *s)
 
 		random_text(r, name, sizeof(name));
 		/* One that is there already has what it needs, in an order of its own. */
-		if (snapshot_add_job(s, name, name) > nr)
-			random_hists(r, s, &s->jobs[nr].gone);
+		if (snapshot_add_job(s, name, name) <= nr)
+			continue;
+		random_hists(r, s, &s->jobs[nr].gone);
+		random_words(r, s->jobs[nr].gone_collectives.nr,
+			     sizeof(s->jobs[nr].gone_collectives));
 	}
 	for (u32 i = random_below(r, 5); i > 0; i--)
 		random_process(r, s);
@@ -294,6 +315,7 @@ struct snapshot *node_random(struct random *r)
 	random_text(r, s->kernel, sizeof(s->kernel));
 	random_lists(r, s);
 	random_hists(r, s, &s->gone);
+	random_words(r, s->gone_collectives.nr, sizeof(s->gone_collectives));
 	s->sched.state = random_below(r, SCHED_STATE_NR);
 	s->sched.rules_off = (u32)random_any(r);
 	s->sched.reserved_percent = (u32)random_any(r);

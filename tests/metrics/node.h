@@ -8,10 +8,11 @@
 #define NODE_JOB_NODES 32
 
 struct node {
-	u32 nr_ranks;	   /* each with a GPU and two loader processes */
+	u32 nr_ranks;	   /* each with two loader processes */
 	u32 nr_operations; /* collectives in use */
 	u32 number;	   /* of the node; jobs have NODE_JOB_NODES of them */
 	u32 age_s;	   /* how long it has gone on since it was first looked at */
+	u32 nr_gpus;	   /* that ranks share; 0: one for each */
 };
 
 struct snapshot *node_snapshot(const struct node *node);

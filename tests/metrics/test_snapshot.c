@@ -61,6 +61,8 @@ static struct snapshot_process *add_worker(struct snapshot *s, u32 pid, const ch
 	struct snapshot_process *process = snapshot_add_process(s, pid);
 
 	process->job = snapshot_add_job(s, cgroup, cgroup);
+	process->collectives.nr[0] = nr_samples;
+	process->collectives.bytes[0] = 100ULL * nr_samples;
 	for (u32 i = 0; i < nr_samples; i++)
 		hist_record(snapshot_add_hist(s, &process->hists, HIST_SYNC_WAIT), 1000 + i);
 	return process;
@@ -71,6 +73,12 @@ static u64 count(const struct snapshot *s, const struct snapshot_hists *hists)
 	const struct hist *hist = snapshot_hist(s, hists, HIST_SYNC_WAIT);
 
 	return hist ? hist->count : 0;
+}
+
+static void check_gone(const struct snapshot_collectives *gone, u64 nr)
+{
+	assert_int_equal(gone->nr[0], nr);
+	assert_int_equal(gone->bytes[0], 100 * nr);
 }
 
 /* Whoever adds up all of a job's processes and what is gone never gets less than before. */
@@ -88,6 +96,8 @@ static void test_what_gone_processes_measured_stays(void **state)
 	snapshot_carry(two, one);
 	assert_int_equal(count(two, &two->jobs[0].gone), 20);
 	assert_int_equal(count(two, &two->gone), 60);
+	check_gone(&two->jobs[0].gone_collectives, 20);
+	check_gone(&two->gone_collectives, 60);
 	assert_int_equal(two->nr_dropped[DROP_SNAPSHOT_GPUS], 5);
 
 	/* And once more: what was taken over is taken over again, once. */
@@ -97,12 +107,15 @@ static void test_what_gone_processes_measured_stays(void **state)
 	snapshot_carry(spare, two);
 	assert_int_equal(count(spare, &spare->jobs[0].gone), 31);
 	assert_int_equal(count(spare, &spare->gone), 71);
+	check_gone(&spare->jobs[0].gone_collectives, 31);
+	check_gone(&spare->gone_collectives, 71);
 
 	/* Without processes a job is forgotten, the node is not. */
 	snapshot_clear(two);
 	snapshot_carry(two, spare);
 	assert_int_equal(two->nr_jobs, 0);
 	assert_int_equal(count(two, &two->gone), 83);
+	check_gone(&two->gone_collectives, 83);
 }
 
 static void test_text_is_always_utf8(void **state)

@@ -28,6 +28,8 @@ static bool same(const struct snapshot *a, const struct snapshot *b)
 	       SAME_LIST(a, b, processes) && SAME_LIST(a, b, threads) && SAME_LIST(a, b, gpus) &&
 	       SAME_LIST(a, b, hists) && memcmp(a->nr_role, b->nr_role, sizeof(a->nr_role)) == 0 &&
 	       memcmp(&a->gone, &b->gone, sizeof(a->gone)) == 0 &&
+	       memcmp(&a->gone_collectives, &b->gone_collectives, sizeof(a->gone_collectives)) ==
+		       0 &&
 	       memcmp(&a->sched, &b->sched, sizeof(a->sched)) == 0 &&
 	       memcmp(&a->learning, &b->learning, sizeof(a->learning)) == 0 &&
 	       memcmp(&a->probes, &b->probes, sizeof(a->probes)) == 0 &&
@@ -297,6 +299,44 @@ static void test_legacy_merges_all_processes(void **state)
 	assert_non_null(strstr(text, "\"cuda_latency_p50_us\":4.096,"));
 }
 
+/* What a job measured stays when it ends, as long as zerneld runs. */
+static void test_legacy_keeps_what_ended_processes_measured(void **state)
+{
+	CLEANUP(snapshot_free_cleanup)
+	struct snapshot *before =
+		node_snapshot(&(struct node){ .nr_ranks = 8, .nr_operations = 1 });
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
+	CLEANUP_FREE char *text = NULL, *text_before = NULL;
+	size_t length = 0;
+	char *quantiles;
+
+	assert_int_equal(snapshot_new(&before->limits, &s), 0);
+	s->time_ms = before->time_ms;
+	snapshot_carry(s, before);
+	check_legacy(s, 0, true);
+	assert_int_equal(snapshot_to_legacy_json(s, &text, &length), 0);
+	assert_int_equal(snapshot_to_legacy_json(before, &text_before, &length), 0);
+	quantiles = strstr(text, "\"last_update_ms\"");
+	assert_string_equal(quantiles, strstr(text_before, "\"last_update_ms\""));
+	print_message("# after the job: %s\n", quantiles);
+}
+
+static void test_an_unknown_gpu_is_told_as_such(void **state)
+{
+	CLEANUP(snapshot_free_cleanup)
+	struct snapshot *s = node_snapshot(&(struct node){ .nr_ranks = 2 });
+	CLEANUP_FREE char *text = NULL, *legacy = NULL;
+	size_t length = 0;
+
+	s->processes[0].memory[0].gpu = SNAPSHOT_GPU_UNKNOWN;
+	check_round_trip(s);
+	assert_int_equal(snapshot_to_json(s, &text, &length), 0);
+	assert_non_null(strstr(text, "\"memory\":[{\"gpu\":null,\"current_bytes\":32212254720,"));
+	assert_int_equal(snapshot_to_legacy_json(s, &legacy, &length), 0);
+	assert_non_null(strstr(legacy, "{\"key\":\"1000:unknown\",\"current_bytes\":32212254720,"));
+	assert_non_null(strstr(legacy, "{\"key\":\"1001:1\","));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +350,8 @@ int main(void)
 		cmocka_unit_test(test_names_of_each_version),
 		cmocka_unit_test(test_legacy_keys),
 		cmocka_unit_test(test_legacy_merges_all_processes),
+		cmocka_unit_test(test_legacy_keeps_what_ended_processes_measured),
+		cmocka_unit_test(test_an_unknown_gpu_is_told_as_such),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

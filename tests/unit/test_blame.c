@@ -253,6 +253,10 @@ static void without_the_device_waiting_is_a_bound(void **state)
 	/* What the device tells is of both who share it. */
 	span.after->processes[1].memory[0].gpu = 0;
 	assert_int_equal(blame_of(span, 0).waited, WAITED_AT_MOST);
+	/* One whose device is not known may share it, and cannot ask its own. */
+	span.after->processes[1].memory[0].gpu = SNAPSHOT_GPU_UNKNOWN;
+	assert_int_equal(blame_of(span, 0).waited, WAITED_AT_MOST);
+	assert_int_equal(blame_of(span, 1).waited, WAITED_AT_MOST);
 	span.after->processes[1].memory[0].gpu = 1;
 	assert_int_equal(blame_of(span, 0).waited, WAITED_MEASURED);
 	span.after->processes[0].nr_memory = 2;
