@@ -30,6 +30,7 @@ struct config_serve {
 	char token_file[CONFIG_PATH_LEN];
 	char allow_origin[CONFIG_TEXT_LEN];
 	char user[CONFIG_NAME_LEN];
+	u32 series_max;
 };
 
 struct config {

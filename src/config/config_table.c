@@ -168,6 +168,11 @@ const struct config_key config_keys[] = {
 	  .help = "Origins whose pages may send requests, as https://grafana.example:3000." },
 	{ "serve", "user", &type_name, KEY(serve.user), .value = "zernel-serve",
 	  .restart = CONFIG_SERVE, .help = "User to run as when zernel serve is started by root." },
+	{ "serve", "series_max", &type_number, KEY(serve.series_max), 100, 100000, .value = "400",
+	  .restart = CONFIG_SERVE,
+	  .help = "Maximum number of series in /metrics. zernel_series_left_out counts the series "
+		  "beyond it. Raise it on nodes with many ML processes: each process has up to 21 "
+		  "series." },
 };
 
 const size_t config_nr_keys = ARRAY_SIZE(config_keys);

@@ -5,15 +5,7 @@
 #include <string.h>
 #include "base/cleanup.h"
 #include "core/process.h"
-
-static u32 series_cost(enum metric metric)
-{
-	switch (metric_rows[metric].kind) {
-	case KIND_SUMMARY: return METRIC_QUANTILES_NR + 2;
-	case KIND_HISTOGRAM: return CLASSIC_BUCKETS_NR + 2;
-	default: return 1;
-	}
-}
+#include "metrics/metrics_limit.h"
 
 static struct metric_series *add(struct metrics *m, enum metric metric,
 				 const struct metric_labels *labels)
@@ -31,9 +23,12 @@ static struct metric_series *add(struct metrics *m, enum metric metric,
 		m->series = series;
 		m->nr_allocated = nr;
 	}
-	m->nr_counted += series_cost(metric);
 	series = &m->series[m->nr++];
-	*series = (struct metric_series){ .metric = metric, .labels = *labels };
+	*series = (struct metric_series){
+		.metric = metric,
+		.unit = m->nr_units,
+		.labels = *labels,
+	};
 	return series;
 }
 
@@ -68,17 +63,6 @@ static void add_owned(struct metrics *m, enum metric metric, const struct metric
 	series->hist = series->owned = hist;
 }
 
-/* What was added since is taken back if it is too much. */
-static void keep_if_fits(struct metrics *m, size_t nr, u32 nr_counted)
-{
-	if (m->nr_counted <= METRICS_SERIES_MAX)
-		return;
-	m->nr_left_out += m->nr_counted - nr_counted;
-	m->nr_counted = nr_counted;
-	while (m->nr > nr)
-		free(m->series[--m->nr].owned);
-}
-
 static void add_processes_by_phase(struct metrics *m, const struct snapshot *s)
 {
 	u64 nr[PHASE_NR] = {};
@@ -96,6 +80,7 @@ static void add_gpus(struct metrics *m, const struct snapshot *s)
 		const struct snapshot_gpu *gpu = &s->gpus[i];
 		struct metric_labels labels = { .gpu = gpu->gpu, .uuid = gpu->uuid };
 
+		m->nr_units++;
 		add_value(m, METRIC_GPU_INFO, &labels, 1);
 		if (gpu->valid & SNAPSHOT_GPU_BUSY)
 			add_value(m, METRIC_GPU_BUSY, &labels, gpu->busy_percent);
@@ -118,6 +103,7 @@ static void add_scheduler(struct metrics *m, const struct snapshot_sched *sched)
 	for (u32 cls = 0; cls < CLASS_NR; cls++) {
 		struct metric_labels labels = { .kind = sched_class_label(cls) };
 
+		m->nr_units++;
 		for (u32 decision = 0; decision < DECISION_NR; decision++)
 			add_value(m, decisions[decision], &labels,
 				  sched->classes[cls].nr[decision]);
@@ -152,12 +138,12 @@ static void add_node(struct metrics *m, const struct snapshot *s)
 	for (u32 role = 0; role < ROLE_NR; role++)
 		add_value(m, METRIC_THREADS, &(struct metric_labels){ .kind = role_label(role) },
 			  s->nr_role[role]);
-	add_gpus(m, s);
-	add_scheduler(m, &s->sched);
 	for (u32 drop = 0; drop < DROP_NR; drop++)
 		add_value(m, METRIC_DROPPED,
 			  &(struct metric_labels){ .kind = snapshot_drop_label(drop) },
 			  s->nr_dropped[drop]);
+	add_gpus(m, s);
+	add_scheduler(m, &s->sched);
 }
 
 static void merge(struct hist *to, const struct snapshot *s, const struct snapshot_hists *from,
@@ -209,13 +195,11 @@ static const char *next_name(const struct snapshot *s, u32 job)
 static void add_job(struct metrics *m, const struct snapshot *s, const char *name)
 {
 	struct metric_labels labels = { .job = name };
-	size_t nr = m->nr;
-	u32 nr_counted = m->nr_counted;
 
+	m->nr_units++;
 	add_merged(m, s, METRIC_GPU_LAUNCH, &labels, HIST_LAUNCH);
 	add_merged(m, s, METRIC_LOADER_WAIT, &labels, HIST_LOADER_WAIT);
 	add_merged(m, s, METRIC_SYNC_WAIT, &labels, HIST_SYNC_WAIT);
-	keep_if_fits(m, nr, nr_counted);
 }
 
 static void add_process(struct metrics *m, const struct snapshot *s,
@@ -224,9 +208,8 @@ static void add_process(struct metrics *m, const struct snapshot *s,
 	const struct snapshot_job *job = snapshot_job(s, process);
 	struct metric_labels labels = { .process = process, .job = job ? job->name : "" };
 	const struct hist *runqueue = snapshot_hist(s, &process->hists, HIST_RUNQUEUE_WAIT);
-	size_t nr = m->nr;
-	u32 nr_counted = m->nr_counted;
 
+	m->nr_units++;
 	for (u32 i = 0; i < process->nr_memory; i++) {
 		labels.gpu = process->memory[i].gpu;
 		add_value(m, METRIC_GPU_MEMORY_USED, &labels,
@@ -238,14 +221,13 @@ static void add_process(struct metrics *m, const struct snapshot *s,
 	add_hist(m, METRIC_DATALOADER_WAIT, &labels,
 		 snapshot_hist(s, &process->hists, HIST_LOADER_WAIT));
 	add_hist(m, METRIC_DIST_SYNC_WAIT, &labels,
-		 snapshot_hist(s, &process->hists, HIST_SYNC_WAIT));
+		 snapshot_hist(s, &process->hists, HIST_RANK_WAIT));
 	add_value(m, METRIC_PHASE_TRANSITIONS, &labels, process->nr_transitions);
 	add_value(m, METRIC_LAUNCHER_RUNQUEUE, &labels, runqueue ? runqueue->sum : 0);
 	for (u32 phase = 0; phase < PHASE_NR; phase++) {
 		labels.kind = phase_label(phase);
 		add_value(m, METRIC_PHASE_TIME, &labels, process->phase_ns[phase]);
 	}
-	keep_if_fits(m, nr, nr_counted);
 }
 
 static int by_age(const void *a, const void *b, void *snapshot)
@@ -289,20 +271,49 @@ static int add_processes(struct metrics *m, const struct snapshot *s)
 	return 0;
 }
 
+/* The calls of jobs of this name, those of processes that are gone included. */
+static void add_calls(struct metrics *m, const struct snapshot *s,
+		      const struct metric_labels *labels, u32 operation)
+{
+	u64 nr = 0, bytes = 0;
+
+	for (u32 i = 0; i < s->nr_jobs; i++) {
+		const struct snapshot_collectives *gone = &s->jobs[i].gone_collectives;
+
+		if (strcmp(s->jobs[i].name, labels->job) != 0)
+			continue;
+		nr += gone->nr[operation];
+		bytes += gone->bytes[operation];
+	}
+	for (u32 i = 0; i < s->nr_processes; i++) {
+		const struct snapshot_job *job = snapshot_job(s, &s->processes[i]);
+
+		if (!job || strcmp(job->name, labels->job) != 0)
+			continue;
+		nr += s->processes[i].collectives.nr[operation];
+		bytes += s->processes[i].collectives.bytes[operation];
+	}
+	if (!nr)
+		return;
+	add_value(m, METRIC_COLLECTIVES, labels, nr);
+	add_value(m, METRIC_COLLECTIVE_BYTES, labels, bytes);
+}
+
 static void add_operation(struct metrics *m, const struct snapshot *s, u32 operation)
 {
 	struct metric_labels labels = { .kind = operation_label(operation) };
 	u32 kind = HIST_COLLECTIVE + operation;
-	size_t nr = m->nr;
-	u32 nr_counted = m->nr_counted;
 
+	m->nr_units++;
 	add_merged(m, s, METRIC_NCCL_COLLECTIVE_DURATION, &labels, kind);
 	for (u32 i = 0; i < s->nr_jobs; i++) {
 		labels.job = next_name(s, i);
-		if (labels.job)
-			add_merged(m, s, METRIC_COLLECTIVE, &labels, kind);
+		if (!labels.job)
+			continue;
+		m->nr_units++;
+		add_merged(m, s, METRIC_COLLECTIVE, &labels, kind);
+		add_calls(m, s, &labels, operation);
 	}
-	keep_if_fits(m, nr, nr_counted);
 }
 
 /* Stable: of one metric they stay in the order of their places, which a swap would lose. */
@@ -324,23 +335,29 @@ static int sort_by_metric(struct metrics *m)
 	return 0;
 }
 
-int metrics_new(const struct snapshot *s, struct metrics **ret)
+static int add_all(struct metrics *m, const struct snapshot *s)
+{
+	add_node(m, s);
+	for (u32 i = 0; i < s->nr_jobs; i++)
+		if (next_name(s, i))
+			add_job(m, s, s->jobs[i].name);
+	for (u32 operation = 0; operation < COLLECTIVE_NR; operation++)
+		add_operation(m, s, operation);
+	return add_processes(m, s);
+}
+
+int metrics_new(const struct snapshot *s, u32 series_max, struct metrics **ret)
 {
 	CLEANUP(metrics_free_cleanup) struct metrics *m = calloc(1, sizeof(*m));
 	int err;
 
 	if (!m)
 		return -ENOMEM;
-	m->nr_counted = 1; /* how many are left out is told last */
-	add_node(m, s);
-	for (u32 i = 0; i < s->nr_jobs; i++)
-		if (next_name(s, i))
-			add_job(m, s, s->jobs[i].name);
-	err = add_processes(m, s);
-	for (u32 operation = 0; operation < COLLECTIVE_NR; operation++)
-		add_operation(m, s, operation);
-	m->nr_counted--;
+	err = add_all(m, s);
+	if (err == 0)
+		err = metrics_limit(m, series_max - 1); /* how many are left out is one more */
 	add_value(m, METRIC_SERIES_LEFT_OUT, &(struct metric_labels){}, m->nr_left_out);
+	m->nr_counted++;
 	if (err == 0)
 		err = sort_by_metric(m);
 	if (err < 0 || m->failed)

@@ -34,16 +34,28 @@ enum metric_unit {
 	UNIT_RATIO,   /* values are per cent */
 };
 
+/* What is left out when there are too many series: the last first. */
+enum metric_priority {
+#define PRIORITY(id, ...) PRIORITY_##id,
+#include "abi/metrics.def"
+	PRIORITY_NR,
+};
+
+/* The families that dashboards already rely on are the first of the catalogue. */
+#define METRIC_LEGACY_NR (METRIC_DIST_SYNC_WAIT + 1)
+
 struct metric_row {
 	const char *name;
 	enum metric_kind kind;
 	enum metric_unit unit;
 	u32 labels; /* a bit for each enum metric_label */
+	enum metric_priority priority;
 	const char *help;
 };
 extern const struct metric_row metric_rows[METRIC_NR];
 extern const char *const metric_label_names[LABEL_NR];
-extern const char *const metric_unit_names[]; /* empty for none */
+extern const char *const metric_priority_names[PRIORITY_NR]; /* what has it, for people */
+extern const char *const metric_unit_names[];		     /* empty for none */
 
 /* Upper bounds of the classic buckets: powers of two of a second, the last is infinite. */
 #define CLASSIC_BUCKET(...) +1
@@ -70,6 +82,8 @@ struct metric_labels {
 
 struct metric_series {
 	enum metric metric;
+	u32 unit; /* what it is about: series of one unit and priority are shown or left out
+		     together */
 	struct metric_labels labels;
 	u64 value;		 /* of a gauge or counter, in what the unit is kept as */
 	const struct hist *hist; /* of a summary or histogram */
@@ -80,24 +94,28 @@ struct metric_series {
 #define METRIC_NUMBER_LEN 16
 
 /* By default; a summary or histogram is as many series as it has lines as text. */
-#define METRICS_SERIES_MAX 400
+#define METRICS_SERIES_MAX   400
+/* Fewer than that cannot have something of every family that dashboards rely on. */
+#define METRICS_SERIES_LEAST 100
 
 /* In the order of the catalogue; of one metric, in the order of the snapshot. */
 struct metrics {
 	struct metric_series *series;
 	size_t nr;
 	size_t nr_allocated;
+	u32 nr_units;
 	u32 nr_counted; /* series as Prometheus counts them */
 	u32 nr_left_out;
+	u32 nr_left_out_of[METRIC_NR];
 	bool failed; /* out of memory */
 };
 
 /*
- * The snapshot must outlive it. What there is of the machine and of jobs comes first,
- * then processes, oldest first, so that one that was shown stays until its end. What is
- * too much is left out: all of a process, or an operation, or nothing of it.
+ * The snapshot must outlive it. At most `series_max` series, by their priorities; of
+ * processes the oldest come first, so that one that was shown stays until its end. Whatever
+ * there is too much of, a family that dashboards rely on keeps its first series.
  */
-int metrics_new(const struct snapshot *snapshot, struct metrics **ret);
+int metrics_new(const struct snapshot *snapshot, u32 series_max, struct metrics **ret);
 struct metrics *metrics_free(struct metrics *metrics);
 DEFINE_CLEANUP(struct metrics, metrics_free);
 

@@ -13,7 +13,7 @@ static const char *const kind_names[] = {
 
 static void print_metrics(void)
 {
-	puts("| metric | kind | labels | meaning |\n|---|---|---|---|");
+	puts("| metric | kind | labels | priority | meaning |\n|---|---|---|---|---|");
 	for (u32 i = 0; i < METRIC_NR; i++) {
 		const struct metric_row *row = &metric_rows[i];
 		const char *separator = "";
@@ -25,8 +25,29 @@ static void print_metrics(void)
 			printf("%s%s", separator, metric_label_names[label]);
 			separator = ", ";
 		}
-		printf(" | %s |\n", row->help);
+		printf(" | %u | %s |\n", row->priority + 1, row->help);
 	}
+}
+
+static void print_limit(void)
+{
+	printf("What `/metrics` shows, in base units. Every family has its HELP and TYPE, also "
+	       "without "
+	       "series.\n\n"
+	       "All series of a node together are at most `series_max` of section `[serve]` "
+	       "(zernel.conf(5);\n"
+	       "%d by default, at least %d). Beyond that the last priority is left out first, all "
+	       "of a "
+	       "process,\n"
+	       "job or class at a time, and `zernel_series_left_out` says how many series are "
+	       "missing. Each of\n"
+	       "the first %d families, which dashboards already rely on, always keeps its first "
+	       "series.\n\n"
+	       "| priority | what |\n|---|---|\n",
+	       METRICS_SERIES_MAX, METRICS_SERIES_LEAST, METRIC_LEGACY_NR);
+	for (u32 i = 0; i < PRIORITY_NR; i++)
+		printf("| %u | %s |\n", i + 1, metric_priority_names[i]);
+	putchar('\n');
 }
 
 static void print_labels(void)
@@ -40,11 +61,7 @@ int main(void)
 {
 	puts("<!-- SPDX-License-Identifier: GPL-2.0-or-later -->\n"
 	     "# Metrics\n");
-	printf("What `/metrics` shows, in base units. All series of a node together are at most "
-	       "%d:\n"
-	       "what is more is left out, whole processes at a time and the youngest first, and\n"
-	       "`zernel_series_left_out` says how much.\n\n",
-	       METRICS_SERIES_MAX);
+	print_limit();
 	print_metrics();
 	print_labels();
 	printf("\nA summary has the quantiles 0.5 and 0.99, which cannot be added up: it is there "
@@ -64,7 +81,15 @@ int main(void)
 	     "`job_name` is the job on the machine; `job` is Prometheus' own label, `zernel` with\n"
 	     "`packaging/prometheus/scrape.yml`. What gone processes of a job measured stays in "
 	     "its\n"
-	     "histograms as long as the job has processes.\n"
+	     "histograms and counters as long as the job has processes.\n"
+	     "\n"
+	     "Of up to 16 calls of a collective operation between two syncs each has its own "
+	     "duration; of\n"
+	     "more, some are timed and count for the others, which makes a duration too long by at "
+	     "most the\n"
+	     "time in which an eighth of the calls were made. The number of calls is exact. Calls "
+	     "that no sync\n"
+	     "has covered yet are in `zernel_collectives_total` and not yet in the durations.\n"
 	     "\n"
 	     "`packaging/prometheus/` has rules for recording and alerting.\n"
 	     "\n"

@@ -6,13 +6,18 @@
 #define L(label) (1U << LABEL_##label)
 
 const struct metric_row metric_rows[METRIC_NR] = {
-#define METRIC(id, name, kind, unit, labels, help)                                                 \
-	[METRIC_##id] = { name, KIND_##kind, UNIT_##unit, labels, help },
+#define METRIC(id, name, kind, unit, labels, priority, help)                                       \
+	[METRIC_##id] = { name, KIND_##kind, UNIT_##unit, labels, PRIORITY_##priority, help },
 #include "abi/metrics.def"
 };
 
 const char *const metric_label_names[LABEL_NR] = {
 #define LABEL(id, name, help) [LABEL_##id] = name,
+#include "abi/metrics.def"
+};
+
+const char *const metric_priority_names[PRIORITY_NR] = {
+#define PRIORITY(id, help) [PRIORITY_##id] = help,
 #include "abi/metrics.def"
 };
 
@@ -58,6 +63,9 @@ const char *metric_label_value(const struct metric_labels *labels, enum metric_l
 	case LABEL_VERSION: return labels->version;
 	case LABEL_KERNEL_RELEASE: return labels->kernel_release;
 	case LABEL_GPU_ID:
+		if (labels->gpu == SNAPSHOT_GPU_UNKNOWN)
+			return "unknown";
+		__attribute__((fallthrough));
 	case LABEL_GPU: snprintf(number, METRIC_NUMBER_LEN, "%u", labels->gpu); return number;
 	default: return labels->kind;
 	}

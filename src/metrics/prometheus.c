@@ -18,11 +18,11 @@ const char *prometheus_content_type(enum prometheus_format format)
 	return types[format];
 }
 
-int prometheus_render(const struct snapshot *snapshot, enum prometheus_format format, char **ret,
-		      size_t *ret_len)
+int prometheus_render(const struct snapshot *snapshot, u32 series_max,
+		      enum prometheus_format format, char **ret, size_t *ret_len)
 {
 	CLEANUP(metrics_free_cleanup) struct metrics *metrics = NULL;
-	int err = metrics_new(snapshot, &metrics);
+	int err = metrics_new(snapshot, series_max, &metrics);
 
 	if (err < 0)
 		return err;

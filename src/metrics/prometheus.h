@@ -14,6 +14,9 @@ enum prometheus_format {
 /* For the Content-Type of an answer. */
 const char *prometheus_content_type(enum prometheus_format format);
 
-/* The caller frees *ret; text has a zero after its end, which does not count. */
-int prometheus_render(const struct snapshot *snapshot, enum prometheus_format format, char **ret,
-		      size_t *ret_len);
+/*
+ * At most `series_max` series (metrics.h). The caller frees *ret; text has a zero after its end,
+ * which does not count.
+ */
+int prometheus_render(const struct snapshot *snapshot, u32 series_max,
+		      enum prometheus_format format, char **ret, size_t *ret_len);

@@ -6,11 +6,9 @@
 int prometheus_text(const struct metrics *metrics, bool openmetrics, char **ret, size_t *ret_len);
 int prometheus_protobuf(const struct metrics *metrics, char **ret, size_t *ret_len);
 
-/* Series from `i` on that are of the same metric. */
-static inline size_t metrics_family_end(const struct metrics *metrics, size_t i)
+/* The end of the series from `i` on that are of this metric; `i` when there are none. */
+static inline size_t metrics_family_end(const struct metrics *metrics, enum metric metric, size_t i)
 {
-	enum metric metric = metrics->series[i].metric;
-
 	while (i < metrics->nr && metrics->series[i].metric == metric)
 		i++;
 	return i;

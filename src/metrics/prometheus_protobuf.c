@@ -129,7 +129,8 @@ static void fill(Metric *metric, struct cell *cell, const struct metric_series *
 	}
 }
 
-static int put_family(pb_ostream_t *out, const struct metric_series *series, size_t nr)
+static int put_family(pb_ostream_t *out, const struct metric_row *row,
+		      const struct metric_series *series, size_t nr)
 {
 	static const MetricType types[] = {
 		[KIND_GAUGE] = MetricType_GAUGE,
@@ -137,9 +138,8 @@ static int put_family(pb_ostream_t *out, const struct metric_series *series, siz
 		[KIND_SUMMARY] = MetricType_SUMMARY,
 		[KIND_HISTOGRAM] = MetricType_HISTOGRAM,
 	};
-	const struct metric_row *row = &metric_rows[series->metric];
-	CLEANUP_FREE Metric *metrics = calloc(nr, sizeof(*metrics));
-	CLEANUP_FREE struct cell *cells = calloc(nr, sizeof(*cells));
+	CLEANUP_FREE Metric *metrics = calloc(nr + 1, sizeof(*metrics));
+	CLEANUP_FREE struct cell *cells = calloc(nr + 1, sizeof(*cells));
 	MetricFamily family = {
 		.name = (char *)row->name,
 		.help = (char *)row->help,
@@ -164,15 +164,15 @@ static bool put_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t nr)
 int prometheus_protobuf(const struct metrics *metrics, char **ret, size_t *ret_len)
 {
 	CLEANUP_FREE char *text = NULL;
-	size_t length = 0;
+	size_t length = 0, i = 0;
 	FILE *file = open_memstream(&text, &length);
 	pb_ostream_t out = { .callback = put_bytes, .state = file, .max_size = SIZE_MAX };
 	int err = file ? 0 : -ENOMEM;
 
-	for (size_t i = 0; err == 0 && i < metrics->nr;) {
-		size_t end = metrics_family_end(metrics, i);
+	for (u32 metric = 0; err == 0 && metric < METRIC_NR; metric++) {
+		size_t end = metrics_family_end(metrics, metric, i);
 
-		err = put_family(&out, &metrics->series[i], end - i);
+		err = put_family(&out, &metric_rows[metric], &metrics->series[i], end - i);
 		i = end;
 	}
 	if (file && fclose(file) != 0)

@@ -159,15 +159,16 @@ static void put_series(FILE *out, const struct metric_series *series)
 int prometheus_text(const struct metrics *metrics, bool openmetrics, char **ret, size_t *ret_len)
 {
 	CLEANUP_FREE char *text = NULL;
-	size_t length = 0;
+	size_t length = 0, i = 0;
 	FILE *out = open_memstream(&text, &length);
 
 	if (!out)
 		return -ENOMEM;
-	for (size_t i = 0; i < metrics->nr;) {
-		size_t end = metrics_family_end(metrics, i);
+	/* A family without series has its header all the same. */
+	for (u32 metric = 0; metric < METRIC_NR; metric++) {
+		size_t end = metrics_family_end(metrics, metric, i);
 
-		put_header(out, &metric_rows[metrics->series[i].metric], openmetrics);
+		put_header(out, &metric_rows[metric], openmetrics);
 		for (; i < end; i++)
 			put_series(out, &metrics->series[i]);
 	}

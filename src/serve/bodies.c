@@ -84,12 +84,12 @@ static int render_snapshot(const struct snapshot *snapshot, char **ret, size_t *
 	return 0;
 }
 
-static int render(const struct snapshot *snapshot, enum body_kind kind, char **ret,
-		  size_t *ret_length)
+static int render(const struct bodies *bodies, enum body_kind kind, char **ret, size_t *ret_length)
 {
 	if (kind == BODY_SNAPSHOT)
-		return render_snapshot(snapshot, ret, ret_length);
-	return prometheus_render(snapshot, formats[kind], ret, ret_length);
+		return render_snapshot(bodies->snapshot, ret, ret_length);
+	return prometheus_render(bodies->snapshot, bodies->series_max, formats[kind], ret,
+				 ret_length);
 }
 
 int bodies_get(struct bodies *bodies, enum body_kind kind, struct body **ret)
@@ -101,7 +101,7 @@ int bodies_get(struct bodies *bodies, enum body_kind kind, struct body **ret)
 	if (!bodies->snapshot)
 		return -ENODATA;
 	if (!bodies->rendered[kind]) {
-		err = render(bodies->snapshot, kind, &text, &length);
+		err = render(bodies, kind, &text, &length);
 		if (err < 0)
 			return err;
 		bodies->rendered[kind] = body_new(text, length);

@@ -29,8 +29,9 @@ const char *body_content_type(enum body_kind kind);
 struct body *body_ref(struct body *body);
 struct body *body_unref(struct body *body);
 
-/* All zero is one without a snapshot. */
+/* All zero but for the limit is one without a snapshot. */
 struct bodies {
+	u32 series_max; /* of metrics */
 	struct snapshot *snapshot;
 	struct body *rendered[BODY_NR];
 	u64 generation; /* grows with each snapshot */

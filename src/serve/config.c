@@ -66,6 +66,7 @@ void serve_config_fill(struct serve_config *config, struct config *file)
 	config->token_file = pick(config->token_file, serve->token_file);
 	if (!config->user)
 		config->user = serve->user;
+	config->series_max = serve->series_max;
 	if (!config->has_port)
 		config->port = (u16)serve->port;
 	config->has_port = true;

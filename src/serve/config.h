@@ -24,6 +24,7 @@ struct serve_config {
 	const char *origins[SERVE_ORIGINS_MAX];
 	size_t nr_origins;
 	const char *user; /* to become when started by root */
+	u32 series_max;	  /* of /metrics */
 };
 
 /*

@@ -3,6 +3,7 @@
 /* Any text as a snapshot. What is read can be written, and read again is the same. */
 #include <string.h>
 
+#include "metrics/metrics.h"
 #include "metrics/prometheus.h"
 #include "ipc/snapshot_json.h"
 #include "fuzz/fuzz.h"
@@ -13,7 +14,7 @@ static void check_exports(const struct snapshot *s)
 	size_t size = 0;
 
 	for (u32 format = 0; format < PROMETHEUS_FORMAT_NR; format++) {
-		REQUIRE(prometheus_render(s, format, &text, &size) == 0);
+		REQUIRE(prometheus_render(s, METRICS_SERIES_MAX, format, &text, &size) == 0);
 		free(text);
 	}
 	REQUIRE(snapshot_to_legacy_json(s, &text, &size) == 0);

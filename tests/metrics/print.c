@@ -6,23 +6,24 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "metrics/metrics.h"
 #include "metrics/prometheus.h"
 #include "ipc/snapshot_json.h"
 #include "metrics/node.h"
 
 static int to_text(const struct snapshot *s, char **ret, size_t *ret_len)
 {
-	return prometheus_render(s, PROMETHEUS_TEXT, ret, ret_len);
+	return prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, ret, ret_len);
 }
 
 static int to_openmetrics(const struct snapshot *s, char **ret, size_t *ret_len)
 {
-	return prometheus_render(s, PROMETHEUS_OPENMETRICS, ret, ret_len);
+	return prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_OPENMETRICS, ret, ret_len);
 }
 
 static int to_protobuf(const struct snapshot *s, char **ret, size_t *ret_len)
 {
-	return prometheus_render(s, PROMETHEUS_PROTOBUF, ret, ret_len);
+	return prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_PROTOBUF, ret, ret_len);
 }
 
 static const struct {

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "metrics/metrics.h"
 #include "metrics/prometheus.h"
 #include "ipc/snapshot_json.h"
 #include "metrics/node.h"
@@ -62,7 +63,8 @@ static void export(const struct snapshot *s)
 	size_t length = 0;
 
 	for (u32 format = 0; format < PROMETHEUS_FORMAT_NR; format++) {
-		assert_int_equal(prometheus_render(s, format, &text, &length), 0);
+		assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, format, &text, &length),
+				 0);
 		free(text);
 	}
 	assert_int_equal(snapshot_to_json(s, &text, &length), 0);

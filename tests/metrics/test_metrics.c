@@ -42,7 +42,8 @@ static u32 text_series(const struct snapshot *s)
 	CLEANUP_FREE char *text = NULL;
 	size_t length = 0;
 
-	assert_int_equal(prometheus_render(s, PROMETHEUS_TEXT, &text, &length), 0);
+	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
+			 0);
 	return count_lines(text);
 }
 
@@ -50,7 +51,7 @@ static u32 left_out(const struct snapshot *s)
 {
 	CLEANUP(metrics_free_cleanup) struct metrics *m = NULL;
 
-	assert_int_equal(metrics_new(s, &m), 0);
+	assert_int_equal(metrics_new(s, METRICS_SERIES_MAX, &m), 0);
 	assert_int_equal(m->nr_counted, text_series(s));
 	return m->nr_left_out;
 }
@@ -69,33 +70,146 @@ static void test_eight_ranks_fit(void **state)
 	}
 }
 
-/* Many ranks: whole processes are left out, the youngest, and how much is told. */
-static void test_too_many_ranks_are_cut(void **state)
+struct shown {
+	u32 nr_of[METRIC_NR]; /* of struct metric_series */
+};
+
+/* What a limit must never break. */
+static struct shown check_limit(const struct snapshot *s, u32 series_max)
 {
-	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(64, 2);
 	CLEANUP(metrics_free_cleanup) struct metrics *m = NULL;
-	u32 nr_of[METRIC_NR] = {}, last_pid = 0;
+	struct shown shown = {};
+	u32 nr_left_out = 0;
 
-	assert_int_equal(metrics_new(s, &m), 0);
-	assert_in_range(m->nr_counted, 350, METRICS_SERIES_MAX);
-	assert_true(m->nr_left_out > 0);
+	assert_int_equal(metrics_new(s, series_max, &m), 0);
+	assert_in_range(m->nr_counted, 1, series_max);
 	for (size_t i = 0; i < m->nr; i++) {
-		const struct metric_series *series = &m->series[i];
-
-		nr_of[series->metric]++;
-		if (series->metric == METRIC_SERIES_LEFT_OUT)
-			assert_int_equal(series->value, m->nr_left_out);
-		if (series->metric != METRIC_PHASE_TRANSITIONS)
-			continue;
-		assert_true(series->labels.process->pid > last_pid);
-		last_pid = series->labels.process->pid;
+		shown.nr_of[m->series[i].metric]++;
+		if (m->series[i].metric == METRIC_SERIES_LEFT_OUT)
+			assert_int_equal(m->series[i].value, m->nr_left_out);
 	}
-	print_message("# 64 ranks: %u shown, %u series left out\n", nr_of[METRIC_PHASE_TRANSITIONS],
-		      m->nr_left_out);
-	assert_int_equal(nr_of[METRIC_SERIES_LEFT_OUT], 1);
-	assert_int_equal(nr_of[METRIC_PHASE_TIME], PHASE_NR * nr_of[METRIC_PHASE_TRANSITIONS]);
-	assert_int_equal(nr_of[METRIC_GPU_MEMORY_PEAK], nr_of[METRIC_PHASE_TRANSITIONS]);
-	assert_int_equal(nr_of[METRIC_GPU_LAUNCH], 1);
+	for (u32 metric = 0; metric < METRIC_NR; metric++)
+		nr_left_out += m->nr_left_out_of[metric];
+	assert_int_equal(nr_left_out, m->nr_left_out);
+	assert_int_equal(shown.nr_of[METRIC_SERIES_LEFT_OUT], 1);
+	for (u32 metric = 0; metric < METRIC_LEGACY_NR; metric++)
+		assert_true(shown.nr_of[metric] > 0);
+	/* All of a process, or nothing of it. */
+	assert_int_equal(shown.nr_of[METRIC_PHASE_TIME],
+			 PHASE_NR * shown.nr_of[METRIC_PHASE_TRANSITIONS]);
+	assert_int_equal(shown.nr_of[METRIC_GPU_MEMORY_PEAK], shown.nr_of[METRIC_GPU_MEMORY_USED]);
+	assert_int_equal(shown.nr_of[METRIC_CUDA_LAUNCH_LATENCY],
+			 shown.nr_of[METRIC_DATALOADER_WAIT]);
+	return shown;
+}
+
+static void test_no_limit_hides_a_family_of_dashboards(void **state)
+{
+	static const u32 limits[] = { METRICS_SERIES_LEAST, METRICS_SERIES_MAX, 1000, 100000 };
+
+	for (u32 nr_ranks = 1; nr_ranks <= 64; nr_ranks += 9) {
+		CLEANUP(snapshot_free_cleanup)
+		struct snapshot *s = node(nr_ranks, COLLECTIVE_NR);
+
+		for (size_t i = 0; i < ARRAY_SIZE(limits); i++)
+			check_limit(s, limits[i]);
+	}
+}
+
+static void print_left_out(const struct metrics *m)
+{
+	print_message("# %u series, %u left out:\n", m->nr_counted, m->nr_left_out);
+	for (u32 metric = 0; metric < METRIC_NR; metric++)
+		if (m->nr_left_out_of[metric])
+			print_message("#   %4u of %s\n", m->nr_left_out_of[metric],
+				      metric_rows[metric].name);
+}
+
+/* 64 processes on 8 GPUs: each shows its memory, and what else there is room for is told. */
+static void test_many_processes_show_what_matters(void **state)
+{
+	CLEANUP(snapshot_free_cleanup)
+	struct snapshot *s =
+		node_snapshot(&(struct node){ .nr_ranks = 64, .nr_operations = 2, .nr_gpus = 8 });
+	struct shown shown = check_limit(s, METRICS_SERIES_MAX);
+	CLEANUP(metrics_free_cleanup) struct metrics *m = NULL;
+	u32 last_pid = 0;
+
+	assert_int_equal(metrics_new(s, METRICS_SERIES_MAX, &m), 0);
+	print_left_out(m);
+	assert_int_equal(shown.nr_of[METRIC_GPU_MEMORY_USED], 64);
+	assert_int_equal(shown.nr_of[METRIC_NCCL_COLLECTIVE_DURATION], 2);
+	assert_int_equal(shown.nr_of[METRIC_COLLECTIVES], 2);
+	assert_int_equal(shown.nr_of[METRIC_GPU_LAUNCH], 1);
+	assert_int_equal(shown.nr_of[METRIC_GPU_BUSY], 8);
+	assert_in_range(shown.nr_of[METRIC_DIST_SYNC_WAIT], 10, 63);
+	assert_in_range(m->nr_counted, 380, METRICS_SERIES_MAX);
+	/* The oldest stay. */
+	for (size_t i = 0; i < m->nr; i++) {
+		if (m->series[i].metric != METRIC_DIST_SYNC_WAIT)
+			continue;
+		assert_int_equal(m->series[i].labels.process->pid, last_pid ? last_pid + 1 : 1000);
+		last_pid = m->series[i].labels.process->pid;
+	}
+	assert_int_equal(check_limit(s, 2000).nr_of[METRIC_DIST_SYNC_WAIT], 64);
+}
+
+/* Of a family that only the youngest process has, that one is shown. */
+static void test_the_only_series_of_a_family_is_shown(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(64, 1);
+	struct hist hist = *snapshot_hist(s, &s->processes[0].hists, HIST_RANK_WAIT);
+	u32 youngest = s->nr_processes - 3;
+
+	for (u32 i = 0; i < s->nr_processes; i++)
+		s->processes[i].hists.at[HIST_RANK_WAIT] = 0;
+	assert_int_equal(s->processes[youngest].pid, 1063);
+	*snapshot_add_hist(s, &s->processes[youngest].hists, HIST_RANK_WAIT) = hist;
+	assert_int_equal(check_limit(s, METRICS_SERIES_LEAST).nr_of[METRIC_DIST_SYNC_WAIT], 1);
+}
+
+static void test_a_world_without_collectives_has_no_waits_for_ranks(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(1, 0);
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+
+	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
+			 0);
+	assert_non_null(strstr(text, "zernel_sync_wait_seconds_count{"));
+	assert_null(strstr(text, "zernel_dist_sync_wait_seconds{"));
+	assert_non_null(strstr(text, "# TYPE zernel_dist_sync_wait_seconds summary\n"));
+}
+
+/* Calls and bytes of a job, those of processes that are gone included. */
+static void test_collectives_are_counted(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(2, 1);
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+
+	s->jobs[0].gone_collectives.nr[0] = 5;
+	s->jobs[0].gone_collectives.bytes[0] = 7;
+	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
+			 0);
+	assert_non_null(strstr(text, "\nzernel_collectives_total{job_name=\"slurm-42\","
+				     "op=\"all_reduce\"} 2005\n"));
+	assert_non_null(strstr(text, "\nzernel_collective_bytes_total{job_name=\"slurm-42\","
+				     "op=\"all_reduce\"} 2097152007\n"));
+	assert_null(strstr(text, "zernel_collectives_total{job_name=\"slurm-42\",op=\"broad"));
+}
+
+static void test_an_unknown_gpu_has_its_memory(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(1, 0);
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+
+	s->processes[0].memory[0].gpu = SNAPSHOT_GPU_UNKNOWN;
+	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
+			 0);
+	assert_non_null(strstr(text, "\nzernel_gpu_memory_used_bytes{pid=\"1000\","
+				     "gpu_id=\"unknown\"} 32212254720\n"));
 }
 
 /* Ten thousand ML processes, a few at a time: each is shown and each is gone with its end. */
@@ -119,7 +233,9 @@ static void test_short_processes_leave_nothing(void **state)
 		process->job = snapshot_add_job(now, "/batch", "batch");
 		hist_record(snapshot_add_hist(now, &process->hists, HIST_SYNC_WAIT), 1000);
 		snapshot_carry(now, before);
-		assert_int_equal(prometheus_render(now, PROMETHEUS_TEXT, &text, &length), 0);
+		assert_int_equal(
+			prometheus_render(now, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
+			0);
 		snprintf(name, sizeof(name), "pid=\"%u\"", process->pid);
 		nr_shown += strstr(text, name) != NULL;
 		snprintf(name, sizeof(name), "pid=\"%u\"", process->pid - 1);
@@ -139,7 +255,8 @@ static void test_loaders_are_no_ranks(void **state)
 	CLEANUP_FREE char *text = NULL;
 	size_t length = 0;
 
-	assert_int_equal(prometheus_render(s, PROMETHEUS_TEXT, &text, &length), 0);
+	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
+			 0);
 	assert_null(strstr(text, "pid=\"2000\""));
 	assert_non_null(strstr(text, "zernel_processes{phase=\"data_loading\"} 2\n"));
 }
@@ -154,7 +271,8 @@ static void test_a_pid_is_shown_once(void **state)
 
 	process->start_ns = s->processes[0].start_ns + 1;
 	process->nr_transitions = 77;
-	assert_int_equal(prometheus_render(s, PROMETHEUS_TEXT, &text, &length), 0);
+	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
+			 0);
 	assert_non_null(strstr(text, "zernel_phase_transitions_total{job_name=\"\",rank=\"\","
 				     "pid=\"1000\"} 77\n"));
 	assert_null(strstr(text, "pid=\"1000\"} 4000\n"));
@@ -170,7 +288,8 @@ static void test_jobs_of_one_name_are_one(void **state)
 
 	s->processes[3].job = snapshot_add_job(s, "/slurm/job_42/step_1", "slurm-42");
 	assert_int_equal(s->nr_jobs, 2);
-	assert_int_equal(prometheus_render(s, PROMETHEUS_TEXT, &text, &length), 0);
+	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
+			 0);
 	found = strstr(text, "zernel_gpu_launch_seconds_count{job_name=\"slurm-42\"} 2000\n");
 	assert_non_null(found);
 	assert_null(strstr(found + 1, "zernel_gpu_launch_seconds_count"));
@@ -192,7 +311,9 @@ static void check_quick(const struct snapshot *s, u32 format)
 		double start = now_ms(), took;
 
 		if (format < PROMETHEUS_FORMAT_NR)
-			assert_int_equal(prometheus_render(s, format, &text, &length), 0);
+			assert_int_equal(
+				prometheus_render(s, METRICS_SERIES_MAX, format, &text, &length),
+				0);
 		else
 			assert_int_equal(snapshot_to_json(s, &text, &length), 0);
 		took = now_ms() - start;
@@ -221,7 +342,8 @@ static void test_an_empty_snapshot_renders(void **state)
 		CLEANUP_FREE char *text = NULL;
 		size_t length = 0;
 
-		assert_int_equal(prometheus_render(s, format, &text, &length), 0);
+		assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, format, &text, &length),
+				 0);
 		assert_true(length > 0);
 	}
 	assert_int_equal(left_out(s), 0);
@@ -270,7 +392,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_eight_ranks_fit),
-		cmocka_unit_test(test_too_many_ranks_are_cut),
+		cmocka_unit_test(test_no_limit_hides_a_family_of_dashboards),
+		cmocka_unit_test(test_many_processes_show_what_matters),
+		cmocka_unit_test(test_the_only_series_of_a_family_is_shown),
+		cmocka_unit_test(test_a_world_without_collectives_has_no_waits_for_ranks),
+		cmocka_unit_test(test_collectives_are_counted),
+		cmocka_unit_test(test_an_unknown_gpu_has_its_memory),
 		cmocka_unit_test(test_short_processes_leave_nothing),
 		cmocka_unit_test(test_loaders_are_no_ranks),
 		cmocka_unit_test(test_a_pid_is_shown_once),

@@ -5,10 +5,12 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "metrics/metrics.h"
 #include "metrics/prometheus.h"
 #include "metrics/node.h"
 
@@ -26,7 +28,7 @@ static char *render(const struct snapshot *s, enum prometheus_format format)
 	char *text = NULL;
 	size_t length = 0;
 
-	assert_int_equal(prometheus_render(s, format, &text, &length), 0);
+	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, format, &text, &length), 0);
 	assert_int_equal(strlen(text), length);
 	return text;
 }
@@ -69,7 +71,7 @@ static void test_values_are_exact(void **state)
 	assert_has(text, "\nzernel_bpf_run_seconds_total 18446744073.709551615\n");
 	assert_has(text, "\nzernel_daemon_resident_memory_bytes 18446744073709551615\n");
 	/* Absent is not zero. */
-	assert_null(strstr(text, "zernel_gpu_device_memory_used_bytes"));
+	assert_null(strstr(text, "zernel_gpu_device_memory_used_bytes{"));
 }
 
 /* A query that joins it by GPU must find each GPU, so it is there without a UUID as well. */
@@ -183,6 +185,32 @@ static void test_every_family_has_help_and_type(void **state)
 	assert_in_range(nr, 30, 100);
 }
 
+/* A family is there before its first series is, in each format. */
+static void test_empty_families_are_told(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
+	CLEANUP_FREE char *text = render(s, PROMETHEUS_TEXT), *protobuf = NULL;
+	CLEANUP_FREE char *openmetrics = render(s, PROMETHEUS_OPENMETRICS);
+	size_t length = 0;
+	char line[128];
+
+	assert_int_equal(
+		prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_PROTOBUF, &protobuf, &length),
+		0);
+	for (u32 i = 0; i < METRIC_NR; i++) {
+		const char *name = metric_rows[i].name;
+		size_t nr = strlen(name) - (metric_rows[i].kind == KIND_COUNTER ? 6 : 0);
+
+		snprintf(line, sizeof(line), "# HELP %s ", name);
+		assert_has(text, line);
+		snprintf(line, sizeof(line), "# TYPE %s ", name);
+		assert_has(text, line);
+		snprintf(line, sizeof(line), "# TYPE %.*s ", (int)nr, name);
+		assert_has(openmetrics, line);
+		assert_non_null(memmem(protobuf, length, name, strlen(name)));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -194,6 +222,7 @@ int main(void)
 		cmocka_unit_test(test_a_torn_histogram_agrees_with_itself),
 		cmocka_unit_test(test_openmetrics_has_its_own_ways),
 		cmocka_unit_test(test_every_family_has_help_and_type),
+		cmocka_unit_test(test_empty_families_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
+
 #include "base/macros.h"
+#include "metrics/metrics.h"
 #include "serve/config.h"
 
 #define CONFIG(...) (&(struct serve_config){ __VA_ARGS__ })
@@ -83,6 +86,7 @@ static void defaults_come_from_the_table(void **state)
 	assert_string_equal(config.socket, "/run/zernel/zernel.sock");
 	assert_string_equal(config.user, "zernel-serve");
 	assert_int_equal(config.port, 9476);
+	assert_int_equal(config.series_max, METRICS_SERIES_MAX);
 	assert_int_equal(config.nr_addresses + config.nr_origins, 0);
 	assert_null(config.tls_cert);
 	assert_null(config.tls_key);
@@ -101,6 +105,7 @@ static const char *const keys[][2] = {
 	{ "serve.token_file", "/t" },
 	{ "serve.allow_origin", "https://a,https://b" },
 	{ "serve.user", "u" },
+	{ "serve.series_max", "1000" },
 };
 
 static void what_the_file_says_is_used(void **state)
@@ -121,7 +126,20 @@ static void what_the_file_says_is_used(void **state)
 	assert_int_equal(config.nr_origins, 2);
 	assert_string_equal(config.origins[1], "https://b");
 	assert_string_equal(config.user, "u");
+	assert_int_equal(config.series_max, 1000);
 	assert_null(serve_config_defect(&config));
+}
+
+static void the_fewest_series_have_every_family(void **state)
+{
+	struct config_problem problem;
+	struct config file = file_with(NULL, 0);
+	char least[16], less[16];
+
+	snprintf(least, sizeof(least), "%d", METRICS_SERIES_LEAST);
+	snprintf(less, sizeof(less), "%d", METRICS_SERIES_LEAST - 1);
+	assert_int_equal(config_set(&file, "serve.series_max", least, &problem), 0);
+	assert_int_equal(config_set(&file, "serve.series_max", less, &problem), -EINVAL);
 }
 
 static void the_command_line_overrides_the_file(void **state)
@@ -175,6 +193,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_address_or_origin_is_refused),
 		cmocka_unit_test(defaults_come_from_the_table),
 		cmocka_unit_test(what_the_file_says_is_used),
+		cmocka_unit_test(the_fewest_series_have_every_family),
 		cmocka_unit_test(the_command_line_overrides_the_file),
 		cmocka_unit_test(the_socket_is_that_of_zerneld),
 	};

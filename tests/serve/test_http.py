@@ -19,6 +19,25 @@ LEGACY = {"gpu_utilization", "cuda_latency_p50_us", "cuda_latency_p99_us", "nccl
           "nccl_allreduce_p99_ms", "dataloader_wait_p50_ms", "last_update_ms"}
 
 
+class Limited(ServeCase):
+    """With as few series as there may be."""
+
+    @classmethod
+    def prepare(cls):
+        file = pathlib.Path(cls.folder.name) / "zernel.conf"
+        file.write_text("[serve]\nseries_max=100\n")
+        cls.options = ("--config", str(file))
+
+    def test_the_limit_is_what_the_file_says(self):
+        lines = curl(f"{self.url}/metrics")[2].decode().splitlines()
+        series = [line for line in lines if not line.startswith("#")]
+        left_out = [line for line in series if line.startswith("zernel_series_left_out ")]
+        note(f"{len(series)} series, {left_out[0]}")
+        self.assertLessEqual(len(series), 100)
+        self.assertGreater(int(left_out[0].split()[1]), 0)
+        self.assertEqual(len([line for line in series if line.startswith("zernel_gpu_memory_used_bytes{")]), 8)
+
+
 class Endpoints(ServeCase):
     def test_health_and_ready(self):
         status, kind, body = curl(f"{self.url}/healthz")
