@@ -96,8 +96,10 @@ static void closed(struct lws *wsi, struct session *session)
 	session->wsi = NULL;
 }
 
+/* The library writes the header of a frame in front of its data, and a body has other readers. */
 static int send_chunk(struct lws *wsi, struct session *session)
 {
+	unsigned char frame[LWS_PRE + CHUNK_BYTES];
 	struct body *body = session->body;
 	size_t left, length;
 	bool last;
@@ -107,7 +109,8 @@ static int send_chunk(struct lws *wsi, struct session *session)
 	left = body->length - session->sent;
 	last = left <= CHUNK_BYTES;
 	length = last ? left : CHUNK_BYTES;
-	if (lws_write(wsi, body_data(body) + session->sent, length,
+	memcpy(frame + LWS_PRE, body_data(body) + session->sent, length);
+	if (lws_write(wsi, frame + LWS_PRE, length,
 		      lws_write_ws_flags(LWS_WRITE_TEXT, session->sent == 0, last)) < (int)length)
 		return -1;
 	session->sent += length;

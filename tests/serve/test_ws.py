@@ -48,6 +48,12 @@ class Pushes(ServeCase):
         note(f"mean interval {mean:.3f} s of 1 s")
         self.assertTrue(0.7 < mean < 1.5, mean)
 
+    def test_clients_share_a_message_of_several_frames(self):
+        with self.open() as one, self.open() as two:
+            for text in one.recv(timeout=10), two.recv(timeout=10):
+                self.assertGreater(len(text), 16384, "it must not fit into one frame")
+                self.assertIn("snapshot", json.loads(text))
+
     def test_a_chosen_interval(self):
         with self.open("?interval_ms=200") as client:
             self.times(client, 6)  # until zerneld was asked for more
