@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """zerneld with its real kernel side, in a guest. The tests build on each other, as a day of use does."""
+import json
 import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
 import tap
 import harness
+import task_truth
 from harness import BUILD, Case, wait_until
 
 harness.SECONDS = 90
@@ -16,24 +19,40 @@ harness.ZERNELD = BUILD / "src/daemon/zerneld"
 LAB = BUILD / "lab"
 STATE = pathlib.Path("/sys/kernel/sched_ext/state")
 NOBODY = 65534
+NR_GPUS = 2
+VGPU = {}  # the environment of processes that use them
+LOOKS = 40
+# Phases that a look can hit, and a sync that sleeps. Its first calls come when the probes are there.
+STEPS = "--startup-ms 5000 --sync block --launches 5 --kernel-us 20000 --optimizer-us 3000 --load-cpu-us 160000 --prefetch 1".split()
 
 
 def sched_ext_is(state):
     wait_until(lambda: STATE.read_text().strip() == state, f"sched_ext is {state}")
 
 
-def train(seconds):
+def train(seconds, *options, **environment):
     """A training job of somebody else than root."""
-    return subprocess.Popen([LAB / "train/train", "--seconds", str(seconds), "--loaders", "1"], user=NOBODY, group=NOBODY,
-                            extra_groups=[], env={"LD_LIBRARY_PATH": str(LAB / "vgpu")},
-                            stdout=subprocess.DEVNULL)
+    return subprocess.Popen([LAB / "train/train", "--seconds", str(seconds), "--loaders", "1", *options], user=NOBODY,
+                            group=NOBODY, extra_groups=[], stdout=subprocess.DEVNULL,
+                            env={**VGPU, **environment})
+
+
+def make_gpus():
+    """Virtual GPUs that processes of every user share."""
+    folder = pathlib.Path(tempfile.mkdtemp())
+    folder.chmod(0o755)
+    devices = folder / "vgpu"
+    devices.touch()
+    devices.chmod(0o666)
+    VGPU.update(LD_LIBRARY_PATH=str(LAB / "vgpu"), VGPU_SHM=str(devices), VGPU_DEVICES=str(NR_GPUS))
+    os.environ.update(VGPU)
 
 
 class Guest(Case):
     @classmethod
     def setUpClass(cls):
         # The virtual GPU's library is the vendor's, as far as zerneld can tell.
-        os.environ["LD_LIBRARY_PATH"] = str(LAB / "vgpu")
+        make_gpus()
         cls.server = harness.Zerneld(config="sample=yes\n[kernel]\nretry_s=2\nmeasure_run_time=yes\n")
         cls.addClassCleanup(cls.server.remove)
 
@@ -87,6 +106,38 @@ class Guest(Case):
         wait_until(lambda: not self.snapshot()["processes"], "its end is noticed")
         snapshot = self.snapshot()
         self.assertGreaterEqual(snapshot["gone"]["sync_wait"]["count"], process["hists"]["sync_wait"]["count"])
+
+    def look(self, pid):
+        """The state of a task, with its loader's."""
+        snapshot = self.snapshot()
+        process, = (process for process in snapshot["processes"] if process["pid"] == pid)
+        loader, = (process for process in snapshot["processes"] if process["consumer_pid"] == pid)
+        return task_truth.Look(snapshot["monotonic_ns"], process["start_ns"], process["task"]), loader["task"]
+
+    def test_02_the_task_state_agrees_with_the_truth(self):
+        folder = pathlib.Path(tempfile.mkdtemp())
+        os.chown(folder, NOBODY, NOBODY)
+        job = train(600, *STEPS, "--truth", folder, CUDA_VISIBLE_DEVICES="1")
+        try:
+            pid = self.followed(job)["pid"]
+            wait_until(lambda: self.followed(job)["steps"] > 5, "it makes steps")
+            looks = []
+            for _ in range(LOOKS):
+                time.sleep(0.13)  # a snapshot may be 0.1 s old
+                look, loader = self.look(pid)
+                looks.append(look)
+            self.assertEqual([gpu["numa_node"] for gpu in self.snapshot()["gpus"]], [0] * NR_GPUS)
+        finally:
+            job.kill()
+            job.wait()
+        print("# task:", json.dumps(looks[-1].task))
+        print("# task of its loader:", json.dumps(loader))
+        self.assertEqual((loader["current_phase"], loader["gpu_id"], loader["last_gpu_sync_ns"]), ("DataLoading", None, 0))
+        truth = task_truth.Truth(LAB / "truth/truth", folder, pid)
+        verdicts = list(task_truth.verdicts(looks, truth, gpu=1))
+        print("\n".join(f"# {'yes' if holds else 'NO'}: {what}" for holds, what in verdicts))
+        self.assertEqual([what for holds, what in verdicts if not holds], [])
+        wait_until(lambda: not self.snapshot()["processes"], "its end is noticed")
 
     def test_03_detach_and_attach(self):
         with self.server.client() as client:
