@@ -79,6 +79,5 @@ static inline bool boundary_cross(const struct phase_config *c, struct task_stat
 		return false;
 	task_transition(t, to - 1, now);
 	t->inferred = 0;
-	t->nr_transitions++;
 	return true;
 }

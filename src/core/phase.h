@@ -120,16 +120,11 @@ static inline void phase_forget(struct phase_candidate *cand)
 	cand->count = 0;
 }
 
-/* Rule and stability together; counts the changes of phase. */
+/* Rule and stability together. */
 static inline enum phase phase_detect(const struct phase_config *c, const struct phase_signals *s,
-				      struct phase_candidate *cand, u32 current,
-				      u64 *nr_transitions)
+				      struct phase_candidate *cand, u32 current)
 {
-	enum phase phase = phase_settle(c, cand, current, phase_raw(c, s));
-
-	if (phase != phase_of(current))
-		(*nr_transitions)++;
-	return phase;
+	return phase_settle(c, cand, current, phase_raw(c, s));
 }
 
 /* User space only. Both give the strings of PHASE_UNKNOWN for what is no phase. */

@@ -25,6 +25,11 @@ bool process_is_whole(const struct process_state *process)
 	return process->nr_writes_done == process->nr_writes_begun;
 }
 
+u64 process_nr_transitions(const struct process_state *process)
+{
+	return process->task.nr_transitions - process_may_take_back(process);
+}
+
 const char *role_label(u32 role)
 {
 	return role_labels[role < ROLE_NR ? role : ROLE_OTHER];

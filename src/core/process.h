@@ -60,7 +60,8 @@ struct process_state {
 	u8 woken_with_data;
 	u8 launcher_asleep; /* outside of any call; the scheduler's own note */
 	u8 tells_waits;	    /* its framework says when it waits for data: sleeping proves nothing */
-	u8 pad[5];
+	u8 inferred_before_wait;
+	u8 pad[4];
 	char comm[COMM_LEN];
 	struct memory_book books[LEVEL_NR][GPU_MAX]; /* by device, as the process counts */
 	struct memory_book host_books[LEVEL_NR];     /* pinned host memory */
@@ -178,8 +179,17 @@ static inline bool process_data_wait(const struct phase_config *c, struct proces
 	process->data_wait_since_ns = now;
 	process->woken_with_data = 0;
 	process->phase_before_wait = process->task.phase;
+	process->inferred_before_wait = process->task.inferred;
 	process->phase_since_before_wait_ns = process->task.phase_since_ns;
 	return boundary_cross(c, &process->task, BOUNDARY_DATA_WAIT, now);
+}
+
+/* What is in force may be taken back: the launcher sleeps, and has not been woken with data yet. */
+static inline bool process_may_take_back(const struct process_state *process)
+{
+	return process->data_wait_since_ns && !process->woken_with_data &&
+	       process->task.phase != process->phase_before_wait &&
+	       process->task.phase_since_ns == process->data_wait_since_ns;
 }
 
 /* It runs again; gives the length of the wait, 0 when it was none for data. */
@@ -189,6 +199,7 @@ static inline u64 process_data_ready(const struct phase_config *c, struct proces
 	struct task_state *task = &process->task;
 	u64 since = process->data_wait_since_ns, began = process->phase_since_before_wait_ns;
 	u32 before = phase_of(process->phase_before_wait);
+	bool take_back = process_may_take_back(process);
 
 	process->data_wait_since_ns = 0;
 	if (process->woken_with_data) {
@@ -197,17 +208,25 @@ static inline u64 process_data_ready(const struct phase_config *c, struct proces
 		process->data_waited_ns = now;
 		return now - since;
 	}
-	if (task->phase != before && task->phase_since_ns == since) {
+	if (take_back) {
 		if (began > 0 && since > began)
 			task->phase_ns[before] -= since - began;
 		task->phase = before;
 		task->phase_since_ns = began;
+		task->inferred = process->inferred_before_wait;
+		task->nr_transitions--;
 	}
 	return 0;
 }
 
 /* User space only: no writer was at work while the state was copied. */
 bool process_is_whole(const struct process_state *process);
+
+/*
+ * User space only: changes of phase that stay. A counter that went back by the one that is
+ * taken back would look like the counter of a new process.
+ */
+u64 process_nr_transitions(const struct process_state *process);
 
 /* User space only: names for people, metrics and files. */
 const char *role_label(u32 role);

@@ -12,7 +12,7 @@ struct task_state {
 	struct phase_candidate candidate;
 	u64 phase_ns[PHASE_NR]; /* time spent in each phase, the current stay not included */
 	u64 phase_since_ns;	/* when the current phase began */
-	u64 nr_transitions;
+	u64 nr_transitions;	/* changes of phase, from whatever evidence */
 	u32 pid;
 	u32 phase;
 	u32 gpu_id; /* the GPU it mainly uses, as it counts them, if has_gpu says so */
@@ -22,11 +22,14 @@ struct task_state {
 };
 _Static_assert(sizeof(struct task_state) == 112, "shared with BPF");
 
-/* Books the stay in the old phase and enters the new one. */
+/* Books the stay in the old phase and enters the new one; a change is counted here and only here.
+ */
 static inline void task_transition(struct task_state *t, u32 phase, u64 now)
 {
 	if (t->phase_since_ns > 0 && now > t->phase_since_ns)
 		t->phase_ns[phase_of(t->phase)] += now - t->phase_since_ns;
+	if (phase_of(phase) != phase_of(t->phase))
+		t->nr_transitions++;
 	t->phase = phase_of(phase);
 	t->phase_since_ns = now;
 }
@@ -34,8 +37,7 @@ static inline void task_transition(struct task_state *t, u32 phase, u64 now)
 /* Folds the present signals into the state: inferred evidence, so with the stability count. */
 static inline void task_detect(const struct phase_config *c, struct task_state *t, u64 now)
 {
-	enum phase phase =
-		phase_detect(c, &t->signals, &t->candidate, t->phase, &t->nr_transitions);
+	enum phase phase = phase_detect(c, &t->signals, &t->candidate, t->phase);
 
 	if (phase == phase_of(t->phase))
 		return;

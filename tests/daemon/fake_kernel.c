@@ -160,7 +160,6 @@ static void train(struct kernel *kernel, u32 process, u64 now)
 		u64 time_ns = task->phase_since_ns + PHASE_LENGTH + process;
 
 		task_transition(task, (task->phase + 1) % PHASE_NR, time_ns);
-		task->nr_transitions++;
 		tell(kernel, EVENT_PHASE, process, task->phase, time_ns);
 		if (task->phase == PHASE_UNKNOWN)
 			tell(kernel, EVENT_STEP, process, ++kernel->nr_steps[process], time_ns);

@@ -25,6 +25,7 @@ struct parity_batch batch;
 PART(phase)
 PART(task)
 PART(boundary)
+PART(process)
 PART(book)
 PART(hist)
 PART(tier)
@@ -45,6 +46,7 @@ int parity_run(void *ctx)
 		run_phase(i);
 		run_task(i);
 		run_boundary(i);
+		run_process(i);
 		run_book(i);
 		run_hist(i);
 		run_tier(i);

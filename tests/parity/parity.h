@@ -14,6 +14,7 @@
 #include "core/learner.h"
 #include "core/mpi.h"
 #include "core/phase.h"
+#include "core/process.h"
 #include "core/scope.h"
 #include "core/step.h"
 #include "core/task.h"
@@ -74,6 +75,11 @@ struct parity_result {
 	struct step_state step;
 	struct step_end ended;
 	u64 has_ended;
+	struct process_state
+		process; /* too large to be copied by a program: the test has put it here */
+	u64 waited;
+	u64 takes_back;
+	u64 nr_transitions[4]; /* after each thing that happened */
 };
 
 struct parity_batch {
@@ -103,6 +109,22 @@ static inline void parity_boundary(const struct parity_case *in, struct parity_r
 {
 	out->crossed = in->task;
 	out->has_crossed = boundary_cross(&in->config, &out->crossed, in->next_phase, in->now);
+}
+
+/* A look, and a sleep of the launcher that was for data or was not. */
+static inline void parity_process(const struct parity_case *in, struct parity_result *out)
+{
+	struct process_state *process = &out->process;
+
+	out->nr_transitions[0] = process->task.nr_transitions;
+	process_infer(&in->config, process, in->rank, in->observed & 2, in->now);
+	out->nr_transitions[1] = process->task.nr_transitions;
+	process_data_wait(&in->config, process, in->now + 1);
+	out->nr_transitions[2] = process->task.nr_transitions;
+	process->woken_with_data = in->handle & 1;
+	out->takes_back = process_may_take_back(process);
+	out->waited = process_data_ready(&in->config, process, in->now + 1 + in->nr_observations);
+	out->nr_transitions[3] = process->task.nr_transitions;
 }
 
 static inline void parity_book(const struct parity_case *in, struct parity_result *out)

@@ -252,6 +252,23 @@ static struct step_state random_steps(struct random *r)
 	return step;
 }
 
+/* Most often a window has passed and no boundary is in force, so that the rule decides. */
+static struct process_state random_process(struct random *r, const struct parity_case *c)
+{
+	struct process_state process = { .task = c->task };
+	bool has_passed = c->now > 2 * PROCESS_WINDOW_NS && random_below(r, 4);
+
+	process.task.phase = phase_of(process.task.phase);
+	process.task.inferred = (u8)random_below(r, 2);
+	process.window = (struct process_window){
+		.since_ns = has_passed ? c->now - 2 * PROCESS_WINDOW_NS : random_any(r) >> 1,
+		.busy_ns = random_any(r) >> random_below(r, 64),
+		.io_wait_ns = random_any(r) >> random_below(r, 64),
+		.nr_futex_waits = random_below(r, 3),
+	};
+	return process;
+}
+
 static struct parity_case random_case(struct random *r)
 {
 	struct phase_config config = random_config(r);
@@ -288,6 +305,7 @@ static void run_in_user_space(struct parity_batch *b)
 		parity_phase(&b->cases[i], &b->results[i]);
 		parity_task(&b->cases[i], &b->results[i]);
 		parity_boundary(&b->cases[i], &b->results[i]);
+		parity_process(&b->cases[i], &b->results[i]);
 		parity_book(&b->cases[i], &b->results[i]);
 		parity_hist(&b->cases[i], &b->results[i]);
 		parity_tier(&b->cases[i], &b->results[i]);
@@ -306,7 +324,7 @@ static void kernel_and_user_space_agree(void **state)
 	struct parity_batch *kernel = batch_of(state);
 	u64 nr_vectors = random_runs("PARITY_VECTORS", STANDARD_VECTORS), done = 0;
 	u64 nr_phases[PHASE_NR] = {}, nr_news = 0, nr_tiers[TIER_NR] = {};
-	u64 nr_steps = 0;
+	u64 nr_steps = 0, nr_inferred = 0, nr_taken_back = 0;
 	struct random r = random_start();
 	clock_t start = clock();
 
@@ -317,7 +335,10 @@ static void kernel_and_user_space_agree(void **state)
 		here.nr_cases = left < PARITY_BATCH ? (u32)left : PARITY_BATCH;
 		for (u32 i = 0; i < here.nr_cases; i++)
 			here.cases[i] = random_case(&r);
+		for (u32 i = 0; i < here.nr_cases; i++)
+			here.results[i].process = random_process(&r, &here.cases[i]);
 		memcpy(kernel->cases, here.cases, sizeof(here.cases));
+		memcpy(kernel->results, here.results, sizeof(here.results));
 		memset(&kernel->hist, 0, sizeof(kernel->hist));
 		run_in_kernel(state, here.nr_cases);
 		run_in_user_space(&here);
@@ -326,6 +347,9 @@ static void kernel_and_user_space_agree(void **state)
 			nr_phases[here.results[i].raw]++;
 			nr_news += here.results[i].news & 1;
 			nr_steps += here.results[i].has_ended;
+			nr_inferred += here.results[i].nr_transitions[1] !=
+				       here.results[i].nr_transitions[0];
+			nr_taken_back += here.results[i].takes_back;
 			nr_tiers[here.results[i].learner.tier]++;
 		}
 		done += here.nr_cases;
@@ -339,6 +363,8 @@ static void kernel_and_user_space_agree(void **state)
 		assert_true(nr_tiers[i] > done / 100);
 	assert_true(nr_vectors < 1000 || nr_news > done / 100);
 	assert_true(nr_vectors < 1000 || nr_steps > done / 100);
+	assert_true(nr_vectors < 1000 || nr_inferred > done / 100);
+	assert_true(nr_vectors < 1000 || nr_taken_back > done / 100);
 }
 
 int main(void)

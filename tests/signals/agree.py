@@ -35,6 +35,7 @@ NATIVE = "native"
 OUT = pathlib.Path("out/signals")
 BUCKET = 2 ** 0.25  # factor between the bounds of a distribution's bucket
 INTERRUPTED = 0.005  # launches that lose their CPU between the probe's look at the clock and the caller's own
+MOST_LATE = 3  # changes of phase in the time that a report takes
 LAUNCH_NS = 300000  # long enough that what probes add to a launch, some us, which the truth has not, is little
 BOOT_SECONDS, SLOWDOWN = 300, 20  # of virtual time, on a machine that is shared
 
@@ -139,6 +140,20 @@ def judge_collectives(tap, where, out, name):
     tap.check(not any(reports[-1]["dropped"].values()), f"{where}: nothing dropped")
 
 
+def judge_transitions(tap, where, timeline, reports):
+    """
+    The counter against the changes that were told. A process whose end was heard has told all of them; of one
+    that lives, a few may have come between the report's look at the clock and its look at the process.
+    """
+    last = {process["pid"]: (report["time_ns"], process) for report in reports for process in report["processes"]}
+    for pid, (time, process) in sorted(last.items()):
+        told, nr_taken_back = timeline.transitions(pid, None if process["ended"] else time)
+        more = process["transitions"] - told
+        tap.check(more == 0 if process["ended"] else 0 <= more <= MOST_LATE,
+                  f"{where}: {pid} has counted {process['transitions']} transitions and told {told}"
+                  f" ({nr_taken_back} waits taken back)")
+
+
 def judge(tap, where, out, name, seconds):
     if name == COLLECTIVES:
         judge_collectives(tap, where, out, name)
@@ -164,6 +179,7 @@ def judge(tap, where, out, name, seconds):
     least = 1 - (1 - MIN_ROLE) * max(1, ROLE_SECONDS / seconds)
     tap.check(total and right / total >= least, f"{where}: roles are right for {right / total:.4f} of thread time")
 
+    judge_transitions(tap, where, timeline, reports)
     if any(process["ended"] for process in processes.values()):
         for key, counted in (("launches", truth.launches), ("copies", truth.copies)):
             seen = {pid: processes.get(pid, {}).get(key) for pid in counted}

@@ -66,15 +66,25 @@ class Timeline:
 
     def __init__(self, path):
         self.phases, self.roles = collections.defaultdict(list), collections.defaultdict(list)
+        self.taken_back = collections.defaultdict(list)
         with open(path, encoding="ascii") as stream:
             for line in stream:
                 kind, tgid, tid, time, *label = line.split()
+                # A wait that was none for data ends when it began.
+                if kind == "phase" and self.phases[int(tgid)][-1:] == [(int(time), "data_loading")]:
+                    self.taken_back[int(tgid)].append(int(time))
                 if kind == "phase":
                     self.phases[int(tgid)].append((int(time), label[0]))
                 elif kind == "role":
                     self.roles[int(tid)].append((int(time), label[0]))
         for changes in (*self.phases.values(), *self.roles.values()):
             changes.sort(key=lambda change: change[0])
+
+    def transitions(self, pid, until=None):
+        """How often the phase changed for good, up to a time in ns, and how often a change was taken back."""
+        changes, backs = ([time for time in times if until is None or time <= until]
+                          for times in ([time for time, _ in self.phases[pid]], self.taken_back[pid]))
+        return len(changes) - 2 * len(backs), len(backs)
 
 
 def confusion(spans, changes, before):

@@ -11,7 +11,7 @@
  *     "gpu": N or null, "phase": LABEL,
  *     "launches": N, "syncs": N, "copies": N,       as the program made them
  *     "driver": { "launches": N, "syncs": N, "copies": N },  of them or below them
- *     "phases_ns": { LABEL: N, ... },
+ *     "phases_ns": { LABEL: N, ... }, "transitions": N,
  *     "data_wait_ns": N, "runqueue_wait_ns": N, "io_wait_ns": N,
  *     "steps": N, "busy_ns": N, "idle_ns": { CAUSE: N, ... }, "pending_ns": N, "step": WAIT,
  *     "culprits": [ { "cause": CAUSE, "name": TEXT, "ns": N }, ... ],
@@ -88,12 +88,14 @@ static void add_calls(yyjson_mut_doc *doc, yyjson_mut_val *to, const struct proc
 	yyjson_mut_obj_add_uint(doc, driver, "copies", state->nr_copies[LEVEL_DRIVER]);
 }
 
-static void add_phases(yyjson_mut_doc *doc, yyjson_mut_val *to, const struct task_state *task)
+static void add_phases(yyjson_mut_doc *doc, yyjson_mut_val *to, const struct process_state *state)
 {
 	yyjson_mut_val *phases = yyjson_mut_obj_add_obj(doc, to, "phases_ns");
 
 	for (u32 phase = 0; phase < PHASE_NR; phase++)
-		yyjson_mut_obj_add_uint(doc, phases, phase_label(phase), task->phase_ns[phase]);
+		yyjson_mut_obj_add_uint(doc, phases, phase_label(phase),
+					state->task.phase_ns[phase]);
+	yyjson_mut_obj_add_uint(doc, to, "transitions", process_nr_transitions(state));
 }
 
 static void add_account(yyjson_mut_doc *doc, yyjson_mut_val *to,
@@ -182,7 +184,7 @@ static void add_process(yyjson_mut_doc *doc, yyjson_mut_val *to,
 	add_maybe(doc, one, "gpu", state->task.has_gpu, state->task.gpu_id);
 	yyjson_mut_obj_add_str(doc, one, "phase", phase_label(state->task.phase));
 	add_calls(doc, one, state);
-	add_phases(doc, one, &state->task);
+	add_phases(doc, one, state);
 	yyjson_mut_obj_add_uint(doc, one, "data_wait_ns", state->data_wait_ns);
 	yyjson_mut_obj_add_uint(doc, one, "runqueue_wait_ns", state->runqueue_wait_ns);
 	yyjson_mut_obj_add_uint(doc, one, "io_wait_ns", state->io_wait_ns);

@@ -94,6 +94,7 @@ static void a_long_optimizer_step_is_unknown_from_the_bound_on(void **state)
 	assert_int_equal(task.phase, PHASE_GPU_COMPUTE);
 	assert_int_equal(task.phase_ns[PHASE_OPTIMIZER], bound);
 	assert_int_equal(task.phase_ns[PHASE_UNKNOWN], 70);
+	assert_int_equal(task.nr_transitions, 2);
 }
 
 static void no_boundary_and_no_phase_is_out_of_range(void **state)

@@ -6,22 +6,20 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "core/phase.h"
+#include "core/task.h"
 #include "unit/phase_vectors.h"
 
 static void gives_the_expected_phases(void **state)
 {
 	const struct phase_vector *v = *state;
 	struct phase_config config = phase_vector_config(v);
-	struct phase_candidate candidate = {};
-	u32 current = v->current;
-	u64 nr_transitions = 0;
+	struct task_state task = { .signals = v->signals, .phase = v->current };
 
 	for (u32 i = 0; i < v->nr_calls; i++) {
-		current = phase_detect(&config, &v->signals, &candidate, current, &nr_transitions);
-		assert_string_equal(phase_name(current), phase_name(v->phase[i]));
+		task_detect(&config, &task, i + 1);
+		assert_string_equal(phase_name(task.phase), phase_name(v->phase[i]));
 	}
-	assert_int_equal(nr_transitions, v->nr_transitions);
+	assert_int_equal(task.nr_transitions, v->nr_transitions);
 }
 
 static void defaults_are_the_reference_ones(void **state)

@@ -59,9 +59,39 @@ static void test_other_wait_is_taken_back(void **state)
 	assert_int_equal(process_data_ready(&config, &process, 102 * MS), 0);
 	assert_int_equal(process.task.phase, PHASE_OPTIMIZER);
 	assert_int_equal(process.task.phase_since_ns, 100 * MS);
+	assert_int_equal(process.task.nr_transitions, 1);
 	boundary_cross(&config, &process.task, BOUNDARY_LAUNCH, 103 * MS);
 	assert_int_equal(process.task.phase_ns[PHASE_OPTIMIZER], 3 * MS);
 	assert_int_equal(process.task.phase_ns[PHASE_DATA_LOADING], 0);
+}
+
+/* It would count as a call's otherwise, and a call's ends at the bound. */
+static void test_inferred_phase_is_inferred_again_after_a_wait_was_taken_back(void **state)
+{
+	struct process_state process = ml_process();
+
+	task_transition(&process.task, PHASE_OPTIMIZER, 100 * MS);
+	process.task.inferred = 1;
+	process_data_wait(&config, &process, 101 * MS);
+	process_data_ready(&config, &process, 102 * MS);
+	assert_int_equal(process.task.inferred, 1);
+}
+
+/* What readers are told of a wait that may be taken back: nothing yet. */
+static void test_wait_is_counted_once_it_is_certain(void **state)
+{
+	struct process_state process = ml_process();
+
+	task_transition(&process.task, PHASE_OPTIMIZER, 100 * MS);
+	process_data_wait(&config, &process, 101 * MS);
+	assert_int_equal(process_nr_transitions(&process), 1);
+	process_data_ready(&config, &process, 102 * MS);
+	assert_int_equal(process_nr_transitions(&process), 1);
+	process_data_wait(&config, &process, 103 * MS);
+	process.woken_with_data = 1;
+	assert_int_equal(process_nr_transitions(&process), 2);
+	process_data_ready(&config, &process, 104 * MS);
+	assert_int_equal(process_nr_transitions(&process), 3);
 }
 
 /* The device is fed: a sleeping launcher changes nothing, and nothing is taken back. */
@@ -145,6 +175,8 @@ int main(void)
 		cmocka_unit_test(test_copy_in_the_middle_of_a_write_is_told),
 		cmocka_unit_test(test_data_wait_is_booked),
 		cmocka_unit_test(test_other_wait_is_taken_back),
+		cmocka_unit_test(test_inferred_phase_is_inferred_again_after_a_wait_was_taken_back),
+		cmocka_unit_test(test_wait_is_counted_once_it_is_certain),
 		cmocka_unit_test(test_wait_while_the_device_is_busy),
 		cmocka_unit_test(test_inference_needs_three_looks),
 		cmocka_unit_test(test_inference_leaves_a_boundary_alone),

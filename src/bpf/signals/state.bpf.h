@@ -276,15 +276,22 @@ static inline void thread_set_role(struct task_struct *p, struct thread_state *t
 	event_send(EVENT_ROLE, p, role, now);
 }
 
-/* Tells of a change of phase. A step that outlasted its bound became Unknown in between. */
+/*
+ * Sends an event for each transition since there were `nr_before` and the phase had begun at
+ * `since`. Two transitions at once are an optimizer step that outlasted its bound, which made
+ * it Unknown, and what came then.
+ */
 static inline void phase_changed(struct task_struct *p, const struct process_state *process,
-				 u32 before, u64 since, u64 now)
+				 u64 nr_before, u64 since)
 {
-	u64 bound = since + phase_config.optimizer_burst_max_ns;
+	const struct task_state *task = &process->task;
+	s64 nr = (s64)(task->nr_transitions - nr_before);
 
-	if (before == PHASE_OPTIMIZER && now > bound)
-		event_send(EVENT_PHASE, p, PHASE_UNKNOWN, bound);
-	event_send(EVENT_PHASE, p, process->task.phase, now);
+	if (nr > 1)
+		event_send(EVENT_PHASE, p, PHASE_UNKNOWN,
+			   since + phase_config.optimizer_burst_max_ns);
+	if (nr > 0)
+		event_send(EVENT_PHASE, p, task->phase, task->phase_since_ns);
 }
 
 /* Who has been on its CPU for less cannot tell when the device was done. */
@@ -301,8 +308,7 @@ static inline bool is_late(struct task_struct *p, u64 now)
 static inline void process_cross(struct task_struct *p, struct process_state *process, u32 boundary,
 				 u64 now)
 {
-	u64 since = process->task.phase_since_ns;
-	u32 before = process->task.phase;
+	u64 since = process->task.phase_since_ns, nr = process->task.nr_transitions;
 
 	process_write_begin(process);
 	boundary_cross(&phase_config, &process->task, boundary, now);
@@ -311,8 +317,7 @@ static inline void process_cross(struct task_struct *p, struct process_state *pr
 	else if (process->busy.since_ns)
 		busy_end(&process->busy, is_late(p, now), now);
 	process_write_end(process);
-	if (process->task.phase_since_ns != since)
-		phase_changed(p, process, before, since, now);
+	phase_changed(p, process, nr, since);
 }
 
 static inline struct hist_key hist_key_of(const struct process_state *process, u32 kind)
@@ -374,27 +379,26 @@ static inline void process_sample(struct process_state *process, u32 kind, u64 n
 
 static inline void data_wait_begins(struct task_struct *p, struct process_state *process, u64 now)
 {
-	u64 since = process->task.phase_since_ns;
-	u32 before = process->task.phase;
+	u64 since = process->task.phase_since_ns, nr = process->task.nr_transitions;
 
 	process_write_begin(process);
 	process_data_wait(&phase_config, process, now);
 	process_write_end(process);
-	if (process->task.phase_since_ns != since)
-		phase_changed(p, process, before, since, now);
+	phase_changed(p, process, nr, since);
 }
 
 static inline void data_wait_ends(struct task_struct *p, struct process_state *process, u64 now)
 {
-	u64 since = process->data_wait_since_ns, waited;
-	u32 before = process->task.phase;
+	u64 since = process->task.phase_since_ns, nr = process->task.nr_transitions;
+	u64 slept = process->data_wait_since_ns, waited;
 
 	process_write_begin(process);
 	waited = process_data_ready(&phase_config, process, now);
 	process_write_end(process);
 	/* What was no wait for data never began. */
-	if (process->task.phase != before)
-		event_send(EVENT_PHASE, p, process->task.phase, waited ? now : since);
+	if (process->task.nr_transitions < nr)
+		event_send(EVENT_PHASE, p, process->task.phase, slept);
+	phase_changed(p, process, nr, since);
 	if (waited)
 		process_sample(process, HIST_LOADER_WAIT, waited);
 }

@@ -28,8 +28,8 @@ static u32 gpu_sampled(const struct process_state *process)
 
 static void look_at(struct task_struct *p, struct process_state *process, u64 now)
 {
-	u32 before = process->task.phase, sampled;
-	u64 since = process->task.phase_since_ns;
+	u64 since = process->task.phase_since_ns, nr = process->task.nr_transitions;
+	u32 sampled;
 
 	if (now < process->window.since_ns + PROCESS_WINDOW_NS)
 		return;
@@ -37,8 +37,7 @@ static void look_at(struct task_struct *p, struct process_state *process, u64 no
 	process_write_begin(process);
 	process_infer(&phase_config, process, sampled - 1, sampled > 0, now);
 	process_write_end(process);
-	if (process->task.phase_since_ns != since)
-		phase_changed(p, process, before, since, now);
+	phase_changed(p, process, nr, since);
 }
 
 static void leader_loads(struct task_struct *p, u64 now)
@@ -55,6 +54,7 @@ __noinline int loader_found(struct task_struct *p __arg_trusted, u32 consumer_tg
 {
 	struct thread_state *thread = thread_get(p);
 	struct process_state *process;
+	u64 since, nr;
 
 	if (!thread || thread->role != ROLE_OTHER)
 		return 0;
@@ -67,11 +67,13 @@ __noinline int loader_found(struct task_struct *p __arg_trusted, u32 consumer_tg
 	process = process_get(p);
 	if (!process || process->launcher_tid)
 		return 0;
+	since = process->task.phase_since_ns;
+	nr = process->task.nr_transitions;
 	process_write_begin(process);
 	process->consumer_tgid = consumer_tgid;
 	task_transition(&process->task, PHASE_DATA_LOADING, now);
 	process_write_end(process);
-	event_send(EVENT_PHASE, p, PHASE_DATA_LOADING, now);
+	phase_changed(p, process, nr, since);
 	return 0;
 }
 
@@ -304,8 +306,11 @@ static void thread_gone(struct task_struct *p, u64 now)
 
 static void process_gone(struct task_struct *p, struct process_state *process, u64 now)
 {
+	u64 since = process->task.phase_since_ns, nr = process->task.nr_transitions;
 	struct exit_event *event;
 
+	boundary_expire(&phase_config, &process->task, now);
+	phase_changed(p, process, nr, since);
 	task_transition(&process->task, process->task.phase, now);
 	idle_book(&process->idle, now);
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
