@@ -41,7 +41,7 @@ _Static_assert(sizeof(struct phase_config) == 32, "shared with BPF");
 
 /* What the rule looks at. All zero is a task of which nothing is known. */
 struct phase_signals {
-	u64 burst_ns;	      /* length of the latest CPU burst */
+	u64 burst_ns;	      /* length of the latest CPU burst that ended */
 	u64 last_sync_ns;     /* when the last device sync was seen, 0 for never */
 	u32 gpu_utilization;  /* per cent */
 	u32 io_wait_permille; /* share of time in I/O wait */

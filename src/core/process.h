@@ -20,6 +20,7 @@ struct process_window {
 	u64 since_ns;
 	u64 busy_ns;	/* the device's, at the last look, over the life of the process */
 	u64 io_wait_ns; /* of all its threads */
+	u64 burst_ns;	/* the latest burst of the launcher that ended since, 0 for none */
 	u32 nr_futex_waits;
 	u32 pad;
 };
@@ -137,10 +138,19 @@ static inline bool process_is_certain(const struct process_state *process)
 	return process->task.phase != PHASE_UNKNOWN && !process->task.inferred;
 }
 
+/* A burst of the launcher has ended: it slept, or lost its CPU. */
+static inline void process_burst(struct process_state *process, u64 ns)
+{
+	process->task.signals.burst_ns = ns;
+	process->window.burst_ns = ns;
+}
+
 /*
  * Inferred evidence, to be called often: looks once a window. The device's
  * utilisation is what a sampler said (`utilization`, with `sampled`), else the
- * share of the window between launches and syncs. True when the phase changed.
+ * share of the window between launches and syncs. A window in which no burst ended
+ * shows the rule a burst of 0, a launcher that leaves all to the device; what is
+ * kept is the latest burst, however long ago. True when the phase changed.
  */
 static inline bool process_infer(const struct phase_config *c, struct process_state *process,
 				 u32 utilization, bool sampled, u64 now)
@@ -150,6 +160,7 @@ static inline bool process_infer(const struct phase_config *c, struct process_st
 	u64 length = now - window->since_ns, busy = process_busy_ns(process, now);
 	u64 io = window->io_wait_ns;
 	u32 before = process->task.phase;
+	struct phase_signals seen;
 
 	if (now < window->since_ns + PROCESS_WINDOW_NS)
 		return false;
@@ -158,11 +169,12 @@ static inline bool process_infer(const struct phase_config *c, struct process_st
 	signals->gpu_utilization =
 		sampled ? utilization : (u32)((busy - window->busy_ns) * 100 / length);
 	signals->nr_futex_waits = window->nr_futex_waits;
+	seen = *signals;
+	seen.burst_ns = window->burst_ns;
 	if (process_is_certain(process))
 		phase_forget(&process->task.candidate);
 	else if (window->since_ns)
-		task_detect(c, &process->task, now);
-	signals->burst_ns = 0;
+		task_detect(c, &process->task, &seen, now);
 	*window = (struct process_window){ .since_ns = now, .busy_ns = busy };
 	return process->task.phase != before;
 }

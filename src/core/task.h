@@ -34,10 +34,11 @@ static inline void task_transition(struct task_state *t, u32 phase, u64 now)
 	t->phase_since_ns = now;
 }
 
-/* Folds the present signals into the state: inferred evidence, so with the stability count. */
-static inline void task_detect(const struct phase_config *c, struct task_state *t, u64 now)
+/* Folds signals into the state: inferred evidence, so with the stability count. */
+static inline void task_detect(const struct phase_config *c, struct task_state *t,
+			       const struct phase_signals *signals, u64 now)
 {
-	enum phase phase = phase_detect(c, &t->signals, &t->candidate, t->phase);
+	enum phase phase = phase_detect(c, signals, &t->candidate, t->phase);
 
 	if (phase == phase_of(t->phase))
 		return;

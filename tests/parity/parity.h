@@ -102,7 +102,7 @@ static inline void parity_task(const struct parity_case *in, struct parity_resul
 	out->transitioned = in->task;
 	task_transition(&out->transitioned, in->next_phase, in->now);
 	out->detected = in->task;
-	task_detect(&in->config, &out->detected, in->now);
+	task_detect(&in->config, &out->detected, &in->task.signals, in->now);
 }
 
 static inline void parity_boundary(const struct parity_case *in, struct parity_result *out)
@@ -111,12 +111,14 @@ static inline void parity_boundary(const struct parity_case *in, struct parity_r
 	out->has_crossed = boundary_cross(&in->config, &out->crossed, in->next_phase, in->now);
 }
 
-/* A look, and a sleep of the launcher that was for data or was not. */
+/* A burst, a look, and a sleep of the launcher that was for data or was not. */
 static inline void parity_process(const struct parity_case *in, struct parity_result *out)
 {
 	struct process_state *process = &out->process;
 
 	out->nr_transitions[0] = process->task.nr_transitions;
+	if (in->observed & 1)
+		process_burst(process, in->value);
 	process_infer(&in->config, process, in->rank, in->observed & 2, in->now);
 	out->nr_transitions[1] = process->task.nr_transitions;
 	process_data_wait(&in->config, process, in->now + 1);

@@ -264,6 +264,7 @@ static struct process_state random_process(struct random *r, const struct parity
 		.since_ns = has_passed ? c->now - 2 * PROCESS_WINDOW_NS : random_any(r) >> 1,
 		.busy_ns = random_any(r) >> random_below(r, 64),
 		.io_wait_ns = random_any(r) >> random_below(r, 64),
+		.burst_ns = random_below(r, 2) ? random_any(r) : 0,
 		.nr_futex_waits = random_below(r, 3),
 	};
 	return process;

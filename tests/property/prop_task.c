@@ -82,7 +82,7 @@ static bool detection_and_transition_go_together_holds(struct random *r)
 	u64 now = random_any(r);
 
 	before.phase = after.phase = random_below(r, PHASE_NR);
-	task_detect(&c, &after, now);
+	task_detect(&c, &after, &before.signals, now);
 	if (after.phase == before.phase)
 		return after.nr_transitions == before.nr_transitions &&
 		       after.phase_since_ns == before.phase_since_ns;

@@ -155,6 +155,39 @@ static void test_utilization_is_the_samplers_or_the_spans(void **state)
 	assert_int_equal(process.task.signals.gpu_utilization, 73);
 }
 
+/* With a sampler that says so, the device is busy; `burst_ns` unless it is 0 ends in each window.
+ */
+static u32 phase_after_windows(struct process_state *process, u64 burst_ns)
+{
+	for (u64 now = 100 * MS; now <= 200 * MS; now += 20 * MS) {
+		if (burst_ns)
+			process_burst(process, burst_ns);
+		process_infer(&config, process, 95, true, now);
+	}
+	return process->task.phase;
+}
+
+static void test_the_latest_burst_is_kept(void **state)
+{
+	struct process_state process = ml_process();
+
+	process_burst(&process, 7 * MS);
+	process_burst(&process, 2 * MS);
+	phase_after_windows(&process, 0);
+	assert_int_equal(process.task.signals.burst_ns, 2 * MS);
+}
+
+/* Rule 4 asks for a launcher without a burst: one of long ago is none. */
+static void test_a_window_without_a_burst_has_a_burst_of_zero(void **state)
+{
+	struct process_state process = ml_process();
+
+	process.task.signals.last_sync_ns = 1;
+	assert_int_equal(phase_after_windows(&process, 2 * MS), PHASE_OPTIMIZER);
+	process.window.since_ns = 0;
+	assert_int_equal(phase_after_windows(&process, 0), PHASE_GPU_COMPUTE);
+}
+
 static void test_every_label_is_its_own(void **state)
 {
 	for (u32 i = 0; i < ROLE_NR; i++)
@@ -181,6 +214,8 @@ int main(void)
 		cmocka_unit_test(test_inference_needs_three_looks),
 		cmocka_unit_test(test_inference_leaves_a_boundary_alone),
 		cmocka_unit_test(test_utilization_is_the_samplers_or_the_spans),
+		cmocka_unit_test(test_the_latest_burst_is_kept),
+		cmocka_unit_test(test_a_window_without_a_burst_has_a_burst_of_zero),
 		cmocka_unit_test(test_every_label_is_its_own),
 	};
 

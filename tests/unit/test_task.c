@@ -69,11 +69,11 @@ static void detection_enters_the_phase_once_it_is_stable(void **state)
 	const struct phase_config config = PHASE_CONFIG_DEFAULT;
 	struct task_state task = { .signals = { .is_ml = 1, .gpu_utilization = 95 } };
 
-	task_detect(&config, &task, 100);
-	task_detect(&config, &task, 200);
+	task_detect(&config, &task, &task.signals, 100);
+	task_detect(&config, &task, &task.signals, 200);
 	assert_int_equal(task.phase, PHASE_UNKNOWN);
-	task_detect(&config, &task, 300);
-	task_detect(&config, &task, 400);
+	task_detect(&config, &task, &task.signals, 300);
+	task_detect(&config, &task, &task.signals, 400);
 	assert_int_equal(task.phase, PHASE_GPU_COMPUTE);
 	assert_int_equal(task.phase_since_ns, 300);
 	assert_int_equal(task.nr_transitions, 1);

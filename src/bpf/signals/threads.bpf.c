@@ -86,7 +86,7 @@ __noinline int thread_leaves(struct task_struct *p __arg_trusted, bool runnable,
 	if (!thread)
 		return 0;
 	if (thread->running_since_ns && process && is_launcher(thread))
-		process->task.signals.burst_ns = now - thread->running_since_ns;
+		process_burst(process, now - thread->running_since_ns);
 	if (thread->role == ROLE_LOADER)
 		loader_did(p, SHARE_CPU, thread->running_since_ns, now);
 	thread->running_since_ns = 0;
