@@ -139,6 +139,12 @@ struct hist *snapshot_add_hist(struct snapshot *s, struct snapshot_hists *hists,
 	return *at ? &s->hists[*at - 1] : NULL;
 }
 
+void snapshot_set_transitions(struct snapshot *s, struct snapshot_process *process, u64 nr)
+{
+	s->nr_transitions += nr - process->nr_transitions;
+	process->nr_transitions = nr;
+}
+
 /* Where what was measured in a job goes on: in its cgroup, else in one of the same name. */
 static struct snapshot_job *find_heir(struct snapshot *s, const struct snapshot_job *job)
 {
@@ -183,6 +189,7 @@ void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 {
 	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)
 		s->nr_dropped[drop] += before->nr_dropped[drop];
+	s->nr_transitions += before->nr_transitions;
 	take_over(s, &s->gone, before, &before->gone);
 	count_over(&s->gone_collectives, &before->gone_collectives);
 	for (u32 i = 0; i < before->nr_jobs; i++) {
@@ -198,8 +205,10 @@ void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 		const struct snapshot_job *old = snapshot_job(before, process);
 		struct snapshot_job *job = old ? find_heir(s, old) : NULL;
 
-		if (has_process(s, process))
+		if (has_process(s, process)) {
+			s->nr_transitions -= process->nr_transitions;
 			continue;
+		}
 		take_over(s, &s->gone, before, &process->hists);
 		count_over(&s->gone_collectives, &process->collectives);
 		if (!job)

@@ -256,6 +256,7 @@ struct snapshot {
 	u32 nr_role[ROLE_NR];	    /* threads of each role, also those that found no room */
 	struct snapshot_hists gone; /* see struct snapshot_job */
 	struct snapshot_collectives gone_collectives;
+	u64 nr_transitions;	    /* of all processes there are and were */
 
 	struct snapshot_sched sched;
 	struct snapshot_learning learning;
@@ -280,6 +281,9 @@ struct snapshot_gpu *snapshot_add_gpu(struct snapshot *snapshot, u32 gpu);
 u32 snapshot_add_job(struct snapshot *snapshot, const char *cgroup, const char *name);
 /* A distribution of a process, which is added when it is new. */
 struct hist *snapshot_add_hist(struct snapshot *snapshot, struct snapshot_hists *hists, u32 kind);
+
+/* How often a process has changed its phase so far, which counts for the node as well. */
+void snapshot_set_transitions(struct snapshot *snapshot, struct snapshot_process *process, u64 nr);
 
 /* NULL when there is none. */
 static inline const struct hist *snapshot_hist(const struct snapshot *snapshot,

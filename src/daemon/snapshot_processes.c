@@ -190,7 +190,7 @@ static void fold_process(struct kernel *kernel, const struct snapshot *before, s
 	to->phase = phase;
 	to->launcher_tid = process->launcher_tid;
 	to->consumer_pid = process->consumer_tgid;
-	to->nr_transitions = task->nr_transitions;
+	snapshot_set_transitions(s, to, process_nr_transitions(process));
 	memcpy(to->phase_ns, task->phase_ns, sizeof(to->phase_ns));
 	if (task->phase_since_ns && s->monotonic_ns > task->phase_since_ns)
 		to->phase_ns[phase] += s->monotonic_ns - task->phase_since_ns;
@@ -230,6 +230,7 @@ void processes_keep(struct kernel *kernel, const struct process_state *process, 
 		fold_process(kernel, s, s, process);
 		return;
 	}
+	snapshot_set_transitions(s, known, process_nr_transitions(process));
 	fold_hists(kernel, process, s, &known->hists);
 	fold_collectives(process, known);
 }

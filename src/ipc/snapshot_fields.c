@@ -18,6 +18,7 @@ const struct field snapshot_fields[] = {
 	{ "gone_collectives", FIELD_COUNTS, AT(snapshot, gone_collectives.nr), COLLECTIVE_NR, operation_label },
 	{ "gone_collective_bytes", FIELD_COUNTS, AT(snapshot, gone_collectives.bytes), COLLECTIVE_NR,
 	  operation_label },
+	{ "phase_transitions", FIELD_U64, AT(snapshot, nr_transitions) },
 	{},
 };
 

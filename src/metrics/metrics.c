@@ -121,6 +121,7 @@ static void add_node(struct metrics *m, const struct snapshot *s)
 		{ METRIC_SCHEDULER_ATTACHED, s->sched.state == SCHED_ATTACHED },
 		{ METRIC_SCHEDULER_EJECTED, s->sched.state == SCHED_EJECTED },
 		{ METRIC_SCHEDULER_EJECTIONS, s->sched.nr_ejected },
+		{ METRIC_DETECTOR_TRANSITIONS, s->nr_transitions },
 		{ METRIC_LEARNING_PROFILES, s->learning.nr_profiles },
 		{ METRIC_LEARNING_CONFIDENT, s->learning.nr_confident },
 		{ METRIC_LEARNING_OBSERVATIONS, s->learning.nr_observations },

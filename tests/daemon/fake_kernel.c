@@ -4,8 +4,8 @@
  * A kernel side that loads nothing, for a zerneld that a test can run anywhere. What it
  * is to do is told by files of the directory FAKE_KERNEL: `refuse` (BPF), `no-sched`,
  * `no-func` (sched_ext without a function), `busy` (another scheduler), `eject`, `restart`, `train`
- * (its processes change their phases), `flood` (of events); what it did is appended to `log`.
- * Linked before the real ones, its functions take their place.
+ * (its processes change their phases), `flood` (of events), `end` (of the last process); what it
+ * did is appended to `log`. Linked before the real ones, its functions take their place.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -34,6 +34,7 @@ struct kernel {
 	void *ctx;
 	struct task_state tasks[NR_PROCESSES];
 	u32 nr_steps[NR_PROCESSES];
+	bool last_ended;
 };
 
 struct mmap_events {
@@ -167,52 +168,66 @@ static void train(struct kernel *kernel, u32 process, u64 now)
 }
 
 /* As large as a busy machine makes it. */
+static void describe(struct kernel *kernel, u32 i, struct process_state *process)
+{
+	process->task.phase = PHASE_GPU_COMPUTE;
+	process->task.phase_since_ns = 1;
+	if (is_told("train")) {
+		train(kernel, i, time_now_ns());
+		process->task = kernel->tasks[i];
+	}
+	process->task.pid = (u32)getpid() + i;
+	process->task.signals = (struct phase_signals){
+		.burst_ns = 2 * NSEC_PER_MSEC,
+		.last_sync_ns = 7 + i,
+		.gpu_utilization = 90 + i,
+		.io_wait_permille = 250,
+		.nr_futex_waits = i,
+		.is_ml = 1,
+		.collective_mapped = i == 1,
+	};
+	process->task.has_gpu = i < 2;
+	process->task.gpu_id = i < 2 ? i + 1 : 0;
+	process->start_ns = 1000 + i;
+	process->rank = (s32)i;
+	process->nr_ranks = NR_PROCESSES;
+	process->books[LEVEL_RUNTIME][0] = (struct memory_book){ 1 << 20, 1 << 21, 2, 1 };
+	if (is_told("uuids"))
+		process->books[LEVEL_RUNTIME][1] = process->books[LEVEL_RUNTIME][0];
+	process->nr_collectives[0] = 12 + i;
+	process->collective_bytes[0] = 48 + i;
+	process->step.nr_steps = 40 + i;
+	process->idle = (struct idle_account){ .busy_ns = 900,
+					       .idle_ns = { [IDLE_CPU] = 70, [IDLE_DISK] = 30 } };
+	strcpy(process->comm, "train\xff");
+}
+
 int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
 {
-	struct kernel_snapshot all = { .nr_processes = NR_PROCESSES, .nr_threads = NR_PROCESSES };
+	u32 nr = NR_PROCESSES - kernel->last_ended;
+	struct kernel_snapshot all = { .nr_processes = nr, .nr_threads = nr };
 
 	all.processes = calloc(NR_PROCESSES, sizeof(*all.processes));
 	all.threads = calloc(NR_PROCESSES, sizeof(*all.threads));
-	for (u32 i = 0; i < NR_PROCESSES; i++) {
-		struct process_state *process = &all.processes[i];
-
-		process->task.phase = PHASE_GPU_COMPUTE;
-		process->task.phase_since_ns = 1;
-		if (is_told("train")) {
-			train(kernel, i, time_now_ns());
-			process->task = kernel->tasks[i];
-		}
-		process->task.pid = (u32)getpid() + i;
-		process->task.signals = (struct phase_signals){
-			.burst_ns = 2 * NSEC_PER_MSEC,
-			.last_sync_ns = 7 + i,
-			.gpu_utilization = 90 + i,
-			.io_wait_permille = 250,
-			.nr_futex_waits = i,
-			.is_ml = 1,
-			.collective_mapped = i == 1,
-		};
-		process->task.has_gpu = i < 2;
-		process->task.gpu_id = i < 2 ? i + 1 : 0;
-		process->start_ns = 1000 + i;
-		process->rank = (s32)i;
-		process->nr_ranks = NR_PROCESSES;
-		process->books[LEVEL_RUNTIME][0] = (struct memory_book){ 1 << 20, 1 << 21, 2, 1 };
-		if (is_told("uuids"))
-			process->books[LEVEL_RUNTIME][1] = process->books[LEVEL_RUNTIME][0];
-		process->nr_collectives[0] = 12 + i;
-		process->collective_bytes[0] = 48 + i;
-		process->step.nr_steps = 40 + i;
-		process->idle =
-			(struct idle_account){ .busy_ns = 900,
-					       .idle_ns = { [IDLE_CPU] = 70, [IDLE_DISK] = 30 } };
-		strcpy(process->comm, "train\xff");
-		all.threads[i].tid = all.threads[i].tgid = process->task.pid;
+	for (u32 i = 0; i < nr; i++) {
+		describe(kernel, i, &all.processes[i]);
+		all.threads[i].tid = all.threads[i].tgid = all.processes[i].task.pid;
 		all.threads[i].role = ROLE_LAUNCHER;
 		strcpy(all.threads[i].comm, "train");
 	}
 	*ret = all;
 	return 0;
+}
+
+static void end_last(struct kernel *kernel)
+{
+	struct exit_event end = { .event = { .kind = EVENT_EXIT, .time_ns = time_now_ns() } };
+
+	describe(kernel, NR_PROCESSES - 1, &end.process);
+	end.event.tgid = end.event.tid = end.process.task.pid;
+	kernel->last_ended = true;
+	note("end after %llu transitions\n", end.process.task.nr_transitions);
+	kernel->on_event(kernel->ctx, &end.event);
 }
 
 void kernel_snapshot_done(struct kernel_snapshot *snapshot)
@@ -366,6 +381,8 @@ int kernel_read_events(struct kernel *kernel)
 
 	for (u32 i = 0; training && i < NR_PROCESSES; i++)
 		train(kernel, i, time_now_ns());
+	if (is_told("end") && !kernel->last_ended)
+		end_last(kernel);
 	for (u32 i = 0; flooding && i < FLOOD_EVENTS; i++)
 		tell(kernel, EVENT_ROLE, 0, i % ROLE_NR, time_now_ns());
 	return 0;

@@ -71,6 +71,22 @@ class Protocol(Case):
         # The machine's number; the second process was told its GPU by UUID, and the third uses none.
         self.assertEqual([task["gpu_id"] for task in tasks], [7, None, None])
 
+    def test_transitions_of_a_process_that_ended_stay(self):
+        def snapshot():
+            return self.client.ask("snapshot")["result"]
+
+        def last_of(of):
+            return of["processes"][-1]["transitions"]
+
+        self.server.tell("train")
+        before = wait_until(lambda: last_of(one := snapshot()) > 10 and one, "phases change")
+        self.assertEqual(before["phase_transitions"], sum(process["transitions"] for process in before["processes"]))
+        self.server.tell("end")
+        after = wait_until(lambda: len((one := snapshot())["processes"]) == 2 and one, "a process ends")
+        ended = int(self.server.did()[-1].split()[2])
+        self.assertGreaterEqual(ended, last_of(before))
+        self.assertEqual(after["phase_transitions"] - sum(process["transitions"] for process in after["processes"]), ended)
+
     def test_subscriber_gets_snapshots_in_step_until_it_ends_it(self):
         self.assertEqual(self.client.ask("subscribe", interval_ms=200)["result"], {})
         times = [self.client.push()["monotonic_ns"] for _ in range(6)]

@@ -91,7 +91,7 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 	process->rank = (s32)(node->number % NODE_JOB_NODES * node->nr_ranks + rank);
 	process->phase = rank % PHASE_NR;
 	process->launcher_tid = process->pid;
-	process->nr_transitions = 4000 + rank + PHASE_NR * node->age_s;
+	snapshot_set_transitions(s, process, 4000 + rank + PHASE_NR * node->age_s);
 	for (u32 i = 0; i < PHASE_NR; i++)
 		process->phase_ns[i] = (i + 1) * NSEC_PER_SEC + rank +
 				       node->age_s * phase_permille[i] * NSEC_PER_MSEC;
@@ -247,7 +247,7 @@ static void random_process(struct random *r, struct snapshot *s)
 	process->phase = random_below(r, PHASE_NR);
 	process->launcher_tid = (u32)random_any(r);
 	process->consumer_pid = random_below(r, 2);
-	process->nr_transitions = random_any(r);
+	snapshot_set_transitions(s, process, random_any(r));
 	random_words(r, process->phase_ns, sizeof(process->phase_ns));
 	random_task_state(r, &process->task);
 	random_text(r, process->comm, sizeof(process->comm));

@@ -270,12 +270,14 @@ static void test_a_pid_is_shown_once(void **state)
 	size_t length = 0;
 
 	process->start_ns = s->processes[0].start_ns + 1;
-	process->nr_transitions = 77;
+	snapshot_set_transitions(s, process, 77);
 	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
 			 0);
 	assert_non_null(strstr(text, "zernel_phase_transitions_total{job_name=\"\",rank=\"\","
 				     "pid=\"1000\"} 77\n"));
 	assert_null(strstr(text, "pid=\"1000\"} 4000\n"));
+	/* The detector as a whole has seen both. */
+	assert_non_null(strstr(text, "zernel_phase_detector_transitions_total 4077\n"));
 }
 
 /* A Slurm job has a cgroup for each step: one series, not two of the same name. */

@@ -118,6 +118,33 @@ static void test_what_gone_processes_measured_stays(void **state)
 	check_gone(&two->gone_collectives, 83);
 }
 
+static void add_changing(struct snapshot *s, u32 pid, u64 nr_transitions)
+{
+	snapshot_set_transitions(s, snapshot_add_process(s, pid), nr_transitions);
+}
+
+/* A process that ends takes none of its transitions with it, and none counts twice. */
+static void test_transitions_of_gone_processes_stay(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *one = make(8), *two = make(8);
+
+	add_changing(one, 1, 100);
+	add_changing(one, 2, 20);
+	assert_int_equal(one->nr_transitions, 120);
+	/* Its last ones are known by its end. */
+	snapshot_set_transitions(one, &one->processes[1], 23);
+
+	add_changing(two, 1, 105);
+	add_changing(two, 3, 7);
+	snapshot_carry(two, one);
+	assert_int_equal(two->nr_transitions, 105 + 23 + 7);
+
+	snapshot_clear(one);
+	snapshot_carry(one, two);
+	assert_int_equal(one->nr_processes, 0);
+	assert_int_equal(one->nr_transitions, 105 + 23 + 7);
+}
+
 static void test_text_is_always_utf8(void **state)
 {
 	static const struct {
@@ -197,6 +224,7 @@ int main(void)
 		cmocka_unit_test(test_what_does_not_fit_is_counted),
 		cmocka_unit_test(test_a_snapshot_of_no_size_is_no_snapshot),
 		cmocka_unit_test(test_what_gone_processes_measured_stays),
+		cmocka_unit_test(test_transitions_of_gone_processes_stay),
 		cmocka_unit_test(test_text_is_always_utf8),
 		cmocka_unit_test(test_every_label_is_there_and_no_other),
 		cmocka_unit_test(test_all_rules_are_named),
