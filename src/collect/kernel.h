@@ -105,6 +105,9 @@ struct kernel_drops {
 };
 struct kernel_drops kernel_drops(const struct kernel *kernel);
 
+/* What the phase detector decides by, from now on. */
+void kernel_set_phase_config(struct kernel *kernel, const struct phase_config *config);
+
 /* What a sampler says of a device, for inferred evidence. */
 void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent);
 void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu);

@@ -268,6 +268,11 @@ struct kernel_drops kernel_drops(const struct kernel *kernel)
 	};
 }
 
+void kernel_set_phase_config(struct kernel *kernel, const struct phase_config *config)
+{
+	kernel->skel->data->phase_config = *config;
+}
+
 void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent)
 {
 	if (gpu < GPU_MAX)

@@ -14,7 +14,7 @@
 /* A file on its way through the parser. */
 struct parsing {
 	struct config *config;
-	struct config_origin *origins; /* or NULL */
+	struct config_origin *origins;
 	struct config_problem *problem;
 	const char *file;
 	const char *next;
@@ -122,7 +122,7 @@ static int on_key(void *user, const char *section, const char *name, const char 
 
 	parsing->err =
 		set(parsing->config, section, strlen(section), name, value, parsing->problem);
-	if (parsing->err == 0 && parsing->origins)
+	if (parsing->err == 0)
 		note_origin(parsing, find_key(section, strlen(section), name), value);
 	return parsing->err == 0;
 }
@@ -153,14 +153,49 @@ static int load_file(struct config *config, const char *file, struct config_orig
 	return line == 0 && parsing.err == 0 ? 0 : -EINVAL;
 }
 
+static const struct config_origin *origin_of(const struct config_origin *origins,
+					     const char *section, const char *name)
+{
+	return &origins[find_key(section, strlen(section), name) - config_keys];
+}
+
+/* After all files: one may set the one threshold, and another file the other. */
+static int check_thresholds(const struct config *config, const struct config_origin *origins,
+			    struct config_problem *problem)
+{
+	const struct phase_config *phase = &config->phase_detection;
+	const struct config_origin *idle =
+		origin_of(origins, "phase_detection", "gpu_idle_threshold");
+	const struct config_origin *active =
+		origin_of(origins, "phase_detection", "gpu_active_threshold");
+	const struct config_origin *origin = idle->file[0] ? idle : active;
+
+	if (phase->gpu_idle_threshold < phase->gpu_active_threshold)
+		return 0;
+	memcpy(problem->file, origin->file, sizeof(problem->file));
+	problem->line = origin->line;
+	snprintf(problem->text, sizeof(problem->text),
+		 "gpu_idle_threshold must be less than gpu_active_threshold, not %u and %u",
+		 phase->gpu_idle_threshold, phase->gpu_active_threshold);
+	return -EINVAL;
+}
+
 static int load_files(struct config *config, const struct config_files *files,
 		      struct config_origin *origins, struct config_problem *problem)
 {
+	CLEANUP_FREE struct config_origin *own = NULL;
 	struct config loaded = *config;
 	int err = 0;
 
+	if (!origins)
+		origins = own = calloc(config_nr_keys, sizeof(*own));
+	if (!origins)
+		return -ENOMEM;
 	for (size_t i = 0; i < files->nr && err == 0; i++)
 		err = load_file(&loaded, files->paths[i], origins, problem);
+	if (err < 0)
+		return err;
+	err = check_thresholds(&loaded, origins, problem);
 	if (err < 0)
 		return err;
 	*config = loaded;

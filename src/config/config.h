@@ -8,7 +8,7 @@
  */
 #include <stdbool.h>
 #include <stdio.h>
-#include "abi/types.h"
+#include "core/phase.h"
 
 #define CONFIG_FILE		    "/etc/zernel/zernel.conf"
 #define CONFIG_PATH_LEN		    108 /* of a socket's address, too */
@@ -37,6 +37,7 @@ struct config {
 	bool attach;
 	u32 rules_off;
 	u32 reserved_percent;
+	struct phase_config phase_detection;
 	char state_directory[CONFIG_PATH_LEN];
 	u32 nr_profiles;
 	char socket[CONFIG_PATH_LEN];

@@ -39,6 +39,35 @@ static int parse_number(const struct config_key *key, const char *value, void *t
 	return 0;
 }
 
+static int parse_long_number(const struct config_key *key, const char *value, void *to)
+{
+	u32 number;
+	int err = parse_number(key, value, &number);
+
+	if (err == 0)
+		*(u64 *)to = number;
+	return err;
+}
+
+/* Kept per mille; what cannot be kept is refused and not rounded. */
+static int parse_fraction(const struct config_key *key, const char *value, void *to)
+{
+	u32 permille = *value == '1' ? 1000 : 0;
+	const char *at = value + 1;
+
+	if (*value != '0' && *value != '1')
+		return -EINVAL;
+	if (at[0] == '.' && at[1]) {
+		at++;
+		for (u32 unit = 100; unit && *at >= '0' && *at <= '9'; unit /= 10)
+			permille += unit * (u32)(*at++ - '0');
+	}
+	if (*at || permille > 1000)
+		return -EINVAL;
+	*(u32 *)to = permille;
+	return 0;
+}
+
 /* With zeros behind it: what differs is found by comparing bytes. */
 static int copy_text(const struct config_key *key, const char *value, void *to)
 {
@@ -103,6 +132,10 @@ static int parse_rules(const struct config_key *key, const char *value, void *to
 
 static const struct config_type type_bool = { "yes or no", sizeof(bool), parse_bool };
 static const struct config_type type_number = { "a number", sizeof(u32), parse_number };
+static const struct config_type type_long_number = { "a number", sizeof(u64), parse_long_number };
+static const struct config_type type_fraction = {
+	"a fraction from 0 to 1 with at most three decimals", sizeof(u32), parse_fraction
+};
 static const struct config_type type_path = { "an absolute path of at most 107 bytes",
 					      CONFIG_PATH_LEN, parse_path };
 static const struct config_type type_optional_path = {
@@ -127,6 +160,29 @@ const struct config_key config_keys[] = {
 	  CONFIG_RESERVED_PERCENT_MAX, .value = "30",
 	  .help = "Share of each CPU, in percent, that is reserved for ordinary tasks: tasks that "
 		  "do not feed a GPU." },
+	{ "phase_detection", "io_wait_threshold", &type_fraction,
+	  KEY(phase_detection.io_wait_threshold), .value = "0.3",
+	  .help = "Share of time in I/O wait above which a process loads data, while its GPU is "
+		  "idle. Half of it is enough while the GPU is neither idle nor busy." },
+	{ "phase_detection", "optimizer_burst_max_ns", &type_long_number,
+	  KEY(phase_detection.optimizer_burst_max_ns), 1, NSEC_PER_SEC, .value = "5000000",
+	  .help = "Nanoseconds. A shorter CPU burst after a device sync is an optimizer step; an "
+		  "optimizer step that takes longer ends there." },
+	{ "phase_detection", "gpu_idle_threshold", &type_number,
+	  KEY(phase_detection.gpu_idle_threshold), 0, 100, .value = "10",
+	  .help = "Percent. A GPU with less utilization is idle. It must be less than "
+		  "gpu_active_threshold." },
+	{ "phase_detection", "gpu_active_threshold", &type_number,
+	  KEY(phase_detection.gpu_active_threshold), 0, 100, .value = "80",
+	  .help = "Percent. A GPU with more utilization is busy." },
+	{ "phase_detection", "phase_stability_count", &type_number,
+	  KEY(phase_detection.phase_stability_count), 0, 1000, .value = "3",
+	  .help = "Equal samples in a row, one every 20 ms, before an inferred phase is believed. "
+		  "0 or 1: at once. Calls of a GPU runtime change the phase at once anyway." },
+	{ "phase_detection", "nccl_detection_enabled", &type_bool,
+	  KEY(phase_detection.nccl_detection_enabled), .value = "no",
+	  .help = "Infer collectives from mapped collective buffers and futex waits, for processes "
+		  "whose collective calls are not probed." },
 	{ "learning", "state_directory", &type_path, KEY(state_directory),
 	  .value = "/var/lib/zernel", .restart = CONFIG_ZERNELD,
 	  .help = "Where what was learned of programs is kept." },
@@ -179,7 +235,7 @@ const size_t config_nr_keys = ARRAY_SIZE(config_keys);
 
 void config_describe(const struct config_key *key, char *text, size_t size)
 {
-	if (key->type == &type_number)
+	if (key->type == &type_number || key->type == &type_long_number)
 		snprintf(text, size, "a number from %u to %u", key->min, key->max);
 	else if (key->type == &type_list)
 		snprintf(text, size, "a list of at most %u, with commas between them", key->max);

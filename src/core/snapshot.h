@@ -89,14 +89,14 @@ struct snapshot_culprit {
 
 /* The part of a task's state (core/task.h) that struct snapshot_process does not have itself. */
 struct snapshot_task {
-	u32 known; /* 0: a snapshot of an older zerneld, without the rest */
-	u32 is_ml;
+	u32 known;	      /* 0: a snapshot of an older zerneld, without the rest */
 	u32 gpu_utilization;  /* per cent */
 	u32 io_wait_permille; /* share of time in I/O wait, 1000 at most */
-	u32 collective_mapped;
-	u32 nr_futex_waits; /* recent ones */
-	u32 gpu;	    /* one more than the machine's number of its main GPU, 0: not known */
-	u32 pad;
+	u32 nr_futex_waits;   /* recent ones */
+	u32 gpu;	      /* one more than the machine's number of its main GPU, 0: not known */
+	u8 is_ml;
+	u8 collective_mapped;
+	u8 pad[2];
 	u64 last_sync_ns; /* 0: never */
 	u64 burst_ns;
 	u64 phase_since_ns;
@@ -256,8 +256,9 @@ struct snapshot {
 	u32 nr_role[ROLE_NR];	    /* threads of each role, also those that found no room */
 	struct snapshot_hists gone; /* see struct snapshot_job */
 	struct snapshot_collectives gone_collectives;
-	u64 nr_transitions;	    /* of all processes there are and were */
+	u64 nr_transitions; /* of all processes there are and were */
 
+	struct phase_config phase_detection; /* what the phase detector decides by */
 	struct snapshot_sched sched;
 	struct snapshot_learning learning;
 	struct snapshot_probes probes;

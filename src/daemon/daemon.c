@@ -79,6 +79,7 @@ static void reload(struct daemon *d)
 		supervisor_detach(d->supervisor);
 	d->config = config;
 	supervisor_set_retry(d->supervisor, config.retry_s);
+	supervisor_set_phase_config(d->supervisor, &config.phase_detection);
 	policy = policy_of(&config);
 	supervisor_set_policy(d->supervisor, &policy);
 	log_event(LOG_LEVEL_INFO, "reload", "configuration read again");
@@ -236,6 +237,7 @@ static int open_kernel(struct daemon *d)
 {
 	struct supervisor_config config = {
 		.policy = policy_of(&d->config),
+		.phase_detection = d->config.phase_detection,
 		.scheduler = d->config.attach,
 		.retry_s = d->config.retry_s,
 	};

@@ -273,6 +273,7 @@ static void build(struct snapshot_builder *b)
 	processes_fold(kernel, &all, b->before, s);
 	kernel_snapshot_done(&all);
 	snapshot_carry(s, b->before);
+	s->phase_detection = *supervisor_phase_config(b->sources.supervisor);
 	fold_scheduler(b->sources.supervisor, &s->sched);
 	fold_learning(b->sources.learning, s);
 	fold_drops(b->sources.supervisor, s);

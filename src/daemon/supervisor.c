@@ -151,6 +151,7 @@ static int load(struct supervisor *s)
 	s->kernel = kernel;
 	s->status.nr_changes++;
 	kernel_set_policy(kernel, &s->config.policy);
+	kernel_set_phase_config(kernel, &s->config.phase_detection);
 	err = connect_kernel(s, kernel);
 	if (err < 0)
 		unload(s);
@@ -354,6 +355,19 @@ void supervisor_set_policy(struct supervisor *s, const struct sched_policy *poli
 const struct sched_policy *supervisor_policy(const struct supervisor *s)
 {
 	return &s->config.policy;
+}
+
+void supervisor_set_phase_config(struct supervisor *s, const struct phase_config *config)
+{
+	s->config.phase_detection = *config;
+	s->status.nr_changes++;
+	if (s->kernel)
+		kernel_set_phase_config(s->kernel, config);
+}
+
+const struct phase_config *supervisor_phase_config(const struct supervisor *s)
+{
+	return &s->config.phase_detection;
 }
 
 void supervisor_set_retry(struct supervisor *s, u32 retry_s)

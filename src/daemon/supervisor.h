@@ -14,6 +14,7 @@ struct supervisor;
 
 struct supervisor_config {
 	struct sched_policy policy;
+	struct phase_config phase_detection;
 	bool scheduler; /* attach it at the start */
 	u32 retry_s;
 };
@@ -22,7 +23,7 @@ struct supervisor_status {
 	enum snapshot_sched_state state;
 	char reason[SNAPSHOT_TEXT_LEN]; /* why it is not attached; empty when nobody wants it */
 	u64 nr_ejected;
-	u64 nr_changes; /* of the state or the policy, to notice one by */
+	u64 nr_changes; /* of the state, the policy or the phase detector, to notice one by */
 };
 
 /* Every event of the kernel side, while what it is about can still be read. */
@@ -57,4 +58,6 @@ void supervisor_set_timeline(struct supervisor *supervisor, bool wanted);
 /* Holds at once. */
 void supervisor_set_policy(struct supervisor *supervisor, const struct sched_policy *policy);
 const struct sched_policy *supervisor_policy(const struct supervisor *supervisor);
+void supervisor_set_phase_config(struct supervisor *supervisor, const struct phase_config *config);
+const struct phase_config *supervisor_phase_config(const struct supervisor *supervisor);
 void supervisor_set_retry(struct supervisor *supervisor, u32 retry_s);

@@ -115,6 +115,16 @@ const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR] = {
 	  { "numa_node", FIELD_U32, AT(snapshot_gpu, numa_node) } },
 };
 
+const struct field phase_detection_fields[] = {
+	{ "io_wait_threshold",      FIELD_PERMILLE, AT(phase_config, io_wait_threshold) },
+	{ "optimizer_burst_max_ns", FIELD_U64,      AT(phase_config, optimizer_burst_max_ns) },
+	{ "gpu_idle_threshold",     FIELD_U32,      AT(phase_config, gpu_idle_threshold) },
+	{ "gpu_active_threshold",   FIELD_U32,      AT(phase_config, gpu_active_threshold) },
+	{ "phase_stability_count",  FIELD_U32,      AT(phase_config, phase_stability_count) },
+	{ "nccl_detection_enabled", FIELD_BOOL,     AT(phase_config, nccl_detection_enabled) },
+	{},
+};
+
 const struct field sched_fields[] = {
 	{ "state",            FIELD_LABEL, AT(snapshot_sched, state), SCHED_STATE_NR,
 	  snapshot_sched_state_label },

@@ -9,7 +9,7 @@ enum field_type {
 	FIELD_U32,
 	FIELD_S32,
 	FIELD_U64,
-	FIELD_BOOL,	/* u32, 0 or 1 */
+	FIELD_BOOL,	/* u8 */
 	FIELD_PERMILLE, /* u32 up to 1000, written as a decimal from 0 to 1 */
 	FIELD_NUMBER,	/* u32, one more than what is written; null for 0 */
 	FIELD_GPU,	/* u32, null for SNAPSHOT_GPU_UNKNOWN */
@@ -36,6 +36,7 @@ extern const struct field memory_fields[];
 extern const struct field culprit_fields[];
 extern const struct field thread_fields[];
 extern const struct field gpu_fields[];
+extern const struct field phase_detection_fields[];
 extern const struct field sched_fields[];
 extern const struct field class_fields[];
 extern const struct field learning_fields[];

@@ -41,7 +41,7 @@ static bool put_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct 
 	case FIELD_GPU: return put_gpu_number(doc, object, field->key, *(const u32 *)at);
 	case FIELD_S32: return yyjson_mut_obj_add_int(doc, object, field->key, *(const s32 *)at);
 	case FIELD_U64: return yyjson_mut_obj_add_uint(doc, object, field->key, *(const u64 *)at);
-	case FIELD_BOOL: return yyjson_mut_obj_add_bool(doc, object, field->key, *(const u32 *)at);
+	case FIELD_BOOL: return yyjson_mut_obj_add_bool(doc, object, field->key, *(const u8 *)at);
 	case FIELD_PERMILLE:
 		return yyjson_mut_obj_add_real(doc, object, field->key, *(const u32 *)at / 1000.0);
 	case FIELD_NUMBER: return put_number(doc, object, field->key, *(const u32 *)at);
@@ -196,6 +196,8 @@ static bool put_snapshot(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct
 	return root && yyjson_mut_obj_add_uint(doc, root, "version", SNAPSHOT_VERSION) &&
 	       put_fields(doc, root, snapshot_fields, s) && put_lists(doc, root, s) &&
 	       put_hists(doc, root, "gone", s, &s->gone) &&
+	       put_fields(doc, yyjson_mut_obj_add_obj(doc, root, "phase_detection"),
+			  phase_detection_fields, &s->phase_detection) &&
 	       put_sched(doc, yyjson_mut_obj_add_obj(doc, root, "scheduler"), &s->sched) &&
 	       put_fields(doc, yyjson_mut_obj_add_obj(doc, root, "learning"), learning_fields,
 			  &s->learning) &&

@@ -49,7 +49,7 @@ static int get_s32(yyjson_val *value, s32 *ret)
 	return 0;
 }
 
-static int get_bool(yyjson_val *value, u32 *ret)
+static int get_bool(yyjson_val *value, u8 *ret)
 {
 	if (!yyjson_is_bool(value))
 		return -EBADMSG;
@@ -61,7 +61,7 @@ static int get_permille(yyjson_val *value, u32 *ret)
 {
 	double fraction = yyjson_get_num(value);
 
-	if (!yyjson_is_num(value) || fraction < 0 || fraction > 1)
+	if (!yyjson_is_num(value) || !(fraction >= 0 && fraction <= 1))
 		return -EBADMSG;
 	*ret = (u32)(fraction * 1000 + 0.5);
 	return 0;
@@ -370,12 +370,16 @@ int snapshot_from_value(yyjson_val *root, struct snapshot **ret)
 	err = make_room(root, &s);
 	if (err < 0)
 		return err;
+	/* A zerneld that does not tell it knew no others. */
+	s->phase_detection = (struct phase_config)PHASE_CONFIG_DEFAULT;
 	if ((err = get_fields(root, snapshot_fields, s)) < 0 ||
 	    (err = get_list(yyjson_obj_get(root, "jobs"), s, get_job)) < 0 ||
 	    (err = get_list(yyjson_obj_get(root, "processes"), s, get_process)) < 0 ||
 	    (err = get_list(yyjson_obj_get(root, "threads"), s, get_thread)) < 0 ||
 	    (err = get_list(yyjson_obj_get(root, "gpus"), s, get_gpu)) < 0 ||
 	    (err = get_hists(yyjson_obj_get(root, "gone"), s, &s->gone)) < 0 ||
+	    (err = get_fields(yyjson_obj_get(root, "phase_detection"), phase_detection_fields,
+			      &s->phase_detection)) < 0 ||
 	    (err = get_sched(sched, &s->sched)) < 0 ||
 	    (version == 1 && (err = get_sched_v1(sched, &s->sched)) < 0) ||
 	    (err = get_fields(yyjson_obj_get(root, "learning"), learning_fields, &s->learning)) <

@@ -90,6 +90,14 @@ void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy)
 	note("policy rules_off=%x reserved=%u\n", policy->rules_off, policy->reserved_percent);
 }
 
+void kernel_set_phase_config(struct kernel *kernel, const struct phase_config *config)
+{
+	note("phases io=%u burst=%llu idle=%u active=%u stability=%u nccl=%u\n",
+	     config->io_wait_threshold, config->optimizer_burst_max_ns, config->gpu_idle_threshold,
+	     config->gpu_active_threshold, config->phase_stability_count,
+	     config->nccl_detection_enabled);
+}
+
 int kernel_attach_scheduler(struct kernel *kernel)
 {
 	if (kernel_scheduler_gap(kernel))

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Configuration: files, drop-ins, options, what is wrong with them, and reading them again."""
+import json
 import os
 import pathlib
 import signal
 import subprocess
 
 import tap
-from harness import BUILD, Case, ZERNELD
+from harness import BUILD, Case, ZERNEL, ZERNELD
 
 SOURCE = pathlib.Path(os.environ["ZERNEL_SOURCE"])
 
@@ -32,6 +33,15 @@ class Files(Case):
         self.refused("[scheduler]\n\nreserved_percent=91\n", 3, "a number from 0 to 90, not '91'")
         self.refused("[scheduler]\nattach=maybe\n", 2, "yes or no")
         self.refused("[scheduler]\nwithout=tier,tiger\n", 2, "rules")
+        for value in "1.001", "0.3001", ".3", "0.", "03", "-0.3", "0,3", "0.3x", "":
+            self.refused(f"[phase_detection]\nio_wait_threshold={value}\n", 2, "a fraction from 0 to 1 with at most")
+        self.refused("[phase_detection]\noptimizer_burst_max_ns=0\n", 2, "a number from 1 to 1000000000")
+        self.refused("[phase_detection]\ngpu_active_threshold=101\n", 2, "a number from 0 to 100")
+        self.refused("[phase_detection]\nphase_stability_count=1001\n", 2, "a number from 0 to 1000")
+        self.refused("[phase_detection]\nnccl_detection_enabled=maybe\n", 2, "yes or no")
+        self.refused("[phase_detection]\ngpu_idle_threshold=80\n", 2,
+                     "gpu_idle_threshold must be less than gpu_active_threshold, not 80 and 80")
+        self.refused("[phase_detection]\ngpu_active_threshold=9\n[kernel]\nretry_s=2\n", 2, "not 10 and 9")
         self.refused("[learning]\nprofiles=63\n", 2, "64")
         self.refused("[learning]\nprofiles=4096x\n", 2, "number")
         self.refused("[learning]\nstate_directory=here\n", 2, "absolute path")
@@ -104,6 +114,31 @@ class Reload(Case):
         server.said("configuration read again")
         self.assertEqual(server.scheduler()["reserved_percent"], 20)
         self.assertEqual(server.did()[-1], "policy rules_off=c0 reserved=20")
+
+    def test_settings_of_the_phase_detector_hold_at_once(self):
+        def shown():
+            with server.client() as client:
+                return client.ask("snapshot")["result"]["phase_detection"]
+
+        server = self.zerneld()
+        self.assertIn("phases io=300 burst=5000000 idle=10 active=80 stability=3 nccl=0", server.did())
+        self.assertEqual(shown(), {"io_wait_threshold": 0.3, "optimizer_burst_max_ns": 5000000, "gpu_idle_threshold": 10,
+                                   "gpu_active_threshold": 80, "phase_stability_count": 3,
+                                   "nccl_detection_enabled": False})
+        changed = {"io_wait_threshold": 0.125, "optimizer_burst_max_ns": 2000000, "gpu_idle_threshold": 85,
+                   "gpu_active_threshold": 90, "phase_stability_count": 1, "nccl_detection_enabled": True}
+        server.config.write_text(server.config.read_text() + "[phase_detection]\n" +
+                                 "".join(f"{key}={value}\n" for key, value in changed.items()).lower())
+        server.send(signal.SIGHUP)
+        server.said("configuration read again")
+        self.assertNotIn("takes effect", server.text())
+        self.assertEqual(server.did()[-2], "phases io=125 burst=2000000 idle=85 active=90 stability=1 nccl=1")
+        self.assertEqual(shown(), changed)
+        status = subprocess.run([ZERNEL, "status", "--json", "--socket", server.path], capture_output=True, check=True)
+        self.assertEqual(json.loads(status.stdout)["phase_detection"], changed)
+        config = subprocess.run([ZERNEL, "config", "show", "--config", server.config], capture_output=True, text=True,
+                                check=True)
+        self.assertRegex(config.stdout, r"phase_detection.io_wait_threshold +0.125 +/")
 
     def test_a_bad_file_changes_nothing(self):
         server = self.zerneld(config="[scheduler]\nreserved_percent=10\n")

@@ -183,6 +183,7 @@ struct snapshot *node_snapshot(const struct node *node)
 		gpu->memory_used_bytes = 31ULL << 30;
 		set(gpu->uuid, sizeof(gpu->uuid), "GPU-0000");
 	}
+	s->phase_detection = (struct phase_config)PHASE_CONFIG_DEFAULT;
 	add_sched(&s->sched, node->age_s);
 	s->learning = (struct snapshot_learning){ 300, 200, 100000 };
 	s->probes = (struct snapshot_probes){ 3, 120, 16, 0 };
@@ -316,6 +317,14 @@ struct snapshot *node_random(struct random *r)
 	random_lists(r, s);
 	random_hists(r, s, &s->gone);
 	random_words(r, s->gone_collectives.nr, sizeof(s->gone_collectives));
+	s->phase_detection = (struct phase_config){
+		.optimizer_burst_max_ns = random_any(r),
+		.io_wait_threshold = random_below(r, 1001),
+		.gpu_idle_threshold = (u32)random_any(r),
+		.gpu_active_threshold = (u32)random_any(r),
+		.phase_stability_count = (u32)random_any(r),
+		.nccl_detection_enabled = (u8)random_below(r, 2),
+	};
 	s->sched.state = random_below(r, SCHED_STATE_NR);
 	s->sched.rules_off = (u32)random_any(r);
 	s->sched.reserved_percent = (u32)random_any(r);

@@ -31,6 +31,7 @@ static bool same(const struct snapshot *a, const struct snapshot *b)
 	       memcmp(&a->gone_collectives, &b->gone_collectives, sizeof(a->gone_collectives)) ==
 		       0 &&
 	       a->nr_transitions == b->nr_transitions &&
+	       memcmp(&a->phase_detection, &b->phase_detection, sizeof(a->phase_detection)) == 0 &&
 	       memcmp(&a->sched, &b->sched, sizeof(a->sched)) == 0 &&
 	       memcmp(&a->learning, &b->learning, sizeof(a->learning)) == 0 &&
 	       memcmp(&a->probes, &b->probes, sizeof(a->probes)) == 0 &&

@@ -29,6 +29,7 @@ struct hist_map hists SEC(".maps");
 struct event_map events SEC(".maps");
 u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples;
 bool timeline_wanted;
+struct phase_config phase_config = PHASE_CONFIG_DEFAULT;
 bool ml_seen;
 u8 gpu_utilization[GPU_MAX];
 

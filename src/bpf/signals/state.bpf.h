@@ -128,7 +128,11 @@ extern bool timeline_wanted;
 /* Set by user space: utilisation of each GPU in per cent, plus one; 0 is not known. */
 extern u8 gpu_utilization[GPU_MAX];
 
-static const struct phase_config phase_config = PHASE_CONFIG_DEFAULT;
+/*
+ * Set by user space at any time: a decision that is made meanwhile may see some members of
+ * the old one, and the next look is right.
+ */
+extern struct phase_config phase_config;
 
 static inline struct thread_state *thread_find(struct task_struct *p)
 {
