@@ -12,6 +12,7 @@ import unittest
 import tap
 import harness
 import task_truth
+from compare import run, scenarios
 from harness import BUILD, Case, wait_until
 
 harness.SECONDS = 90
@@ -24,6 +25,8 @@ VGPU = {}  # the environment of processes that use them
 LOOKS = 40
 # Phases that a look can hit, and a sync that sleeps. Its first calls come when the probes are there.
 STEPS = "--startup-ms 5000 --sync block --launches 5 --kernel-us 20000 --optimizer-us 3000 --load-cpu-us 160000 --prefetch 1".split()
+PHASE_DETECTION = {"io_wait_threshold": 0.3, "optimizer_burst_max_ns": 5000000, "gpu_idle_threshold": 10,
+                   "gpu_active_threshold": 80, "phase_stability_count": 3, "nccl_detection_enabled": False}
 
 
 def sched_ext_is(state):
@@ -48,6 +51,42 @@ def make_gpus():
     os.environ.update(VGPU)
 
 
+class PhaseJob:
+    """A process whose phase no call tells: see phase_job.c."""
+
+    def __init__(self, guest, *arguments):
+        self.guest = guest
+        self.process = subprocess.Popen([BUILD / "tests/daemon/phase_job", *arguments])
+        wait_until(lambda: "sync_wait" in (self.state() or {"hists": ()})["hists"], "it is followed")
+        self.process.send_signal(signal.SIGUSR1)
+
+    def state(self):
+        assert self.process.poll() is None, "it ended"
+        for process in self.guest.snapshot()["processes"]:
+            if process["pid"] == self.process.pid:
+                return process
+        return None
+
+    def becomes(self, phase, **settings):
+        """Settings, and the phase that the rule has for them."""
+        begin = time.monotonic()
+        before = self.state()
+        self.guest.detect_phases(settings)
+        wait_until(lambda: self.state()["phase"] == phase, f"{phase} with {settings}: {self.state()}")
+        after = self.state()
+        print(f"# {settings}: {before['phase']} -> {phase} in {(time.monotonic() - begin) * 1000:.0f} ms,"
+              f" {after['transitions'] - before['transitions']} transitions")
+        time.sleep(1)
+        self.guest.assertEqual(self.state()["phase"], phase, f"it stays, with {settings}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
 class Guest(Case):
     @classmethod
     def setUpClass(cls):
@@ -69,6 +108,15 @@ class Guest(Case):
                     return process
             return None
         return wait_until(find, f"the job is followed: {self.server.text()}")
+
+    def detect_phases(self, settings):
+        """Settings of the phase detector, the rest as by default, in force without a restart."""
+        drop_ins = pathlib.Path(f"{self.server.config}.d")
+        drop_ins.mkdir(exist_ok=True)
+        (drop_ins / "phases.conf").write_text(
+            "[phase_detection]\n" + "".join(f"{key}={value}\n" for key, value in settings.items()), encoding="ascii")
+        self.server.send(signal.SIGHUP)
+        wait_until(lambda: self.snapshot()["phase_detection"] == {**PHASE_DETECTION, **settings}, f"{settings} hold")
 
     def test_01_it_attaches_and_gives_up_capabilities(self):
         sched_ext_is("enabled")
@@ -106,6 +154,8 @@ class Guest(Case):
         wait_until(lambda: not self.snapshot()["processes"], "its end is noticed")
         snapshot = self.snapshot()
         self.assertGreaterEqual(snapshot["gone"]["sync_wait"]["count"], process["hists"]["sync_wait"]["count"])
+        print("# phase_transitions:", snapshot["phase_transitions"], "of them", later["transitions"], "at the last look")
+        self.assertGreater(snapshot["phase_transitions"], later["transitions"])  # and those of the loader
 
     def look(self, pid):
         """The state of a task, with its loader's."""
@@ -149,6 +199,28 @@ class Guest(Case):
             sched_ext_is("enabled")
             job.kill()
             job.wait()
+
+    def test_03b_settings_of_the_phase_detector_change_phases_of_running_jobs(self):
+        """nccl_detection_enabled is not here: no evidence of this job's speaks for collectives."""
+        run.make_io_device()
+        with PhaseJob(self, "io", scenarios.IO_DEVICE) as job:
+            job.becomes("data_loading")
+            job.becomes("unknown", io_wait_threshold=1)
+            job.becomes("data_loading", io_wait_threshold=0.5)
+            job.becomes("unknown", gpu_idle_threshold=0)
+            # A phase that is not believed yet.
+            job.becomes("unknown", phase_stability_count=1000)
+            job.becomes("data_loading", phase_stability_count=1)
+            with PhaseJob(self, "busy"):
+                wait_until(lambda: 30 < self.snapshot()["gpus"][0]["busy_percent"] < 70, "the device is half busy")
+                job.becomes("data_loading")
+                job.becomes("gpu_compute", gpu_active_threshold=20)
+                job.becomes("data_loading", gpu_active_threshold=80)
+        with PhaseJob(self, "burst") as job:
+            job.becomes("unknown", optimizer_burst_max_ns=500000)
+            job.becomes("optimizer_step", optimizer_burst_max_ns=1000000000)
+            job.becomes("unknown", optimizer_burst_max_ns=400000)
+        self.detect_phases({})
 
     def test_04_a_policy_is_in_force_at_once(self):
         with self.server.client() as client:
