@@ -114,6 +114,9 @@ void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu);
 /* The NUMA node that a GPU is at: the scheduler keeps the tasks that feed it there. */
 void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node);
 
+/* Whether a process has a collective library or its buffers mapped: signals.collective_mapped. */
+int kernel_set_collective(struct kernel *kernel, int pidfd, bool is_mapped);
+
 /* All ML processes and their threads at one time, each process consistent in itself. */
 struct kernel_snapshot {
 	struct process_state *processes;

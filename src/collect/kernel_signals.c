@@ -291,6 +291,16 @@ void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node)
 		kernel->skel->bss->gpu_node[gpu] = (u8)(node + 1);
 }
 
+int kernel_set_collective(struct kernel *kernel, int pidfd, bool is_mapped)
+{
+	const struct bpf_map *map = kernel->skel->maps.collectives;
+	u32 value = 1;
+
+	if (!is_mapped)
+		return bpf_map__delete_elem(map, &pidfd, sizeof(pidfd), 0);
+	return bpf_map__update_elem(map, &pidfd, sizeof(pidfd), &value, sizeof(value), BPF_ANY);
+}
+
 int kernel_read_hist(struct kernel *kernel, const struct process_state *process, u32 kind,
 		     struct hist *ret)
 {

@@ -6,10 +6,15 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include "base/cleanup.h"
 
 #define BARREN_SLOTS 1024
 #define USE_WORDS    (LIBRARY_MAX / 64)
+/* How long after its last look a process is looked at again: from, to. */
+#define LOOK_MIN_NS  NSEC_PER_SEC
+#define LOOK_MAX_NS  (64 * NSEC_PER_SEC)
 
 _Static_assert(LIBRARY_MAX % 64 == 0, "whole words of uses");
 
@@ -21,6 +26,9 @@ struct uses {
 struct process {
 	pid_t pid;
 	struct uses uses;
+	bool has_collective; /* as the owner of the set was told */
+	u64 look_ns;	     /* when to look for one again */
+	u64 look_after_ns;
 };
 
 /* A file that was looked through in vain. A new content gives it a new time of change. */
@@ -49,8 +57,14 @@ struct scan {
 	bool has_room; /* for the process itself */
 	bool is_excess;
 	bool is_partial; /* some file could not be read */
+	bool has_collective;
 	struct uses uses;
 };
+
+static int open_pidfd(pid_t pid)
+{
+	return (int)syscall(SYS_pidfd_open, pid, 0);
+}
 
 static bool uses_has(const struct uses *uses, u32 slot)
 {
@@ -184,6 +198,17 @@ static void process_update(struct library_set *set, pid_t pid, const struct uses
 	drop_unused(set);
 }
 
+/* The descriptor is older than what is known of the process, so its pid cannot be another's. */
+static void process_mark(struct library_set *set, pid_t pid, int pidfd, bool has_collective)
+{
+	struct process *process = process_find(set, pid);
+
+	if (!process || process->has_collective == has_collective)
+		return;
+	process->has_collective = has_collective;
+	set->ops->collective(set->ctx, pidfd, has_collective);
+}
+
 /* Attaches a file that was not known; returns its slot, -ENOENT when that failed and was counted.
  */
 static int library_add(struct library_set *set, int fd, const struct library *found)
@@ -278,7 +303,8 @@ static int on_mapping(void *ctx, const struct mapping *mapping)
 	int runtime = library_runtime_of(mapping->path);
 	CLEANUP_FD int fd = -EBADF;
 
-	if (runtime < 0)
+	scan->has_collective |= library_is_collective(mapping->path);
+	if (runtime < 0 || !mapping->is_code)
 		return 0;
 	fd = library_open_mapped(scan->set->proc, scan->pid, mapping);
 	note_result(scan, fd < 0 ? fd : scan_file(scan, fd, (enum runtime)runtime, mapping->path));
@@ -302,6 +328,7 @@ int library_set_scan_process(struct library_set *set, pid_t pid)
 		.pid = pid,
 		.has_room = known || set->nr_processes < LIBRARY_PROCESS_MAX,
 	};
+	CLEANUP_FD int pidfd = open_pidfd(pid);
 	int err;
 
 	scan_executable(&scan);
@@ -313,7 +340,26 @@ int library_set_scan_process(struct library_set *set, pid_t pid)
 		scan.uses = (struct uses){};
 	set->counts.nr_processes_excess += scan.is_excess;
 	process_update(set, pid, &scan.uses);
+	process_mark(set, pid, pidfd, scan.has_collective);
 	return err;
+}
+
+void library_set_look_again(struct library_set *set, u64 now_ns)
+{
+	/* Backwards: a scan removes at most the process it is about. */
+	for (u32 i = set->nr_processes; i-- > 0;) {
+		struct process *process = &set->processes[i];
+		bool is_new = !process->look_after_ns;
+
+		if (process->has_collective || now_ns < process->look_ns)
+			continue;
+		process->look_after_ns = is_new ? LOOK_MIN_NS : 2 * process->look_after_ns;
+		if (process->look_after_ns > LOOK_MAX_NS)
+			process->look_after_ns = LOOK_MAX_NS;
+		process->look_ns = now_ns + process->look_after_ns;
+		if (!is_new)
+			(void)library_set_scan_process(set, process->pid);
+	}
 }
 
 /* One look at the executable: many are started, and hardly one of them has a runtime in it. */
@@ -356,6 +402,8 @@ int library_set_scan_all(struct library_set *set)
 int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child)
 {
 	const struct process *process = process_find(set, parent);
+	CLEANUP_FD int pidfd = -EBADF;
+	bool has_collective;
 	struct uses uses;
 
 	if (!process)
@@ -365,7 +413,10 @@ int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child)
 		return -ENOSPC;
 	}
 	uses = process->uses;
+	has_collective = process->has_collective;
 	process_update(set, child, &uses);
+	pidfd = open_pidfd(child);
+	process_mark(set, child, pidfd, has_collective);
 	return 0;
 }
 

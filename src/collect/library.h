@@ -31,6 +31,8 @@ struct library_ops {
 	/* Below 0 when it could not be attached: it is tried again at the next scan. */
 	int (*attach)(void *ctx, const struct library *library);
 	void (*detach)(void *ctx, const struct library *library);
+	/* A process that uses some has a collective library or its buffers mapped, or no more. */
+	void (*collective)(void *ctx, int pidfd, bool is_mapped);
 };
 
 struct library_counts {
@@ -67,6 +69,12 @@ int library_set_scan_process(struct library_set *set, pid_t pid);
  * calls, is not looked at further.
  */
 int library_set_exec_process(struct library_set *set, pid_t pid);
+
+/*
+ * Buffers of a collective library come without an event: scans the processes again that
+ * have none, each after a second and then less and less often. To be called often.
+ */
+void library_set_look_again(struct library_set *set, u64 now_ns);
 
 /* Brings the set up to date with every process there is; those that are gone are forgotten. */
 int library_set_scan_all(struct library_set *set);

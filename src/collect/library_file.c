@@ -63,6 +63,19 @@ int library_runtime_of(const char *path)
 	return -ENOENT;
 }
 
+bool library_is_collective(const char *path)
+{
+	static const char *const names[] = { "libnccl", "librccl" };
+	static const char buffers[] = "/dev/shm/nccl-"; /* RCCL's have this name, too */
+	const char *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strncmp(name, names[i], strlen(names[i])) && strstr(name, ".so"))
+			return true;
+	return !strncmp(path, buffers, strlen(buffers));
+}
+
 /* Opening a device or a pipe can do things: only what proved to be a file is opened to be read. */
 static int open_regular(int path_fd)
 {

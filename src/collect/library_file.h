@@ -45,6 +45,13 @@ struct library_id {
 int library_runtime_of(const char *path);
 
 /*
+ * Whether a process that has this file mapped takes part in collectives: NCCL or RCCL by
+ * its file name, also where none of its functions can be traced, or a shared-memory file
+ * of theirs.
+ */
+bool library_is_collective(const char *path);
+
+/*
  * Opens the very file that is mapped, also when it was deleted or another took
  * its name. Without the right to follow map_files the file is looked up by its
  * name in the process's root; -ESTALE when that is not the mapped one any more.

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include "base/cleanup.h"
 
@@ -71,7 +70,7 @@ int maps_parse_line(const char *line, size_t length, struct mapping *ret)
 	while (take_char(&cursor, ' '))
 		;
 	size = (size_t)(cursor.end - cursor.at);
-	if (permissions[2] != 'x' || !inode || !size || *cursor.at != '/')
+	if (!inode || !size || *cursor.at != '/')
 		return -ENOENT;
 	if (size > strlen(deleted) &&
 	    !memcmp(cursor.end - strlen(deleted), deleted, strlen(deleted)))
@@ -84,6 +83,7 @@ int maps_parse_line(const char *line, size_t length, struct mapping *ret)
 	ret->major = (u32)major;
 	ret->minor = (u32)minor;
 	ret->inode = inode;
+	ret->is_code = permissions[2] == 'x';
 	memcpy(ret->path, cursor.at, size);
 	ret->path[size] = '\0';
 	return 0;

@@ -44,11 +44,19 @@ static void on_detach(void *ctx, const struct library *library)
 	kernel_detach_library(manager->kernel, library);
 }
 
+/* Fails for a process that has just ended, of which nothing is to be known any more. */
+static void on_collective(void *ctx, int pidfd, bool is_mapped)
+{
+	struct manager *manager = ctx;
+
+	(void)kernel_set_collective(manager->kernel, pidfd, is_mapped);
+}
+
 static void on_map(void *ctx, pid_t pid, const char *name, u64 device, u64 inode)
 {
 	struct manager *manager = ctx;
 
-	if (library_runtime_of(name) >= 0)
+	if (library_runtime_of(name) >= 0 || library_is_collective(name))
 		library_set_scan_process(manager->libraries, pid);
 }
 
@@ -107,7 +115,11 @@ static void learn_gpu_nodes(struct kernel *kernel)
 int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		const struct manager_handler *handler, void *ctx, struct manager **ret)
 {
-	static const struct library_ops library_ops = { .attach = on_attach, .detach = on_detach };
+	static const struct library_ops library_ops = {
+		.attach = on_attach,
+		.detach = on_detach,
+		.collective = on_collective,
+	};
 	static const struct mmap_handler mmap_handler = {
 		.on_map = on_map,
 		.on_exec = on_exec,
@@ -168,6 +180,7 @@ int manager_poll(struct manager *manager, int timeout_ms)
 	if (err < 0 && errno != EINTR)
 		return -errno;
 	err = mmap_events_read(manager->maps);
+	library_set_look_again(manager->libraries, time_now_ns());
 	return err < 0 ? err : kernel_read_events(manager->kernel);
 }
 

@@ -360,6 +360,11 @@ int kernel_attach_library(struct kernel *kernel, const struct library *library)
 	return 0;
 }
 
+int kernel_set_collective(struct kernel *kernel, int pidfd, bool is_mapped)
+{
+	return 0;
+}
+
 void kernel_detach_library(struct kernel *kernel, const struct library *library)
 {
 }

@@ -33,6 +33,7 @@ struct recorder {
 	int fail_with;	      /* what the next attach returns, if not 0 */
 	struct stat attached; /* the file that came last */
 	struct library last;
+	int nr_collective, nr_not_collective; /* how often it was told of a process */
 };
 
 static inline int record_attach(void *ctx, const struct library *library)
@@ -55,7 +56,15 @@ static inline void record_detach(void *ctx, const struct library *library)
 	recorder->nr_detached++;
 }
 
-static const struct library_ops recorder_ops = { record_attach, record_detach };
+static inline void record_collective(void *ctx, int pidfd, bool is_mapped)
+{
+	struct recorder *recorder = ctx;
+
+	recorder->nr_collective += is_mapped;
+	recorder->nr_not_collective += !is_mapped;
+}
+
+static const struct library_ops recorder_ops = { record_attach, record_detach, record_collective };
 
 /* New content for a file, which keeps its inode if it is there. */
 static inline void copy_file(const char *from, const char *to)

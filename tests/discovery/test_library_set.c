@@ -95,6 +95,88 @@ static void test_names(void **state)
 			fail_msg("%s", cases[i].name);
 }
 
+static void test_collective_names(void **state)
+{
+	static const struct {
+		const char *name;
+		bool is_collective;
+	} cases[] = {
+		{ "/x/libnccl.so.2", true },	  { "/x/libnccl-hidden.so", true },
+		{ "/x/librccl.so.1.0", true },	  { "libnccl-net.so", true },
+		{ "/dev/shm/nccl-4fQk", true },	  { "/x/libnccl.conf", false },
+		{ "/x/libnccl.so/other", false }, { "/x/libcudart.so.12", false },
+		{ "/x/mylibnccl.so", false },	  { "/tmp/dev/shm/nccl-4fQk", false },
+		{ "/dev/shm/other", false },	  { "", false },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		if (library_is_collective(cases[i].name) != cases[i].is_collective)
+			fail_msg("%s", cases[i].name);
+}
+
+/* Adds to what a process has mapped. */
+static void add_mapping(int pid, const char *permissions, const char *name)
+{
+	FILE *maps = fopen(in_proc("%d/maps", pid), "ae");
+
+	assert_non_null(maps);
+	fprintf(maps, "4000-5000 %s 00000000 00:01 77 %s\n", permissions, name);
+	fclose(maps);
+}
+
+/* A library without calls of ours is told of with the process that uses others. */
+static void test_collective_library(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	add_process(7, "/libcudart.so.12", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_collective, 0);
+	add_mapping(7, "r-xp", "/x/libnccl-hidden.so");
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_collective, 1);
+	/* A child shares its parent's mappings. */
+	assert_int_equal(library_set_fork_process(set, 7, 8), 0);
+	assert_int_equal(recorder.nr_collective, 2);
+	/* It is gone, as after an exec. */
+	remove_process(7);
+	add_process(7, "/libcudart.so.12", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_not_collective, 1);
+	remove_process(7);
+}
+
+/* Nobody is told when a process maps data: it is looked at again, and then less often. */
+static void test_collective_buffers(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	u64 now = 1000 * NSEC_PER_SEC;
+
+	add_process(7, "/libcudart.so.12", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	library_set_look_again(set, now);
+	add_mapping(7, "rw-s", "/dev/shm/nccl-4fQk (deleted)");
+	library_set_look_again(set, now + NSEC_PER_SEC - 1);
+	assert_int_equal(recorder.nr_collective, 0);
+	library_set_look_again(set, now + NSEC_PER_SEC);
+	assert_int_equal(recorder.nr_collective, 1);
+	remove_process(7);
+
+	add_process(9, "/libcudart.so.12", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 9), 0);
+	library_set_look_again(set, now);
+	library_set_look_again(set, now + NSEC_PER_SEC);
+	add_mapping(9, "rw-s", "/dev/shm/nccl-5fQk");
+	library_set_look_again(set, now + 2 * NSEC_PER_SEC);
+	assert_int_equal(recorder.nr_collective, 1);
+	library_set_look_again(set, now + 3 * NSEC_PER_SEC);
+	assert_int_equal(recorder.nr_collective, 2);
+	remove_process(9);
+}
+
 static void test_deleted_but_mapped(void **state)
 {
 	struct recorder recorder = {};
@@ -321,6 +403,9 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_collective_names),
+		cmocka_unit_test(test_collective_library),
+		cmocka_unit_test(test_collective_buffers),
 		cmocka_unit_test(test_deleted_but_mapped),
 		cmocka_unit_test(test_stale_name),
 		cmocka_unit_test(test_link_stays_in_root),

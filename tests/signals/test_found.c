@@ -176,6 +176,51 @@ static void test_replaced_on_disk(void **state)
 	watch_end(&watch);
 }
 
+static bool has_collective(struct watch *watch, pid_t pid)
+{
+	return native_state(watch->kernel, pid).task.signals.collective_mapped;
+}
+
+static void watch_until_collective(struct watch *watch, pid_t pid)
+{
+	u64 begin = time_of_ns(CLOCK_MONOTONIC);
+
+	while (!has_collective(watch, pid)) {
+		assert_true(manager_poll(watch->manager, POLL_MS) >= 0);
+		assert_true(time_of_ns(CLOCK_MONOTONIC) - begin < PATIENCE_NS);
+	}
+}
+
+/* A library by its name, though none of its calls can be traced, and buffers by theirs. */
+static void test_collectives_without_probes(void **state)
+{
+	struct watch watch = watch_start();
+	struct child named = child_start(program), buffered = child_start(program);
+	char from[4096], library[4096], buffers[] = "/dev/shm/nccl-XXXXXX";
+	CLEANUP_FD int fd = mkstemp(buffers);
+
+	assert_true(fd >= 0);
+	snprintf(from, sizeof(from), "%s/libcuda.so.1", lib_dir);
+	snprintf(library, sizeof(library), "%s/libnccl-hidden.so", scratch);
+	copy_file(from, library);
+	child_do(&named, "open %s", from);
+	child_do(&buffered, "open %s", from);
+	watch_until(&watch, 1);
+	child_do(&named, "call cuLaunchKernel 1");
+	child_do(&buffered, "call cuLaunchKernel 1");
+	assert_false(has_collective(&watch, named.pid));
+	assert_false(has_collective(&watch, buffered.pid));
+	child_do(&named, "open %s", library);
+	child_do(&buffered, "map %s", buffers);
+	assert_int_equal(unlink(buffers), 0);
+	watch_until_collective(&watch, named.pid);
+	watch_until_collective(&watch, buffered.pid);
+	assert_int_equal(manager_libraries(watch.manager).nr_libraries, 1);
+	child_end(&named);
+	child_end(&buffered);
+	watch_end(&watch);
+}
+
 static int make_scratch(void **state)
 {
 	return mkdtemp(scratch) ? 0 : -1;
@@ -194,6 +239,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_another_root),
 		cmocka_unit_test(test_static_runtime),
 		cmocka_unit_test(test_replaced_on_disk),
+		cmocka_unit_test(test_collectives_without_probes),
 	};
 
 	if (argc != 4)

@@ -2,9 +2,10 @@
 /*
  * The mirror's source: walks the machine's tasks and writes down those of ML
  * processes, the process with its leader, then each of its threads. Changes
- * nothing; a process that is written in that very moment shows it by its counts.
+ * nothing but what user space itself said of a process, which else shows at the next
+ * look; a process that is written in that very moment shows it by its counts.
  */
-#include "bpf/signals/state.bpf.h"
+#include "bpf/signals/ranks.bpf.h"
 
 SEC("iter/task")
 int snapshot(struct bpf_iter__task *ctx)
@@ -20,6 +21,7 @@ int snapshot(struct bpf_iter__task *ctx)
 	if (!process)
 		return 0;
 	if (p->pid == p->tgid) {
+		process->task.signals.collective_mapped = collective_is_mapped(p);
 		bpf_seq_write(ctx->meta->seq, (void *)&process_head, sizeof(process_head));
 		bpf_seq_write(ctx->meta->seq, process, sizeof(*process));
 	}

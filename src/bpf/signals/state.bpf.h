@@ -103,6 +103,14 @@ struct gpu_numbers_map {
 	__type(value, struct gpu_numbers);
 };
 
+/* Filled by user space: processes that have a collective library or its buffers mapped. */
+struct collective_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u32);
+};
+
 struct event_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 18);
@@ -115,6 +123,7 @@ extern struct hist_map hists SEC(".maps");
 extern struct event_map events SEC(".maps");
 extern struct gpu_thread_map gpu_threads SEC(".maps");
 extern struct gpu_numbers_map gpu_numbers SEC(".maps");
+extern struct collective_map collectives SEC(".maps");
 
 /* What did not fit or could not be sent, by kind; read by user space. */
 extern u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples;

@@ -14,6 +14,7 @@
  * thing each program does is to leave when the task has no state.
  */
 #include "bpf/signals/idle.bpf.h"
+#include "bpf/signals/ranks.bpf.h"
 
 /* One bit among others: a futex wait is freezable too. */
 #define TASK_INTERRUPTIBLE 1
@@ -35,6 +36,7 @@ static void look_at(struct task_struct *p, struct process_state *process, u64 no
 		return;
 	sampled = gpu_sampled(process);
 	process_write_begin(process);
+	process->task.signals.collective_mapped = collective_is_mapped(p);
 	process_infer(&phase_config, process, sampled - 1, sampled > 0, now);
 	process_write_end(process);
 	phase_changed(p, process, nr, since);
@@ -363,5 +365,6 @@ int BPF_PROG(thread_exec, struct task_struct *p)
 	bpf_task_storage_delete(&processes, p);
 	bpf_task_storage_delete(&collectives, p);
 	bpf_task_storage_delete(&gpu_threads, p);
+	bpf_task_storage_delete(&collectives, p);
 	return 0;
 }
