@@ -293,7 +293,7 @@ void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node)
 
 int kernel_set_collective(struct kernel *kernel, int pidfd, bool is_mapped)
 {
-	const struct bpf_map *map = kernel->skel->maps.collectives;
+	const struct bpf_map *map = kernel->skel->maps.collective_mappings;
 	u32 value = 1;
 
 	if (!is_mapped)

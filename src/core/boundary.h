@@ -70,6 +70,10 @@ static inline bool boundary_cross(const struct phase_config *c, struct task_stat
 
 	boundary_expire(c, t, now);
 	from = phase_of(t->phase);
+	/* Work is never behind a collective that is only inferred: see process_rank_ready(). */
+	if (from == PHASE_COLLECTIVE && t->inferred &&
+	    (boundary == BOUNDARY_LAUNCH || boundary == BOUNDARY_COLLECTIVE))
+		from = PHASE_UNKNOWN;
 	/* Without the barrier the compiler proves the check away, and the verifier misses it. */
 	asm volatile("" : "+r"(from));
 	if (boundary >= BOUNDARY_NR || from >= PHASE_NR)

@@ -45,7 +45,7 @@ struct phase_signals {
 	u64 last_sync_ns;     /* when the last device sync was seen, 0 for never */
 	u32 gpu_utilization;  /* per cent */
 	u32 io_wait_permille; /* share of time in I/O wait */
-	u32 nr_futex_waits;   /* recent ones */
+	u32 nr_futex_waits;   /* recent ones; see process_infer() */
 	u8 is_ml;
 	u8 collective_mapped; /* the buffers of a collective library are mapped */
 	u8 pad[2];

@@ -22,6 +22,21 @@ struct process_window {
 	u64 io_wait_ns; /* of all its threads */
 	u64 burst_ns;	/* the latest burst of the launcher that ended since, 0 for none */
 	u32 nr_futex_waits;
+	u32 nr_rank_waits; /* those of the launcher that another rank ended */
+};
+
+/* Which task ended the launcher's sleep on a futex. */
+enum rank_wait_end {
+	RANK_WAIT_OTHER, /* none that is known: a timeout, a signal, a stranger */
+	RANK_WAIT_FAMILY,
+	RANK_WAIT_RANK, /* of another process that feeds a device */
+};
+
+/* The launcher's sleeps on a futex outside of any call. */
+struct rank_wait {
+	u64 since_ns;		    /* 0 unless it sleeps now */
+	struct phase_candidate row; /* how many in a row another rank ended */
+	u32 end;		    /* enum rank_wait_end, of the latest */
 	u32 pad;
 };
 
@@ -145,6 +160,11 @@ static inline void process_burst(struct process_state *process, u64 ns)
 	process->window.burst_ns = ns;
 }
 
+static inline bool process_is_inferred_collective(const struct process_state *process)
+{
+	return process->task.phase == PHASE_COLLECTIVE && process->task.inferred;
+}
+
 /*
  * Inferred evidence, to be called often: looks once a window. The device's
  * utilisation is what a sampler said (`utilization`, with `sampled`), else the
@@ -171,9 +191,12 @@ static inline bool process_infer(const struct phase_config *c, struct process_st
 	signals->nr_futex_waits = window->nr_futex_waits;
 	seen = *signals;
 	seen.burst_ns = window->burst_ns;
+	/* Any thread may wait for any lock: the rule is told of waits for ranks alone. */
+	seen.nr_futex_waits = window->nr_rank_waits;
 	if (process_is_certain(process))
 		phase_forget(&process->task.candidate);
-	else if (window->since_ns)
+	else if (window->since_ns &&
+		 !(process_is_inferred_collective(process) && process->data_wait_since_ns))
 		task_detect(c, &process->task, &seen, now);
 	*window = (struct process_window){ .since_ns = now, .busy_ns = busy };
 	return process->task.phase != before;
@@ -181,8 +204,9 @@ static inline bool process_infer(const struct phase_config *c, struct process_st
 
 /*
  * The launcher goes to sleep outside of any runtime call: for data, as far as
- * can be known now. Whoever wakes it decides, and a wait that was for something
- * else is taken back as if it had never been.
+ * can be known now, or for the ranks that it waited for before. Whoever wakes it
+ * decides, and a wait that was for something else is taken back as if it had
+ * never been.
  */
 static inline bool process_data_wait(const struct phase_config *c, struct process_state *process,
 				     u64 now)
@@ -193,6 +217,8 @@ static inline bool process_data_wait(const struct phase_config *c, struct proces
 	process->phase_before_wait = process->task.phase;
 	process->inferred_before_wait = process->task.inferred;
 	process->phase_since_before_wait_ns = process->task.phase_since_ns;
+	if (process_is_inferred_collective(process))
+		return false;
 	return boundary_cross(c, &process->task, BOUNDARY_DATA_WAIT, now);
 }
 
@@ -215,6 +241,10 @@ static inline u64 process_data_ready(const struct phase_config *c, struct proces
 
 	process->data_wait_since_ns = 0;
 	if (process->woken_with_data) {
+		if (process_is_inferred_collective(process)) {
+			task_transition(task, PHASE_DATA_LOADING, since);
+			task->nr_transitions++;
+		}
 		boundary_cross(c, task, BOUNDARY_DATA_READY, now);
 		process->data_wait_ns += now - since;
 		process->data_waited_ns = now;
@@ -229,6 +259,52 @@ static inline u64 process_data_ready(const struct phase_config *c, struct proces
 		task->nr_transitions--;
 	}
 	return 0;
+}
+
+/* Where calls say when collectives are, nothing else needs to. */
+static inline bool process_calls_collectives(const struct process_state *process)
+{
+	u64 nr = 0;
+
+	for (u32 i = 0; i < COLLECTIVE_NR; i++)
+		nr += process->nr_collectives[i];
+	return nr > 0;
+}
+
+/*
+ * The launcher runs again after a sleep on a futex; to be called after
+ * process_data_ready(). Rule 2 of the detector: with detection on and a collective
+ * library mapped, a wait that another rank ended was part of a collective. Each wait
+ * is a sample, so this is believed after as many in a row as the settings want; a wait
+ * for data neither adds to the row nor ends it. The collective lasts from the start of
+ * the wait to the next boundary, or until looks find no such waits any more. True when
+ * the phase changed, as of the start of the wait.
+ */
+static inline bool process_rank_ready(const struct phase_config *c, struct process_state *process,
+				      struct rank_wait *wait)
+{
+	struct task_state *task = &process->task;
+	u64 since = wait->since_ns;
+	bool was_for_rank = wait->end == RANK_WAIT_RANK && c->nccl_detection_enabled &&
+			    task->signals.collective_mapped && !process_calls_collectives(process);
+
+	wait->since_ns = 0;
+	if (wait->end == RANK_WAIT_FAMILY)
+		return false;
+	process->window.nr_rank_waits += was_for_rank;
+	if (phase_settle(c, &wait->row, PHASE_UNKNOWN,
+			 was_for_rank ? PHASE_COLLECTIVE : PHASE_UNKNOWN) != PHASE_COLLECTIVE)
+		return false;
+	boundary_expire(c, task, since);
+	/* A launcher that sleeps is in no optimizer step; what else calls say is stronger. */
+	if (task->phase == PHASE_COLLECTIVE ||
+	    (process_is_certain(process) && task->phase != PHASE_OPTIMIZER))
+		return false;
+	task_transition(task, PHASE_COLLECTIVE,
+			since > task->phase_since_ns ? since : task->phase_since_ns);
+	task->inferred = 1;
+	task->nr_transitions++;
+	return true;
 }
 
 /* User space only: no writer was at work while the state was copied. */

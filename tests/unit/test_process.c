@@ -188,6 +188,170 @@ static void test_a_window_without_a_burst_has_a_burst_of_zero(void **state)
 	assert_int_equal(phase_after_windows(&process, 0), PHASE_GPU_COMPUTE);
 }
 
+/* Detection on, with a believed row of waits for other ranks before it. */
+static const struct phase_config detecting = { .optimizer_burst_max_ns = 5 * MS,
+					       .gpu_idle_threshold = 10,
+					       .gpu_active_threshold = 80,
+					       .io_wait_threshold = 300,
+					       .phase_stability_count = 3,
+					       .nccl_detection_enabled = 1 };
+
+static struct process_state rank_process(void)
+{
+	struct process_state process = ml_process();
+
+	process.task.signals.collective_mapped = 1;
+	task_transition(&process.task, PHASE_OPTIMIZER, 100 * MS);
+	return process;
+}
+
+/* A whole sleep on a futex outside of any call, as the kernel side follows it. */
+static bool sleep_on_futex(const struct phase_config *c, struct process_state *process,
+			   struct rank_wait *wait, u64 since, enum rank_wait_end end, u64 now)
+{
+	process_data_wait(c, process, since);
+	wait->since_ns = since;
+	wait->end = end;
+	process->woken_with_data = end == RANK_WAIT_FAMILY;
+	process_data_ready(c, process, now);
+	return process_rank_ready(c, process, wait);
+}
+
+static void test_waits_for_ranks_in_a_row_are_a_collective(void **state)
+{
+	struct process_state process = rank_process();
+	struct rank_wait wait = {};
+
+	for (u64 now = 101 * MS; now < 103 * MS; now += MS)
+		assert_false(sleep_on_futex(&detecting, &process, &wait, now, RANK_WAIT_RANK,
+					    now + MS / 2));
+	assert_int_equal(process.task.phase, PHASE_OPTIMIZER);
+	assert_int_equal(process.task.phase_ns[PHASE_DATA_LOADING], 0);
+	assert_true(
+		sleep_on_futex(&detecting, &process, &wait, 103 * MS, RANK_WAIT_RANK, 110 * MS));
+	assert_int_equal(process.task.phase, PHASE_COLLECTIVE);
+	assert_int_equal(process.task.phase_since_ns, 103 * MS);
+	assert_int_equal(process.task.inferred, 1);
+	/* The next one is in it; a launch ends it, and the one after the launch is believed. */
+	assert_false(
+		sleep_on_futex(&detecting, &process, &wait, 111 * MS, RANK_WAIT_RANK, 113 * MS));
+	boundary_cross(&detecting, &process.task, BOUNDARY_LAUNCH, 115 * MS);
+	assert_int_equal(process.task.phase, PHASE_GPU_COMPUTE);
+	assert_int_equal(process.task.inferred, 0);
+	assert_int_equal(process.task.phase_ns[PHASE_COLLECTIVE], 12 * MS);
+	assert_int_equal(process.task.phase_ns[PHASE_OPTIMIZER], 3 * MS);
+	assert_int_equal(process.task.phase_ns[PHASE_DATA_LOADING], 0);
+	boundary_cross(&detecting, &process.task, BOUNDARY_SYNC_DONE, 120 * MS);
+	assert_true(
+		sleep_on_futex(&detecting, &process, &wait, 121 * MS, RANK_WAIT_RANK, 122 * MS));
+}
+
+static void test_rank_waits_need_detection_and_a_library(void **state)
+{
+	struct phase_config off = detecting;
+	struct process_state process = rank_process();
+	struct rank_wait wait = {};
+
+	off.nccl_detection_enabled = 0;
+	for (u64 now = 101 * MS; now < 120 * MS; now += MS)
+		assert_false(
+			sleep_on_futex(&off, &process, &wait, now, RANK_WAIT_RANK, now + MS / 2));
+	process.task.signals.collective_mapped = 0;
+	for (u64 now = 121 * MS; now < 140 * MS; now += MS)
+		assert_false(sleep_on_futex(&detecting, &process, &wait, now, RANK_WAIT_RANK,
+					    now + MS / 2));
+	assert_int_equal(process.task.phase, PHASE_UNKNOWN);
+	assert_int_equal(process.task.phase_ns[PHASE_COLLECTIVE], 0);
+}
+
+/* A wait that nobody of either side ended begins a new row, one for data does not. */
+static void test_what_ends_a_row_of_rank_waits(void **state)
+{
+	static const struct {
+		enum rank_wait_end third;
+		bool is_believed;
+	} cases[] = { { RANK_WAIT_OTHER, false }, { RANK_WAIT_FAMILY, true } };
+
+	for (u32 i = 0; i < 2; i++) {
+		struct process_state process = rank_process();
+		struct rank_wait wait = {};
+
+		sleep_on_futex(&detecting, &process, &wait, 101 * MS, RANK_WAIT_RANK, 102 * MS);
+		sleep_on_futex(&detecting, &process, &wait, 103 * MS, RANK_WAIT_RANK, 104 * MS);
+		sleep_on_futex(&detecting, &process, &wait, 105 * MS, cases[i].third, 106 * MS);
+		assert_int_equal(sleep_on_futex(&detecting, &process, &wait, 107 * MS,
+						RANK_WAIT_RANK, 108 * MS),
+				 cases[i].is_believed);
+	}
+}
+
+/* After a collective the launcher waits for data: known when a loader ends the wait. */
+static void test_data_wait_ends_an_inferred_collective(void **state)
+{
+	struct phase_config at_once = detecting;
+	struct process_state process = rank_process();
+	struct rank_wait wait = {};
+
+	at_once.phase_stability_count = 1;
+	assert_true(sleep_on_futex(&at_once, &process, &wait, 101 * MS, RANK_WAIT_RANK, 104 * MS));
+	assert_false(
+		sleep_on_futex(&at_once, &process, &wait, 105 * MS, RANK_WAIT_FAMILY, 112 * MS));
+	assert_int_equal(process.task.phase, PHASE_UNKNOWN);
+	assert_int_equal(process.task.phase_ns[PHASE_COLLECTIVE], 4 * MS);
+	assert_int_equal(process.task.phase_ns[PHASE_DATA_LOADING], 7 * MS);
+	assert_int_equal(process.data_wait_ns, 7 * MS);
+}
+
+/* Where calls say when collectives are, waits are for something else. */
+static void test_called_collectives_are_not_inferred(void **state)
+{
+	struct process_state process = rank_process();
+	struct rank_wait wait = {};
+
+	process.nr_collectives[COLLECTIVE_NR - 1] = 1;
+	for (u64 now = 101 * MS; now < 120 * MS; now += MS)
+		assert_false(sleep_on_futex(&detecting, &process, &wait, now, RANK_WAIT_RANK,
+					    now + MS / 2));
+}
+
+/* Call boundaries are stronger, and a fed device is one. */
+static void test_rank_waits_leave_a_boundary_alone(void **state)
+{
+	struct process_state process = rank_process();
+	struct rank_wait wait = {};
+
+	boundary_cross(&detecting, &process.task, BOUNDARY_LAUNCH, 101 * MS);
+	for (u64 now = 102 * MS; now < 120 * MS; now += MS)
+		assert_false(sleep_on_futex(&detecting, &process, &wait, now, RANK_WAIT_RANK,
+					    now + MS / 2));
+	assert_int_equal(process.task.phase, PHASE_GPU_COMPUTE);
+}
+
+/* Looks keep the collective while ranks are waited for, and end it when they are not. */
+static void test_looks_end_an_inferred_collective(void **state)
+{
+	struct phase_config at_once = detecting;
+	struct process_state process = rank_process();
+	struct rank_wait wait = {};
+	u64 now = 120 * MS;
+
+	process_infer(&detecting, &process, 0, true, 100 * MS);
+	at_once.phase_stability_count = 1;
+	sleep_on_futex(&at_once, &process, &wait, 101 * MS, RANK_WAIT_RANK, 104 * MS);
+	for (; now < 300 * MS; now += 20 * MS) {
+		process.window.nr_rank_waits = 1;
+		process_infer(&detecting, &process, 0, true, now);
+	}
+	assert_int_equal(process.task.phase, PHASE_COLLECTIVE);
+	/* Any thread's wait for any lock is counted, and no evidence. */
+	for (; now < 360 * MS; now += 20 * MS) {
+		process.window.nr_futex_waits = 10;
+		process_infer(&detecting, &process, 0, true, now);
+		assert_int_equal(process.task.signals.nr_futex_waits, 10);
+	}
+	assert_int_equal(process.task.phase, PHASE_UNKNOWN);
+}
+
 static void test_every_label_is_its_own(void **state)
 {
 	for (u32 i = 0; i < ROLE_NR; i++)
@@ -216,6 +380,13 @@ int main(void)
 		cmocka_unit_test(test_utilization_is_the_samplers_or_the_spans),
 		cmocka_unit_test(test_the_latest_burst_is_kept),
 		cmocka_unit_test(test_a_window_without_a_burst_has_a_burst_of_zero),
+		cmocka_unit_test(test_waits_for_ranks_in_a_row_are_a_collective),
+		cmocka_unit_test(test_rank_waits_need_detection_and_a_library),
+		cmocka_unit_test(test_what_ends_a_row_of_rank_waits),
+		cmocka_unit_test(test_data_wait_ends_an_inferred_collective),
+		cmocka_unit_test(test_called_collectives_are_not_inferred),
+		cmocka_unit_test(test_rank_waits_leave_a_boundary_alone),
+		cmocka_unit_test(test_looks_end_an_inferred_collective),
 		cmocka_unit_test(test_every_label_is_its_own),
 	};
 

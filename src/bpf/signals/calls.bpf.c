@@ -27,7 +27,7 @@ struct process_map processes SEC(".maps");
 struct collective_map collectives SEC(".maps");
 struct hist_map hists SEC(".maps");
 struct event_map events SEC(".maps");
-struct collective_map collectives SEC(".maps");
+struct collective_mapping_map collective_mappings SEC(".maps");
 u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples;
 bool timeline_wanted;
 struct phase_config phase_config = PHASE_CONFIG_DEFAULT;

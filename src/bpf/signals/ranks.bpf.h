@@ -1,12 +1,57 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Collectives of libraries without probes: user space says which processes have one mapped. */
-#include "bpf/signals/state.bpf.h"
+/*
+ * Collectives of libraries without probes, as threads show them: user space says which
+ * processes have such a library or its shared memory mapped, and the launcher of one
+ * sleeps on a futex until another rank wakes it. core/process.h says what that means.
+ *
+ * Trusted is that a task which wakes another while it is inside a futex call does so by
+ * that call. An interrupt in the middle of one could be taken for it.
+ */
+#include "bpf/compat.bpf.h"
+#include "bpf/signals/roles.bpf.h"
 
 static inline bool collective_is_mapped(struct task_struct *p)
 {
 	struct task_struct *leader = p->group_leader;
 
-	return leader && bpf_task_storage_get(&collectives, leader, NULL, 0);
+	return leader && bpf_task_storage_get(&collective_mappings, leader, NULL, 0);
+}
+
+/* Whether it is of a process that ever fed a device. */
+static inline bool is_rank(struct task_struct *p)
+{
+	struct process_state *process = process_find(p);
+
+	return process && process->idle.since_ns;
+}
+
+/* The launcher is woken while it may be waiting for another rank. */
+static inline void rank_wait_ended_by(struct task_struct *p, struct rank_wait *wait,
+				      struct task_struct *waker)
+{
+	if (!wait->since_ns)
+		return;
+	if (is_family(waker, p->tgid))
+		wait->end = RANK_WAIT_FAMILY;
+	else if (is_rank(waker) && compat_sleep_kind(waker) == SLEEP_FUTEX)
+		wait->end = RANK_WAIT_RANK;
+}
+
+static inline void rank_wait_begins(struct rank_wait *wait, u64 now)
+{
+	wait->since_ns = now;
+	wait->end = RANK_WAIT_OTHER;
+}
+
+static inline void rank_wait_ends(struct task_struct *p, struct process_state *process,
+				  struct rank_wait *wait)
+{
+	u64 since = process->task.phase_since_ns, nr = process->task.nr_transitions;
+
+	process_write_begin(process);
+	process_rank_ready(&phase_config, process, wait);
+	process_write_end(process);
+	phase_changed(p, process, nr, since);
 }

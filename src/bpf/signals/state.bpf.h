@@ -35,6 +35,7 @@ struct thread_state {
 	u64 runqueue_wait_ns;
 	u64 io_wait_ns;
 	struct loader_wait wait; /* of a loader: its part in the present wait of its consumer */
+	struct rank_wait rank_wait;
 };
 
 struct thread_map {
@@ -104,7 +105,7 @@ struct gpu_numbers_map {
 };
 
 /* Filled by user space: processes that have a collective library or its buffers mapped. */
-struct collective_map {
+struct collective_mapping_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
@@ -123,7 +124,7 @@ extern struct hist_map hists SEC(".maps");
 extern struct event_map events SEC(".maps");
 extern struct gpu_thread_map gpu_threads SEC(".maps");
 extern struct gpu_numbers_map gpu_numbers SEC(".maps");
-extern struct collective_map collectives SEC(".maps");
+extern struct collective_mapping_map collective_mappings SEC(".maps");
 
 /* What did not fit or could not be sent, by kind; read by user space. */
 extern u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples;
@@ -404,10 +405,16 @@ static inline void data_wait_ends(struct task_struct *p, struct process_state *p
 {
 	u64 since = process->task.phase_since_ns, nr = process->task.nr_transitions;
 	u64 slept = process->data_wait_since_ns, waited;
+	bool was_collective = process_is_inferred_collective(process);
 
 	process_write_begin(process);
 	waited = process_data_ready(&phase_config, process, now);
 	process_write_end(process);
+	/* Only now is it known that this part of an inferred collective was a wait for data. */
+	if (waited && was_collective) {
+		event_send(EVENT_PHASE, p, PHASE_DATA_LOADING, slept);
+		nr++;
+	}
 	/* What was no wait for data never began. */
 	if (process->task.nr_transitions < nr)
 		event_send(EVENT_PHASE, p, process->task.phase, slept);

@@ -105,10 +105,13 @@ __noinline int thread_leaves(struct task_struct *p __arg_trusted, bool runnable,
 	if (!process || !(state & TASK_INTERRUPTIBLE))
 		return 0;
 	kind = compat_sleep_kind(p);
-	if (kind == SLEEP_FUTEX)
+	if (kind == SLEEP_FUTEX) {
 		__sync_fetch_and_add(&process->window.nr_futex_waits, 1);
-	if (kind == SLEEP_FUTEX && thread_call_kind(thread) == CALL_KIND_COLLECTIVE)
-		thread->futex_since_ns = now;
+		if (thread_call_kind(thread) == CALL_KIND_COLLECTIVE)
+			thread->futex_since_ns = now;
+		if (is_launcher_of(p, thread, process) && !thread->depth && !thread->scope)
+			rank_wait_begins(&thread->rank_wait, now);
+	}
 	if (kind != SLEEP_NOT_FOR_DATA && is_launcher(thread) && !thread->depth &&
 	    !process->tells_waits && process->launcher_tid == (u32)p->pid)
 		data_wait_begins(p, process, now);
@@ -145,6 +148,8 @@ __noinline int thread_runs(struct task_struct *p __arg_trusted,
 		if (process->data_wait_since_ns && !process->tells_waits &&
 		    process->launcher_tid == (u32)p->pid)
 			data_wait_ends(p, process, now);
+		if (thread->rank_wait.since_ns)
+			rank_wait_ends(p, process, &thread->rank_wait);
 	}
 	look_at(p, process, now);
 	return 0;
@@ -204,6 +209,8 @@ static void process_hears(struct task_struct *p, struct thread_state *thread,
 
 	if (!process)
 		return;
+	if (to_launcher)
+		rank_wait_ended_by(p, &thread->rank_wait, waker);
 	if (process->data_wait_since_ns && waker != p && is_family(waker, p->tgid)) {
 		if (waking && waking->role == ROLE_LOADER)
 			data_brought(waker, waking, process, to_launcher, now);
@@ -365,6 +372,6 @@ int BPF_PROG(thread_exec, struct task_struct *p)
 	bpf_task_storage_delete(&processes, p);
 	bpf_task_storage_delete(&collectives, p);
 	bpf_task_storage_delete(&gpu_threads, p);
-	bpf_task_storage_delete(&collectives, p);
+	bpf_task_storage_delete(&collective_mappings, p);
 	return 0;
 }
