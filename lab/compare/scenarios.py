@@ -44,6 +44,8 @@ THREE_GPUS = Job("3 GPUs", "train", f"{RANK} --ranks 3", launchers=3,
                  env=(("VGPU_DEVICES", "4"), ("CUDA_VISIBLE_DEVICES", "1,2,3")))
 STRAGGLER = Job("straggler", "train", f"{RANK} --ranks 2 --slow-rank 1 --slow-factor 1.5",
                 launchers=2, env=(("VGPU_DEVICES", "2"),))
+HIDDEN = Job("hidden", "train", f"{STEP} --sync block --loaders 1 --load-cpu-us 4000 --ranks 2 "
+             "--collective hidden --allreduce-bytes 12582912", launchers=2)
 SERVE = Job("serve", "serve", "--rate 15 --tokenizers 2 --tokenize-us 3000 --prefill-us 8000 "
             "--decode-us 3000 --launches 10 --tokens 4 --sync block", launchers=0)
 
@@ -60,6 +62,7 @@ SCENARIOS = (
              f"hogs {2 * CPUS}"),
     Scenario("straggler", "2 ranks, one with a device 1.5 times slower, 4 hogs a CPU", (STRAGGLER,),
              f"hogs {4 * CPUS}"),
+    Scenario("hidden", "2 ranks whose collectives block and have no probes", (HIDDEN,)),
     Scenario("serve-noisy", "serving, time to first token, 4 hogs a CPU", (SERVE,), f"hogs {4 * CPUS}"),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}

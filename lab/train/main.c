@@ -13,12 +13,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "train/hidden.h"
 #include "train/train.h"
 #include "work/process.h"
 
 #define AT(field) offsetof(struct train_config, field)
 
 static const char *const loader_kinds[] = { "process", "thread", NULL };
+static const char *const collective_kinds[] = { "nccl", "hidden", NULL };
 
 static const struct option_row options[] = {
 	/* clang-format off */
@@ -36,6 +38,7 @@ static const struct option_row options[] = {
 	{ "copy-bytes", OPTION_U64, AT(copy_bytes), 0, NULL, "bytes copied to the device a step" },
 	{ "allreduces", OPTION_U64, AT(allreduces), 1, NULL, "all-reduces of a step, each of" },
 	{ "allreduce-bytes", OPTION_U64, AT(allreduce_bytes), 0, NULL, "... so many bytes, 0: none" },
+	{ "collective", OPTION_CHOICE, AT(hidden_collective), 0, collective_kinds, "they are reduced through" },
 	{ "optimizer-us", OPTION_U64, AT(optimizer_us), 0, NULL, "CPU time after the sync" },
 	{ "launch-gap-us", OPTION_U64, AT(launch_gap_us), 0, NULL, "CPU time between launches" },
 	{ "checkpoint-every", OPTION_U64, AT(checkpoint_every), 0, NULL, "steps, 0: never" },
@@ -86,6 +89,11 @@ static struct train_shared *shared_new(const struct train_config *config)
 
 	if (!shared)
 		return NULL;
+	if (config->hidden_collective) {
+		shared->hidden = hidden_new(config->ranks);
+		if (!shared->hidden)
+			return NULL;
+	}
 	pthread_barrierattr_init(&attr);
 	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	pthread_barrier_init(&shared->barrier, &attr, (unsigned int)config->ranks);

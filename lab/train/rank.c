@@ -54,14 +54,15 @@ static int gpu_open(struct rank *rank)
 static int comm_open(struct rank *rank)
 {
 	const struct train_config *config = rank->config;
+	bool is_nccl = config->allreduce_bytes && !rank->shared->hidden;
 	int r = 0;
 
-	if (config->allreduce_bytes && rank->index == 0)
+	if (is_nccl && rank->index == 0)
 		r = nccl_check(rank, "ncclGetUniqueId", ncclGetUniqueId(&rank->shared->id));
 	if (r < 0)
 		return r;
 	pthread_barrier_wait(&rank->shared->barrier);
-	if (config->allreduce_bytes)
+	if (is_nccl)
 		r = nccl_check(rank, "ncclCommInitRank",
 			       ncclCommInitRank(&rank->comm, (int)config->ranks, rank->shared->id,
 						(int)rank->index));

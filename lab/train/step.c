@@ -7,7 +7,7 @@
  *
  *   DataLoading     only when the batch is not there yet, until it is
  *   GpuCompute      from the first copy or launch
- *   NcclCollective  from the all-reduce call
+ *   NcclCollective  from the all-reduce call; a hidden one blocks, so it comes after the sync
  *   OptimizerStep   from the return of the sync
  */
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "train/hidden.h"
 #include "train/rank.h"
 
 #define CHECKPOINT_CHUNK (1ULL << 20)
@@ -68,7 +69,7 @@ static int reduce(struct rank *rank)
 	const struct train_config *config = rank->config;
 	int r = 0;
 
-	if (config->allreduce_bytes == 0)
+	if (config->allreduce_bytes == 0 || rank->shared->hidden)
 		return 0;
 	phases_set(&rank->phases, PHASE_COLLECTIVE, truth_now_ns());
 	for (u64 i = 0; i < config->allreduces && r == 0; i++) {
@@ -80,6 +81,17 @@ static int reduce(struct rank *rank)
 					     ncclSum, rank->comm, NULL));
 	}
 	return r;
+}
+
+static void reduce_hidden(struct rank *rank)
+{
+	const struct train_config *config = rank->config;
+
+	if (config->allreduce_bytes == 0 || !rank->shared->hidden)
+		return;
+	phases_set(&rank->phases, PHASE_COLLECTIVE, truth_now_ns());
+	hidden_reduce(rank->shared->hidden, &config->work.burn, rank->index,
+		      config->allreduce_bytes, config->work.seed);
 }
 
 static int checkpoint_write(struct rank *rank, u64 step)
@@ -120,6 +132,7 @@ int step_run(struct rank *rank, u64 step)
 		r = cuda_check(rank, "cudaDeviceSynchronize", cudaDeviceSynchronize());
 	if (r < 0)
 		return r;
+	reduce_hidden(rank);
 	phases_set(&rank->phases, PHASE_OPTIMIZER, truth_now_ns());
 	burn_ns(&config->work.burn, config->optimizer_us * NSEC_PER_USEC);
 	if (rank->checkpoint_fd >= 0 && (step + 1) % config->checkpoint_every == 0)

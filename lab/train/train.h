@@ -27,6 +27,7 @@ struct train_config {
 	u64 copy_bytes;
 	u64 allreduces;
 	u64 allreduce_bytes;
+	u64 hidden_collective; /* through hidden.h instead of NCCL */
 	u64 optimizer_us;
 	u64 launch_gap_us;
 	u64 checkpoint_every;
@@ -40,7 +41,8 @@ struct train_config {
 struct train_shared {
 	pthread_barrier_t barrier;
 	ncclUniqueId id;
-	u64 stop_at; /* the first step that is not taken */
+	struct hidden *hidden; /* NULL: collectives are NCCL's */
+	u64 stop_at;	       /* the first step that is not taken */
 	struct truth_quantiles steps;
 	double seconds;
 };

@@ -9,6 +9,8 @@
  *   step TGID TID TIME_NS
  *   exit TGID TID TIME_NS
  *
+ * With --nccl-detection collectives without probes are looked for as well.
+ *
  * It hears every switch and wake-up of the machine, so it belongs into the guest. With
  * --calls it hears only what the command's own processes call, and not when they end:
  * that may run anywhere.
@@ -24,6 +26,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "collect/kernel_internal.h"
 #include "daemon/manager.h"
 #include "signals/report.h"
 
@@ -34,6 +37,7 @@ struct options {
 	bool json;
 	bool is_terminal;
 	bool only_calls;
+	bool nccl_detection;
 	u64 every_ns; /* a live report */
 	const char *timeline;
 	char **command;
@@ -103,9 +107,12 @@ static int session_open(struct session *session)
 			return -errno;
 	}
 	err = kernel_new(log_libbpf, &session->kernel);
-	return err < 0 ? err
-		       : manager_new(session->kernel, session->options->only_calls ? getpid() : -1,
-				     path, &handler, session, &session->manager);
+	if (err < 0)
+		return err;
+	session->kernel->skel->data->phase_config.nccl_detection_enabled =
+		session->options->nccl_detection;
+	return manager_new(session->kernel, session->options->only_calls ? getpid() : -1, path,
+			   &handler, session, &session->manager);
 }
 
 static void session_close(struct session *session)
@@ -180,6 +187,7 @@ static int options_parse(int argc, char **argv, struct options *ret)
 {
 	static const struct option rows[] = { { "json", no_argument, NULL, 'j' },
 					      { "calls", no_argument, NULL, 'c' },
+					      { "nccl-detection", no_argument, NULL, 'n' },
 					      { "every", required_argument, NULL, 'e' },
 					      { "timeline", required_argument, NULL, 't' },
 					      {} };
@@ -195,6 +203,8 @@ static int options_parse(int argc, char **argv, struct options *ret)
 			options.json = true;
 		else if (option == 'c')
 			options.only_calls = true;
+		else if (option == 'n')
+			options.nccl_detection = true;
 		else if (option == 'e')
 			options.every_ns = strtoull(optarg, NULL, 10) * NSEC_PER_MSEC;
 		else if (option == 't')
@@ -217,8 +227,8 @@ int main(int argc, char **argv)
 	int err, status = 1;
 
 	if (options_parse(argc, argv, &options) < 0) {
-		fputs("Usage: signals [--json] [--calls] [--every MS] [--timeline FILE] -- "
-		      "COMMAND...\n",
+		fputs("Usage: signals [--json] [--calls] [--nccl-detection] [--every MS] "
+		      "[--timeline FILE] -- COMMAND...\n",
 		      stderr);
 		return 2;
 	}
