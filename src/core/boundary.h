@@ -65,20 +65,20 @@ static inline void boundary_expire(const struct phase_config *c, struct task_sta
 static inline bool boundary_cross(const struct phase_config *c, struct task_state *t, u32 boundary,
 				  u64 now)
 {
-	u32 from;
+	u64 what = boundary, from; /* of the verifier's own width */
 	u8 to;
 
 	boundary_expire(c, t, now);
 	from = phase_of(t->phase);
 	/* Work is never behind a collective that is only inferred: see process_rank_ready(). */
 	if (from == PHASE_COLLECTIVE && t->inferred &&
-	    (boundary == BOUNDARY_LAUNCH || boundary == BOUNDARY_COLLECTIVE))
+	    (what == BOUNDARY_LAUNCH || what == BOUNDARY_COLLECTIVE))
 		from = PHASE_UNKNOWN;
-	/* Without the barrier the compiler proves the check away, and the verifier misses it. */
-	asm volatile("" : "+r"(from));
-	if (boundary >= BOUNDARY_NR || from >= PHASE_NR)
+	/* Without the barrier the compiler proves the checks away, and the verifier misses them. */
+	asm volatile("" : "+r"(from), "+r"(what));
+	if (what >= BOUNDARY_NR || from >= PHASE_NR)
 		return false;
-	to = boundary_rules[boundary][from];
+	to = boundary_rules[what][from];
 	if (!to)
 		return false;
 	task_transition(t, to - 1, now);

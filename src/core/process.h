@@ -241,10 +241,8 @@ static inline u64 process_data_ready(const struct phase_config *c, struct proces
 
 	process->data_wait_since_ns = 0;
 	if (process->woken_with_data) {
-		if (process_is_inferred_collective(process)) {
+		if (process_is_inferred_collective(process))
 			task_transition(task, PHASE_DATA_LOADING, since);
-			task->nr_transitions++;
-		}
 		boundary_cross(c, task, BOUNDARY_DATA_READY, now);
 		process->data_wait_ns += now - since;
 		process->data_waited_ns = now;
@@ -303,7 +301,6 @@ static inline bool process_rank_ready(const struct phase_config *c, struct proce
 	task_transition(task, PHASE_COLLECTIVE,
 			since > task->phase_since_ns ? since : task->phase_since_ns);
 	task->inferred = 1;
-	task->nr_transitions++;
 	return true;
 }
 
