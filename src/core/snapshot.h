@@ -93,7 +93,7 @@ struct snapshot_task {
 	u32 gpu_utilization;  /* per cent */
 	u32 io_wait_permille; /* share of time in I/O wait, 1000 at most */
 	u32 nr_futex_waits;   /* recent ones */
-	u32 gpu;	      /* one more than the machine's number of its main GPU, 0: not known */
+	u32 gpu;	      /* the machine's number of its main GPU, or SNAPSHOT_GPU_UNKNOWN */
 	u8 is_ml;
 	u8 collective_mapped;
 	u8 pad[2];

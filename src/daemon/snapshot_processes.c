@@ -166,12 +166,13 @@ static void fold_task(const struct kernel *kernel, const struct process_state *p
 		.io_wait_permille = signals->io_wait_permille,
 		.collective_mapped = signals->collective_mapped,
 		.nr_futex_waits = signals->nr_futex_waits,
+		.gpu = SNAPSHOT_GPU_UNKNOWN,
 		.last_sync_ns = signals->last_sync_ns,
 		.burst_ns = signals->burst_ns,
 		.phase_since_ns = task->phase_since_ns,
 	};
 	if (task->has_gpu && kernel_gpu_number(kernel, process, task->gpu_id, &number) == 0)
-		to->gpu = number + 1;
+		to->gpu = number;
 }
 
 static void fold_process(struct kernel *kernel, const struct snapshot *before, struct snapshot *s,

@@ -63,7 +63,7 @@ const struct field task_fields[] = {
 	{ "io_wait_fraction",      FIELD_PERMILLE, TASK(io_wait_permille) },
 	{ "nccl_active",           FIELD_BOOL,     TASK(collective_mapped) },
 	{ "futex_wait_count",      FIELD_U32,      TASK(nr_futex_waits) },
-	{ "gpu_id",                FIELD_NUMBER,   TASK(gpu) },
+	{ "gpu_id",                FIELD_GPU,      TASK(gpu) },
 	{ "phase_start_ns",        FIELD_U64,      TASK(phase_since_ns) },
 	{ "phase_time_ns",         FIELD_COUNTS,   AT(snapshot_process, phase_ns), PHASE_NR,
 	  phase_name },

@@ -11,7 +11,6 @@ enum field_type {
 	FIELD_U64,
 	FIELD_BOOL,	/* u8 */
 	FIELD_PERMILLE, /* u32 up to 1000, written as a decimal from 0 to 1 */
-	FIELD_NUMBER,	/* u32, one more than what is written; null for 0 */
 	FIELD_GPU,	/* u32, null for SNAPSHOT_GPU_UNKNOWN */
 	FIELD_TEXT,	/* nr: the size of the array */
 	FIELD_LABEL,	/* u32, written as one of the nr labels */

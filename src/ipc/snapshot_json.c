@@ -19,12 +19,6 @@ static bool put_counts(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct
 	return ok;
 }
 
-static bool put_number(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, u32 value)
-{
-	return value ? yyjson_mut_obj_add_uint(doc, object, key, value - 1)
-		     : yyjson_mut_obj_add_null(doc, object, key);
-}
-
 static bool put_gpu_number(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, u32 gpu)
 {
 	return gpu == SNAPSHOT_GPU_UNKNOWN ? yyjson_mut_obj_add_null(doc, object, key)
@@ -44,7 +38,6 @@ static bool put_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct 
 	case FIELD_BOOL: return yyjson_mut_obj_add_bool(doc, object, field->key, *(const u8 *)at);
 	case FIELD_PERMILLE:
 		return yyjson_mut_obj_add_real(doc, object, field->key, *(const u32 *)at / 1000.0);
-	case FIELD_NUMBER: return put_number(doc, object, field->key, *(const u32 *)at);
 	case FIELD_TEXT: return yyjson_mut_obj_add_str(doc, object, field->key, at);
 	case FIELD_LABEL:
 		return yyjson_mut_obj_add_str(doc, object, field->key,

@@ -32,9 +32,11 @@ static int get_u32(yyjson_val *value, u32 *ret)
 
 static int get_gpu_number(yyjson_val *value, u32 *ret)
 {
-	if (!yyjson_is_null(value))
-		return get_u32(value, ret);
-	*ret = SNAPSHOT_GPU_UNKNOWN;
+	u64 number = SNAPSHOT_GPU_UNKNOWN;
+
+	if (!yyjson_is_null(value) && get_u64(value, SNAPSHOT_GPU_UNKNOWN - 1, &number) < 0)
+		return -EBADMSG;
+	*ret = (u32)number;
 	return 0;
 }
 
@@ -64,20 +66,6 @@ static int get_permille(yyjson_val *value, u32 *ret)
 	if (!yyjson_is_num(value) || !(fraction >= 0 && fraction <= 1))
 		return -EBADMSG;
 	*ret = (u32)(fraction * 1000 + 0.5);
-	return 0;
-}
-
-static int get_number(yyjson_val *value, u32 *ret)
-{
-	u64 number;
-
-	if (yyjson_is_null(value)) {
-		*ret = 0;
-		return 0;
-	}
-	if (get_u64(value, UINT_MAX - 1, &number) < 0)
-		return -EBADMSG;
-	*ret = (u32)number + 1;
 	return 0;
 }
 
@@ -128,7 +116,6 @@ static int get_field(yyjson_val *value, const struct field *field, void *base)
 	case FIELD_U64: return get_u64(value, ULLONG_MAX, at);
 	case FIELD_BOOL: return get_bool(value, at);
 	case FIELD_PERMILLE: return get_permille(value, at);
-	case FIELD_NUMBER: return get_number(value, at);
 	case FIELD_TEXT: return get_text(value, at, field->nr);
 	case FIELD_LABEL: return get_label(value, field, at);
 	case FIELD_COUNTS:
@@ -212,7 +199,9 @@ static int get_inner(yyjson_val *list, const struct field *fields, void *array, 
 /* Some members are those of the process under other names; an older zerneld writes none. */
 static int get_task(yyjson_val *object, struct snapshot_process *process)
 {
-	process->task.known = object != NULL;
+	if (!object)
+		return 0;
+	process->task = (struct snapshot_task){ .known = 1, .gpu = SNAPSHOT_GPU_UNKNOWN };
 	return get_fields(object, task_fields, process);
 }
 

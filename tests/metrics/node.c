@@ -102,7 +102,7 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 		.io_wait_permille = 125 * rank,
 		.collective_mapped = node->nr_operations > 0,
 		.nr_futex_waits = 3 + rank,
-		.gpu = rank + 1,
+		.gpu = rank,
 		.last_sync_ns = 123456789000000 + node->age_s * NSEC_PER_SEC,
 		.burst_ns = 1500 * NSEC_PER_USEC,
 		.phase_since_ns = 123456789000100 + node->age_s * NSEC_PER_SEC,
@@ -138,7 +138,9 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 		loader->start_ns = 2 * NSEC_PER_SEC;
 		loader->consumer_pid = process->pid;
 		loader->phase = PHASE_DATA_LOADING;
-		loader->task = (struct snapshot_task){ .known = 1, .is_ml = 1 };
+		loader->task = (struct snapshot_task){ .known = 1,
+						       .is_ml = 1,
+						       .gpu = SNAPSHOT_GPU_UNKNOWN };
 		set(loader->comm, sizeof(loader->comm), "pt_data_worker");
 		snapshot_add_thread(s, loader->pid, ROLE_LOADER)->pid = loader->pid;
 	}
