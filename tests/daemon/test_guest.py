@@ -114,7 +114,7 @@ class Guest(Case):
         drop_ins = pathlib.Path(f"{self.server.config}.d")
         drop_ins.mkdir(exist_ok=True)
         (drop_ins / "phases.conf").write_text(
-            "[phase_detection]\n" + "".join(f"{key}={value}\n" for key, value in settings.items()), encoding="ascii")
+            "[phase_detection]\n" + "".join(f"{key}={str(value).lower()}\n" for key, value in settings.items()), encoding="ascii")
         self.server.send(signal.SIGHUP)
         wait_until(lambda: self.snapshot()["phase_detection"] == {**PHASE_DETECTION, **settings}, f"{settings} hold")
 
@@ -201,10 +201,11 @@ class Guest(Case):
             job.wait()
 
     def test_03b_settings_of_the_phase_detector_change_phases_of_running_jobs(self):
-        """nccl_detection_enabled is not here: no evidence of this job's speaks for collectives."""
+        """nccl_detection_enabled needs ranks: see the next test."""
         run.make_io_device()
         with PhaseJob(self, "io", scenarios.IO_DEVICE) as job:
             job.becomes("data_loading")
+            self.assertGreater(job.state()["task"]["io_wait_fraction"], 0.3)
             job.becomes("unknown", io_wait_threshold=1)
             job.becomes("data_loading", io_wait_threshold=0.5)
             job.becomes("unknown", gpu_idle_threshold=0)
@@ -220,7 +221,38 @@ class Guest(Case):
             job.becomes("unknown", optimizer_burst_max_ns=500000)
             job.becomes("optimizer_step", optimizer_burst_max_ns=1000000000)
             job.becomes("unknown", optimizer_burst_max_ns=400000)
+            bursts = [self.pause(0.13) or job.state()["task"]["cpu_burst_duration_ns"] for _ in range(10)]
+            print("# cpu_burst_duration_ns of bursts of 4 ms:", bursts)
+            self.assertTrue(3_500_000 < max(bursts) < 40_000_000, bursts)
         self.detect_phases({})
+
+    @staticmethod
+    def pause(seconds):
+        time.sleep(seconds)  # a snapshot may be 0.1 s old
+
+    def ranks(self):
+        return [process for process in self.snapshot()["processes"] if process["launcher_tid"]]
+
+    def phases_seen(self):
+        """Of all ranks, in some seconds."""
+        return {rank["phase"] for _ in range(30) if not self.pause(0.13) for rank in self.ranks()}
+
+    def test_03c_collectives_without_probes_show_while_they_are_looked_for(self):
+        job = subprocess.Popen([LAB / "train/train", "--seconds", "600", *scenarios.HIDDEN.args.split()], user=NOBODY,
+                               group=NOBODY, extra_groups=[], stdout=subprocess.DEVNULL, env=VGPU, start_new_session=True)
+        try:
+            wait_until(lambda: len(self.ranks()) == 2 and all(rank["steps"] > 3 for rank in self.ranks()), "they make steps")
+            wait_until(lambda: all(rank["task"]["nccl_active"] for rank in self.ranks()), "their buffers are found")
+            self.assertNotIn("nccl_collective", self.phases_seen())
+            self.detect_phases({"nccl_detection_enabled": True})
+            self.assertIn("nccl_collective", self.phases_seen())
+            self.detect_phases({})
+            self.pause(1)
+            self.assertNotIn("nccl_collective", self.phases_seen())
+        finally:
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
+        wait_until(lambda: not self.snapshot()["processes"], "their end is noticed")
 
     def test_04_a_policy_is_in_force_at_once(self):
         with self.server.client() as client:

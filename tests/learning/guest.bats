@@ -38,7 +38,7 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 	watch spin
 	spins=()
 	for _ in 1 2 3; do
-		"$work/spin" burn 1200 3>&- &
+		"$work/spin" burn 60000 3>&- &
 		spins+=($!)
 	done
 	let_learn

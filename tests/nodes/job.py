@@ -55,6 +55,7 @@ class RankZerneld(FakeZerneld):
     def current(self):
         nr_steps, spent_ms = self.job.now(self.rank)
         process = next(p for p in self.snapshot["processes"] if p["nr_ranks"])
+        process.pop("task", None)  # it says the same, of the node that was printed
         process["rank"] = self.rank
         process["nr_ranks"] = len(self.job.compute_ms)
         process["nr_transitions"] = len(spent_ms) * nr_steps

@@ -103,6 +103,7 @@ class Shown(TopCase):
 
     def test_mouse(self):
         self.start(seconds=1, NO_COLOR="1", TERM="xterm")
+        self.shows("1120/s")  # rates need two snapshots; from then on every line has its place
         row = self.screen.lines().index(self.screen.line("1010 python3"))
         self.screen.click(4, row)
         self.screen.click(4, row)
