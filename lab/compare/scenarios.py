@@ -44,6 +44,7 @@ THREE_GPUS = Job("3 GPUs", "train", f"{RANK} --ranks 3", launchers=3,
                  env=(("VGPU_DEVICES", "4"), ("CUDA_VISIBLE_DEVICES", "1,2,3")))
 STRAGGLER = Job("straggler", "train", f"{RANK} --ranks 2 --slow-rank 1 --slow-factor 1.5",
                 launchers=2, env=(("VGPU_DEVICES", "2"),))
+HOST_STEP = Job("host-step", "train", TRAIN.args.replace("--optimizer-us 1000", "--optimizer-us 15000"))
 HIDDEN = Job("hidden", "train", f"{STEP} --sync block --loaders 1 --load-cpu-us 4000 --ranks 2 "
              "--collective hidden --allreduce-bytes 12582912", launchers=2)
 SERVE = Job("serve", "serve", "--rate 15 --tokenizers 2 --tokenize-us 3000 --prefill-us 8000 "
@@ -52,6 +53,8 @@ SERVE = Job("serve", "serve", "--rate 15 --tokenizers 2 --tokenize-us 3000 --pre
 SCENARIOS = (
     Scenario("quiet", "a training job alone", (TRAIN,)),
     Scenario("noisy", "the same beside 4 CPU hogs a CPU", (TRAIN,), f"hogs {4 * CPUS}"),
+    Scenario("host-step", "an optimizer step of 15 ms on the CPU, 4 hogs a CPU", (HOST_STEP,),
+             f"hogs {4 * CPUS}"),
     Scenario("forkstorm", "beside short compiler-like processes", (TRAIN,), f"forkstorm {20 * CPUS}"),
     Scenario("self", "its own loaders, 4 times the CPUs, are the noise", (SELF,),
              quiet_jobs=(replace(SELF, args=SELF.args.replace("34000", "4000")),)),
