@@ -223,7 +223,8 @@ class Guest(Case):
             job.becomes("unknown", optimizer_burst_max_ns=400000)
             bursts = [self.pause(0.13) or job.state()["task"]["cpu_burst_duration_ns"] for _ in range(10)]
             print("# cpu_burst_duration_ns of bursts of 4 ms:", bursts)
-            self.assertTrue(3_500_000 < max(bursts) < 40_000_000, bursts)
+            # Its CPU may stand still in the middle of one, and what it does in between is short.
+            self.assertTrue(any(3_900_000 < burst < 8_000_000 for burst in bursts), bursts)
         self.detect_phases({})
 
     @staticmethod
