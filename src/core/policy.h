@@ -8,7 +8,6 @@
  */
 #include "abi/sched.h"
 #include "abi/signals.h"
-#include "core/phase.h"
 #include "core/tier.h"
 
 /* A launcher that has not waited for its device for so long does something else. */
@@ -66,7 +65,6 @@ struct class_view {
 	u64 last_sync_ns;
 	u64 expected_end_ns; /* of the device's work, 0 when not known */
 	u32 role;
-	u32 phase;	    /* of the process, as the detector left it */
 	u8 device_busy;	    /* the process has work queued on a device */
 	u8 in_collective;   /* the process is in a collective */
 	u8 in_sync;	    /* the thread is inside a call that waits for the device */
@@ -83,13 +81,10 @@ static inline bool rule_on(u32 rules_off, u32 rule)
 
 static inline enum sched_class class_of(const struct class_view *view, u32 rules_off)
 {
-	/*
-	 * A launcher of which nothing is known is an ordinary task. One that slept until now may
-	 * have been waiting for something to feed: that is seen in a slice.
+	/* Who slept until now may have been waiting for something to feed: that is seen in a slice.
 	 */
 	bool feeds =
-		view->phase != PHASE_UNKNOWN && (view->device_busy || view->woken ||
-						 view->now < view->last_sync_ns + FEEDING_MAX_NS);
+		view->device_busy || view->woken || view->now < view->last_sync_ns + FEEDING_MAX_NS;
 
 	switch (view->role) {
 	case ROLE_LAUNCHER:

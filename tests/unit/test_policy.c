@@ -13,11 +13,10 @@ struct vector {
 	struct class_view view;
 	u32 rules_off;
 	enum sched_class class;
-	bool is_unknown; /* the phase */
 };
 
 /* clang-format off */
-/* `now`, a phase and a sync just before are filled in where the row has none. */
+/* `now` and a sync just before are filled in where the row has none. */
 static const struct vector vectors[] = {
 	{ { .role = ROLE_OTHER, .device_busy = 1 }, 0, CLASS_ORDINARY },
 	/* nobody in particular stays that, whoever waits */
@@ -61,11 +60,6 @@ static const struct vector vectors[] = {
 	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MAX_NS }, 0, CLASS_ORDINARY },
 	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MAX_NS, .woken = 1 }, 0, CLASS_FEEDER },
 	{ { .role = ROLE_LAUNCHER }, 1 << RULE_FEEDER, CLASS_ORDINARY },
-	/* nothing is known of it: an ordinary program, whatever it did last */
-	{ { .role = ROLE_LAUNCHER }, 0, CLASS_ORDINARY, .is_unknown = true },
-	{ { .role = ROLE_LAUNCHER, .woken = 1 }, 0, CLASS_ORDINARY, .is_unknown = true },
-	{ { .role = ROLE_SYNC_WAITER, .woken = 1 }, 0, CLASS_ORDINARY, .is_unknown = true },
-	{ { .role = ROLE_LOADER, .consumer_waits = 1 }, 0, CLASS_WANTED_LOADER, .is_unknown = true },
 	/* loaders */
 	{ { .role = ROLE_LOADER }, 0, CLASS_LOADER },
 	{ { .role = ROLE_LOADER, .consumer_waits = 1 }, 0, CLASS_WANTED_LOADER },
@@ -95,8 +89,6 @@ static void test_classes(void **state)
 		view.now = NOW;
 		if (!view.last_sync_ns)
 			view.last_sync_ns = NOW - NSEC_PER_MSEC;
-		if (!vectors[i].is_unknown)
-			view.phase = view.device_busy ? PHASE_GPU_COMPUTE : PHASE_OPTIMIZER;
 		if (class_of(&view, vectors[i].rules_off) != vectors[i].class)
 			fail_msg("vector %zu", i);
 	}

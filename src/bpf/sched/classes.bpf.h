@@ -29,7 +29,6 @@ __noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now
 	view.role = thread ? thread->role : ROLE_OTHER;
 	if (process && thread) {
 		view.last_sync_ns = process->task.signals.last_sync_ns;
-		view.phase = process->task.phase;
 		view.device_busy = phase_is_busy(process->task.phase);
 		view.in_collective = process->task.phase == PHASE_COLLECTIVE;
 		view.in_sync = thread_call_kind(thread) == CALL_KIND_SYNC;
