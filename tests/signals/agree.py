@@ -143,7 +143,8 @@ def judge_collectives(tap, where, out, name):
                       f"{where}: p{share * 100:g} of {operation} {wait[key] / 1e6:.3f} ms,"
                       f" truth {exact / 1e6:.3f} ms, {wait[key] / exact - 1:+.1%}")
         waits = processes[pid]["rank_wait"]
-        tap.check(waits["count"] * ALL_REDUCES == wait["count"],
+        # A report reads one distribution after the other, while the job runs on.
+        tap.check(abs(waits["count"] * ALL_REDUCES - wait["count"]) <= (ALL_REDUCES if out.name == NATIVE else 0),
                   f"{where}: {waits['count']} waits for other ranks, {waits['sum_ns'] / 1e9:.2f} s in all")
     tap.check(not any(reports[-1]["dropped"].values()), f"{where}: nothing dropped")
 

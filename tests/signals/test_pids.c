@@ -160,13 +160,17 @@ static void test_no_pid_inherits_anything(void **state)
 	}
 	drops = kernel_drops(kernel);
 	print_message("# %u processes had %u pids, one of them %u owners; %llu calls not counted, "
-		      "%llu ends not heard\n",
-		      nr_processes, nr_pids, most, batch.nr_missing, batch.nr_unheard);
+		      "%llu ends not heard; dropped: %llu events, %llu frames, %llu samples\n",
+		      nr_processes, nr_pids, most, batch.nr_missing, batch.nr_unheard,
+		      drops.nr_events, drops.nr_frames, drops.nr_samples);
 	assert_true(most > 1);
 	/* What was missed is known to be. */
 	assert_in_range(batch.nr_missing, 0, drops.nr_processes);
 	assert_in_range(batch.nr_unheard, 0, drops.nr_bpf_program_runs);
-	assert_int_equal(drops.nr_events + drops.nr_frames + drops.nr_samples, 0);
+	assert_int_equal(drops.nr_events + drops.nr_frames, 0);
+	/* The kernel may have no memory for a distribution in that very moment: counted, and rare.
+	 */
+	assert_in_range(drops.nr_samples, 0, nr_processes / 1000);
 	manager_free(manager);
 	kernel_free(kernel);
 }
