@@ -29,7 +29,7 @@ static void add_rank(struct snapshot *snapshot, u32 rank, u32 job)
 	process->phase = PHASE_GPU_COMPUTE;
 	process->launcher_tid = process->pid;
 	process->task = (struct snapshot_task){
-		.known = 1, .is_ml = 1, .io_wait_permille = 125, .gpu = rank + 1, .last_sync_ns = 5
+		.known = 1, .is_ml = 1, .io_wait_permille = 125, .gpu = rank, .last_sync_ns = 5
 	};
 	process->nr_memory = 1;
 	process->memory[0].gpu = rank;
