@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Made from the tables of src/cli.
+# Generated from the tables of commands by zernel-docs. Do not edit.
 # shellcheck shell=bash
 _zernel() {
 	local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD - 1]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# Made from the tables of src/cli.
+# Generated from the tables of commands by zernel-docs. Do not edit.
 complete -c zernel -f
 complete -c zernel -n 'true' -s j -l json -d 'print the result as JSON'
 complete -c zernel -n 'true' -l color -r -a 'auto always never' -d 'use color: auto, always or never (auto)'

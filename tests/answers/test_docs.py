@@ -11,7 +11,9 @@ import tap
 import fake_job
 
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
-PACKAGING = pathlib.Path(os.environ["ZERNEL_SOURCE"]) / "packaging"
+SOURCE = pathlib.Path(os.environ["ZERNEL_SOURCE"])
+PACKAGING = SOURCE / "packaging"
+REFERENCE = SOURCE / "docs/reference"
 ZERNEL = BUILD / "src/cli/zernel"
 COMMON = ["--json", "--color", "--help", "--version"]
 
@@ -39,13 +41,18 @@ def all_commands(*words):
 
 
 class Files(unittest.TestCase):
-    def test_what_is_shipped_is_up_to_date(self):
+    def test_generated_files_are_up_to_date(self):
         with tempfile.TemporaryDirectory() as directory:
-            subprocess.run([BUILD / "src/cli/zernel-docs", directory], check=True)
+            subprocess.run([BUILD / "src/cli/zernel-docs", directory, directory], check=True)
             made, shipped = files_of(pathlib.Path(directory)), files_of(PACKAGING)
-        self.assertEqual(sorted(made), sorted(shipped), "out/gcc/src/cli/zernel-docs packaging")
+            pages = {page.name: page.read_text(encoding="utf-8") for page in pathlib.Path(directory).glob("*.md")}
+        self.assertEqual(sorted(made), sorted(shipped), "run ./dev docs")
         for name, text in made.items():
-            self.assertEqual(text, shipped[name], f"{name} is old: out/gcc/src/cli/zernel-docs packaging")
+            self.assertEqual(text, shipped[name], f"{name} is out of date: run ./dev docs")
+        self.assertEqual(sorted(pages), ["cli.md", "config.md", "runtimes.md"])
+        for name, text in pages.items():
+            self.assertEqual(text, (REFERENCE / name).read_text(encoding="utf-8"),
+                             f"docs/reference/{name} is out of date: run ./dev docs")
 
     def test_each_command_has_a_page_with_its_options(self):
         for name in commands_of():

@@ -4,12 +4,14 @@
 #include "abi/types.h"
 #include "cli/docs/docs.h"
 
-#define HEADER "# SPDX-License-Identifier: GPL-2.0-or-later\n# Made from the tables of src/cli.\n"
+#define HEADER                                                                                     \
+	"# SPDX-License-Identifier: GPL-2.0-or-later\n# Generated from the tables of commands by " \
+	"zernel-docs. Do not edit.\n"
 
 #define PATH_LEN 128
 #define COLOURS	 "auto always never"
 
-/* What each shell calls the ways to complete a word, by enum completion. */
+/* How each shell completes a word, by enum completion. */
 static const char *const bash_ways[] = {
 	[COMPLETE_NOTHING] = "nothing",
 	[COMPLETE_FILE] = "files",
@@ -42,7 +44,7 @@ static const struct command *const *commands_of(const struct command *command)
 	return command->commands ? command->commands : no_commands;
 }
 
-/* What there is to choose from, by the commands so far. */
+/* The words that may follow, by the commands so far. */
 static void print_bash_words(FILE *out, const struct command *command, const char *path)
 {
 	fprintf(out, "\t'%s') words='", path);
@@ -59,7 +61,7 @@ static void print_bash_words(FILE *out, const struct command *command, const cha
 	}
 }
 
-/* What an option that wants an argument is followed by. */
+/* The words that may follow an option with an argument. */
 static void print_bash_arguments(FILE *out, const struct command *command, const char *path)
 {
 	for (const struct command_option *row = options_of(command); row->name; row++)
@@ -103,7 +105,7 @@ static void print_bash_common_arguments(FILE *out)
 				bash_ways[row->completion]);
 }
 
-/* bash takes the equals sign of --option=value for a word of its own. */
+/* bash splits --option=value into three words. */
 void docs_print_bash(FILE *out, const struct command *root)
 {
 	fputs(HEADER
@@ -140,8 +142,7 @@ void docs_print_bash(FILE *out, const struct command *root)
 	      out);
 }
 
-/* In single quotes of a shell; zsh takes a colon for the end of a name, and brackets for its help.
- */
+/* The text is inside single quotes. zsh also gives a meaning to colons and brackets. */
 static void print_quoted(FILE *out, const char *text, const char *escaped)
 {
 	for (; *text; text++) {
@@ -153,7 +154,7 @@ static void print_quoted(FILE *out, const char *text, const char *escaped)
 	}
 }
 
-/* The command's own name is the first word then, as _arguments wants it. */
+/* _arguments expects the command's own name as the first word. */
 static void print_zsh_options(FILE *out, const struct command *command, const char *indent,
 			      u32 depth)
 {
@@ -173,7 +174,7 @@ static void print_zsh_options(FILE *out, const struct command *command, const ch
 	fputc('\n', out);
 }
 
-/* Either the names of its commands, or what follows one of them. Depth is their number. */
+/* The names of its commands, or the words after one of them. Depth counts the commands so far. */
 static void print_zsh_command(FILE *out, const struct command *command, u32 depth)
 {
 	static const char tabs[] = "\t\t\t\t\t\t\t\t";
@@ -220,7 +221,7 @@ static void print_zsh_common(FILE *out)
 	fputs("\n\t)\n", out);
 }
 
-/* The words of the whole line are kept: those of _arguments are without the command's names. */
+/* line_words keeps the whole line, because _arguments sees it without the command's names. */
 void docs_print_zsh(FILE *out, const struct command *root)
 {
 	fputs("#compdef zernel\n" HEADER "_zernel_jobs() {\n"
@@ -248,7 +249,7 @@ static void print_fish_option(FILE *out, const struct command_option *row, const
 	fputs("'\n", out);
 }
 
-/* The condition is that the names of the command and of those above it are on the line. */
+/* The condition: the line contains the names of the command and of its parents. */
 static void print_fish_command(FILE *out, const struct command *command, const char *condition)
 {
 	for (const struct command *const *each = commands_of(command); *each; each++) {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writes the manual pages and the completion files below a directory: packaging, mostly. */
+/*
+ * Writes the manual pages and the completion files below one directory, and pages of the
+ * reference into another one: `packaging` and `docs/reference` in the repository.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,20 +57,39 @@ static int write_manuals(const char *directory)
 	return err;
 }
 
+struct page {
+	const char *name;
+	void (*print)(FILE *out, const struct command *root);
+};
+
+static const struct page completions[] = {
+	{ "completion/zernel.bash", docs_print_bash },
+	{ "completion/_zernel", docs_print_zsh },
+	{ "completion/zernel.fish", docs_print_fish },
+	{},
+};
+static const struct page references[] = {
+	{ "cli.md", docs_print_cli },
+	{ "config.md", docs_print_config },
+	{ "runtimes.md", docs_print_runtimes },
+	{},
+};
+
+static int write_pages(const char *directory, const struct page *page)
+{
+	int err = 0;
+
+	for (; err == 0 && page->name; page++)
+		err = write_file(directory, page->name, &command_zernel, page->print);
+	return err;
+}
+
 int main(int argc, char **argv)
 {
-	static const struct {
-		const char *name;
-		void (*print)(FILE *out, const struct command *root);
-	} completions[] = {
-		{ "completion/zernel.bash", docs_print_bash },
-		{ "completion/_zernel", docs_print_zsh },
-		{ "completion/zernel.fish", docs_print_fish },
-	};
 	int err;
 
-	if (argc != 2) {
-		fputs("Usage: zernel-docs DIRECTORY\n", stderr);
+	if (argc != 3) {
+		fputs("Usage: zernel-docs PACKAGING REFERENCE\n", stderr);
 		return EXIT_USAGE;
 	}
 	err = make_directory(argv[1], "man");
@@ -75,8 +97,9 @@ int main(int argc, char **argv)
 		err = make_directory(argv[1], "completion");
 	if (err == 0)
 		err = write_manuals(argv[1]);
-	for (size_t i = 0; err == 0 && i < ARRAY_SIZE(completions); i++)
-		err = write_file(argv[1], completions[i].name, &command_zernel,
-				 completions[i].print);
+	if (err == 0)
+		err = write_pages(argv[1], completions);
+	if (err == 0)
+		err = write_pages(argv[2], references);
 	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

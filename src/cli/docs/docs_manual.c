@@ -4,7 +4,7 @@
 #include <string.h>
 #include "cli/docs/docs.h"
 
-/* Text as roff wants it: no escapes by accident, no request at the start of a line. */
+/* Escapes text for roff, also a line that would begin with a request. */
 static void print_text(FILE *out, const char *text)
 {
 	bool at_start = true;
@@ -62,7 +62,7 @@ static void print_options(FILE *out, const struct command *command,
 	}
 }
 
-/* A command of a command: all of it in a section. */
+/* A subcommand has a section in the page of its command. */
 static void print_subcommand(FILE *out, const char *name, const struct command *command)
 {
 	fprintf(out, ".SS %s\n", command->name);
