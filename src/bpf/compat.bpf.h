@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * Every difference between kernels, each tagged with the version that brought
- * it. The choice is made when the object is loaded, by what the kernel at hand
- * has, never by its version number.
+ * All differences between kernels, each tagged with the version that introduced
+ * it. The choice is made at load time by what the running kernel provides, never
+ * by its version number.
  */
 #include "bpf/kernel.h"
 
-/* Names of 6.12; gone in 6.17. */
+/* Names in 6.12; removed in 6.17. */
 extern void scx_bpf_dispatch(struct task_struct *p, u64 dsq_id, u64 slice,
 			     u64 enq_flags) __ksym __weak;
 extern void scx_bpf_dispatch_vtime(struct task_struct *p, u64 dsq_id, u64 slice, u64 vtime,
@@ -38,7 +38,7 @@ extern bool scx_bpf_dsq_move_to_local(u64 dsq_id) __ksym __weak;
 extern bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
 			     u64 enq_flags) __ksym __weak;
 
-/* 6.19: more arguments than registers, so they travel packed. */
+/* 6.19: the arguments do not fit into registers, so they are passed in a struct. */
 struct scx_bpf_dsq_insert_vtime_args {
 	u64 dsq_id;
 	u64 slice;
@@ -49,7 +49,7 @@ struct scx_bpf_dsq_insert_vtime_args {
 extern bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
 				       struct scx_bpf_dsq_insert_vtime_args *args) __ksym __weak;
 
-/* 6.19: plain stores to the task are on their way out. */
+/* 6.19: plain stores to the task are deprecated. */
 extern bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime) __ksym __weak;
 extern bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym __weak;
 
@@ -111,7 +111,7 @@ static inline void compat_set_slice(struct task_struct *p, u64 slice)
 		p->scx.slice = slice;
 }
 
-/* 6.12, where the kernel can tell the processor how fast to be. */
+/* 6.12: sets the performance target of a CPU. */
 extern void scx_bpf_cpuperf_set(s32 cpu, u32 perf) __ksym __weak;
 
 #define CPUPERF_FULL 1024
@@ -138,7 +138,10 @@ static inline void compat_preempt_enable(void)
 		bpf_preempt_enable();
 }
 
-/* 6.13, in programs on calls that look at both ends of one; from 7.0 on they take the context. */
+/*
+ * 6.13: for programs that run at the entry and the return of a call. From 7.0
+ * they take the context.
+ */
 extern bool bpf_session_is_return(void) __ksym __weak;
 extern u64 *bpf_session_cookie(void) __ksym __weak;
 extern bool bpf_session_is_return___ctx(void *ctx) __ksym __weak;
@@ -151,7 +154,7 @@ static inline bool compat_session_is_return(void *ctx)
 	return bpf_session_is_return();
 }
 
-/* Memory of the call, from its entry to its return. */
+/* Memory that a call keeps from its entry to its return. */
 static inline u64 *compat_session_cookie(void *ctx)
 {
 	if (bpf_ksym_exists(bpf_session_cookie___ctx))
@@ -159,11 +162,11 @@ static inline u64 *compat_session_cookie(void *ctx)
 	return bpf_session_cookie();
 }
 
-/* Why a task sleeps, by the system call it is in. */
+/* Why a task sleeps, by the system call that it is in. */
 enum sleep_kind {
 	SLEEP_OTHER,
 	SLEEP_FUTEX,
-	SLEEP_NOT_FOR_DATA, /* a pause, or until a child ends */
+	SLEEP_NOT_FOR_DATA, /* nanosleep, or a wait for a child process */
 };
 
 #if defined(__TARGET_ARCH_x86)
@@ -190,7 +193,7 @@ struct pt_regs___zernel_arm64 {
 	s32 syscallno;
 } __attribute__((preserve_access_index));
 
-/* The system call a task is in; negative when it was interrupted in its own code. */
+/* The system call that a task is in; negative if it was interrupted in user mode. */
 static inline s32 compat_syscall(struct task_struct *p)
 {
 	return (s32)SYSCALL_OF(bpf_task_pt_regs(p));
@@ -208,7 +211,7 @@ static inline enum sleep_kind compat_sleep_kind(struct task_struct *p)
 	}
 }
 
-/* Where the kernel knows stalls for memory (CONFIG_PSI). */
+/* False on kernels without CONFIG_PSI. */
 static inline bool compat_in_memstall(struct task_struct *p)
 {
 	return bpf_core_field_exists(p->in_memstall) &&

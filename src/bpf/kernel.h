@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The kernel types and functions that Zernel uses, and no others. Only the
- * members that are read are named: CO-RE finds their place on the kernel at
- * hand. That way no kernel tree and no generated header is needed to build.
+ * The kernel types and functions that Zernel uses. Each type declares only the
+ * members that are read, and CO-RE relocates them on the running kernel. The
+ * build therefore needs no kernel tree and no generated header.
  */
 #include <stdbool.h>
 #include <linux/bpf.h>
@@ -14,13 +14,16 @@
 #include <bpf/bpf_tracing.h>
 #include "abi/types.h"
 
-#define PF_FORKNOEXEC 0x00000040 /* forked, and still the same program */
+#define PF_FORKNOEXEC 0x00000040 /* forked and has not called exec since */
 #define PF_EXITING    0x00000004
 #define PF_KTHREAD    0x00200000
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-/* Defined, though never looked into: a mere declaration matches no kernel function. */
+/*
+ * Defined although no member is read: a forward declaration does not match a
+ * kfunc prototype.
+ */
 struct cpumask {
 	unsigned long bits[1];
 };
@@ -118,7 +121,7 @@ struct task_struct {
 	struct sched_ext_entity scx;
 };
 
-/* Values differ between kernels: read them with bpf_core_enum_value() only. */
+/* Values differ between kernels. Read them only with bpf_core_enum_value(). */
 enum scx_dsq_id_flags {
 	SCX_DSQ_LOCAL = 1ULL << 63 | 2,
 	SCX_DSQ_LOCAL_ON = 1ULL << 63 | 1ULL << 62,
@@ -176,7 +179,7 @@ struct scx_cgroup_init_args {
 	u32 weight;
 };
 
-/* libbpf matches the members by name, so a subset in any order will do. */
+/* libbpf matches the members by name, so a subset in any order is sufficient. */
 struct sched_ext_ops {
 	s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 wake_flags);
 	void (*enqueue)(struct task_struct *p, u64 enq_flags);
@@ -204,14 +207,14 @@ struct sched_ext_ops {
 	char name[128];
 };
 
-/* Where a walk over a queue stands. */
+/* The state of an iteration over a DSQ. */
 struct bpf_iter_scx_dsq {
 	u64 __opaque[6];
 };
 
 #pragma clang attribute pop
 
-/* Kernel functions whose form has not changed since sched_ext came (6.12). */
+/* Kfuncs whose prototype has not changed since 6.12, the first kernel with sched_ext. */
 extern s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym __weak;
 extern s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 				  bool *is_idle) __ksym __weak;

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Finds a task's class (core/policy.h), and takes CPUs for those who may have them. */
+/*
+ * Finds the class of a task (core/policy.h), and preempts CPUs for the classes
+ * that may do so.
+ */
 #include "bpf/sched/state.bpf.h"
 
-/* Whom a task may feed: its own process, or the one it was forked from. */
+/* The process that a loader may load for: its own process or its parent process. */
 static struct process_state *consumer_of(struct task_struct *p, struct process_state *process)
 {
 	struct task_struct *parent = p->real_parent;
@@ -21,7 +24,7 @@ __noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now
 	struct thread_state *thread;
 	struct sched_task *task;
 
-	/* On a machine without ML nobody pays for it. */
+	/* This costs nothing on a machine without ML processes. */
 	if (!ml_seen)
 		return CLASS_ORDINARY;
 	thread = thread_find(p);
@@ -47,7 +50,7 @@ __noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now
 	return class_of(&view, policy.rules_off);
 }
 
-/* Whether a task of this class may take the CPU from whoever has it. */
+/* Whether a task of this class may preempt the task that runs on the CPU. */
 static bool can_take(u32 cpu, u32 class)
 {
 	return !cpu_at(cpu)->is_offline &&
@@ -57,13 +60,13 @@ static bool can_take(u32 cpu, u32 class)
 
 static void take(u32 cpu, u32 class)
 {
-	/* Whoever looks next looks elsewhere. */
+	/* The next search skips this CPU. */
 	cpu_at(cpu)->class = class;
 	count(class, DECISION_PREEMPTED);
 	scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT));
 }
 
-/* Takes the CPU of somebody of lower rank, preferably the task's own. */
+/* Preempts a task of lower rank, preferably on the CPU of the task itself. */
 __noinline int preempt_for(struct task_struct *p __arg_trusted, u32 class)
 {
 	u32 start = scx_bpf_task_cpu(p), nr = topology.nr_cpus, i;
@@ -80,9 +83,9 @@ __noinline int preempt_for(struct task_struct *p __arg_trusted, u32 class)
 }
 
 /*
- * Whoever wakes up and had less than its share need not wait for one of the lowest
- * tier, unless it was woken by that one: who wakes somebody is often about to sleep.
- * The CPU it takes, -1 when there is none.
+ * A task that wakes up and had less than its share does not wait for a task of
+ * the lowest tier, unless that task is its waker: a waker often goes to sleep
+ * soon. Returns the CPU to preempt, or -1.
  */
 __noinline int cpu_below(struct task_struct *p __arg_trusted, u32 tier)
 {
@@ -97,14 +100,17 @@ __noinline int cpu_below(struct task_struct *p __arg_trusted, u32 tier)
 		    cpu_at(cpu)->class != CLASS_ORDINARY ||
 		    cpu_at(cpu)->tier >= tier_rule_of(tier)->takes_below || !may_run_on(p, cpu))
 			continue;
-		/* Whoever looks next looks elsewhere. */
+		/* The next search skips this CPU. */
 		cpu_at(cpu)->tier = tier;
 		return cpu;
 	}
 	return -1;
 }
 
-/* Somebody runs on a CPU from now on. Who only spins does so at half the speed. */
+/*
+ * Records which task runs on a CPU from now on. A spinner runs at half the
+ * performance target.
+ */
 static void take_over(u32 cpu, u32 class, u32 tier)
 {
 	struct cpu_state *state = cpu_at(cpu);
@@ -118,8 +124,9 @@ static void take_over(u32 cpu, u32 class, u32 tier)
 }
 
 /*
- * The launcher went to sleep outside of any call: this CPU will look for one of
- * its loaders next, and if more of them wait, others shall do so as well.
+ * The launcher went to sleep outside of any call. This CPU looks for one of its
+ * loaders next. If more of them wait, other CPUs of the LLC are preempted for
+ * them.
  */
 __noinline int want_loaders(struct task_struct *p __arg_trusted)
 {

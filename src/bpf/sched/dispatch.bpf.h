@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Who is next on a CPU: what waits at a cache, in the order it is served. */
+/* Dispatch order: which waiting task of an LLC runs next on a CPU. */
 #include "bpf/sched/spinners.bpf.h"
 #include "bpf/sched/weights.bpf.h"
 
@@ -9,9 +9,10 @@ const volatile u64 max_wait_ns = NSEC_PER_SEC;
 const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;
 
 /*
- * Whoever waited too long goes on in the queue for those. Not who may run on one CPU
- * only: that may be on its way offline, when the kernel asks us for nothing on its behalf
- * any more, and still has to run whoever holds up the rest of the machine.
+ * Moves tasks that have waited too long to the overdue queue. A task that may run
+ * on one CPU only moves to the local DSQ of that CPU instead. That CPU may be
+ * going offline. The kernel then no longer calls ops.dispatch for it, but still
+ * has to run the tasks there that the rest of the machine waits for.
  */
 static void sweep_queue(u32 queue, u32 llc, u64 now)
 {
@@ -37,7 +38,7 @@ __noinline int sweep(u32 llc_id, u64 now)
 	u64 next = llc->next_sweep_ns;
 	u32 queue;
 
-	/* Of the CPUs that come by at the same time, one does it. */
+	/* If several CPUs get here at the same time, only one CPU sweeps. */
 	if (before(now, next) ||
 	    !__sync_bool_compare_and_swap(&llc->next_sweep_ns, next, now + sweep_interval_ns))
 		return 0;
@@ -48,7 +49,7 @@ __noinline int sweep(u32 llc_id, u64 now)
 	return 0;
 }
 
-/* Takes the first loader that was not promoted when it came, and would be now. */
+/* Dispatches the first loader that was not promoted at its enqueue and would be now. */
 __noinline int serve_loader(u32 llc, u32 cpu, u64 now)
 {
 	struct task_struct *p;
@@ -70,7 +71,7 @@ __noinline int serve_loader(u32 llc, u32 cpu, u64 now)
 	return found;
 }
 
-/* When the first task of a queue is due; false when it is empty. */
+/* Stores the virtual time of the first task; returns false if the queue is empty. */
 static bool head_of(u32 queue, u32 llc, u64 *vtime)
 {
 	struct task_struct *p;
@@ -95,7 +96,10 @@ __noinline int serve_promoted(u32 llc, u32 cpu, u64 now)
 	       (may_wait(QUEUE_LOADERS, llc) && serve_loader(llc, cpu, now));
 }
 
-/* Loaders that work ahead are ordinary: whoever of the two kinds is due first. */
+/*
+ * Loaders that work ahead are ordinary tasks: the queue whose first task is due
+ * first goes first.
+ */
 __noinline int serve_others(u32 llc)
 {
 	u64 ordinary_due = 0, loader_due = 0;
@@ -109,7 +113,7 @@ __noinline int serve_others(u32 llc)
 	       (!loaders_first && serve_queue(QUEUE_LOADERS, llc));
 }
 
-/* Whoever moves a task there says so afterwards; whoever looks takes that back before. */
+/* Writers set the flag after enqueueing; readers clear it before dequeueing. */
 static bool serve_overdue(u32 llc)
 {
 	u64 dsq = dsq_of(QUEUE_OVERDUE, llc);
@@ -124,7 +128,7 @@ static bool serve_overdue(u32 llc)
 	return found;
 }
 
-/* Takes one task for this CPU out of what waits at a cache. */
+/* Dispatches one waiting task of an LLC to this CPU. */
 __noinline int serve(u32 llc, u32 cpu, bool others_first, u64 now)
 {
 	if (others_first ? serve_others(llc) || serve_promoted(llc, cpu, now)
@@ -133,7 +137,7 @@ __noinline int serve(u32 llc, u32 cpu, bool others_first, u64 now)
 	return serve_overdue(llc) || serve_queue(QUEUE_SPINNERS, llc);
 }
 
-/* Of the first of those who go first: its rank, 0 when there is nobody. */
+/* The rank of the first task in QUEUE_FIRST; 0 if the queue is empty. */
 static u32 rank_waiting(u32 llc)
 {
 	struct sched_task *task = NULL;
@@ -148,7 +152,10 @@ static u32 rank_waiting(u32 llc)
 	return task ? rule_of(task->class)->rank : 0;
 }
 
-/* Whoever is promoted goes on, unless somebody like it waits or the others are owed. */
+/*
+ * A promoted task keeps its CPU unless a spinner is due or a task of at least its
+ * rank waits.
+ */
 static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, u64 now)
 {
 	task->class = classify(prev, false, now);
@@ -161,9 +168,10 @@ static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, 
 }
 
 /*
- * The kernel asks for the next task before it puts the last one back into a queue,
- * so a heavy task would get every other turn at most. Whoever used its slice up and
- * is due before all who wait goes on; whoever yielded, or was told to go, does not.
+ * The kernel calls ops.dispatch before it enqueues the previous task again, so a
+ * heavy task would get every other slice at most. An ordinary task that has used
+ * up its slice and is due before all waiting tasks keeps its CPU. A task that
+ * yielded or was preempted earlier does not.
  */
 static bool is_due_again(struct task_struct *prev, struct sched_task *task, struct sched_cpu *here,
 			 u32 llc, u64 now)
@@ -185,7 +193,7 @@ static bool is_due_again(struct task_struct *prev, struct sched_task *task, stru
 	return true;
 }
 
-/* Whether who had the CPU keeps it. Who sleeps now does not; nobody else is asked then. */
+/* Whether the previous task keeps the CPU. A task that goes to sleep does not. */
 static bool keeps_cpu(struct task_struct *prev, struct sched_cpu *here, u32 cpu, u32 llc,
 		      bool others_first, u64 now)
 {
@@ -199,7 +207,10 @@ static bool keeps_cpu(struct task_struct *prev, struct sched_cpu *here, u32 cpu,
 		return false;
 	keeps = (!others_first && goes_on(prev, task, llc, now)) ||
 		is_due_again(prev, task, here, llc, now);
-	/* Also when somebody took the CPU for one that has gone elsewhere meanwhile. */
+	/*
+	 * A CPU may be marked for a task that preempted it and then ran
+	 * elsewhere. Record the class of the task that is really here.
+	 */
 	take_over(cpu, task->class, tier_of_task(task));
 	return keeps;
 }

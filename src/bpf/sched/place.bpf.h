@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * The rule `place`: where a task should run when it has the choice, near the GPU that it works for.
- * Whoever wakes up on a CPU of that node is left to the kernel's own choice, which
- * stays close to where it was; whoever wakes up elsewhere is brought over as soon
- * as a CPU there is idle. When none is, any idle CPU is better than to wait.
+ * The rule `place`: a task runs near the GPU that it works for. A task that wakes
+ * up on a CPU of the GPU's NUMA node is left to the kernel's idle CPU selection,
+ * which stays close to the previous CPU. A task that wakes up on another node
+ * moves to an idle CPU of the GPU's node. If that node has no idle CPU, any idle
+ * CPU is better than waiting.
  *
- * Nodes are numbered from 1 here; 0 is not known.
+ * NUMA nodes are numbered from 1 here; 0 means unknown.
  */
 #include "bpf/sched/state.bpf.h"
 
-/* Set by user space, as the machine numbers its GPUs. */
+/* Set by user space. The index is the GPU number of the machine. */
 u8 gpu_node[GPU_MAX];
 
 static u32 node_of_process(const struct process_state *process)
@@ -21,7 +22,7 @@ static u32 node_of_process(const struct process_state *process)
 	return gpu < GPU_MAX ? gpu_node[gpu] : 0;
 }
 
-/* A loader that is a process of its own works for its parent's GPU. */
+/* A loader that is a separate process works for the GPU of its parent process. */
 static u32 node_of_task(struct task_struct *p)
 {
 	struct thread_state *thread = thread_find(p);
@@ -42,7 +43,10 @@ static u32 node_of_cpu(u32 cpu)
 	return topology.cpu_node[cpu & (MAX_CPUS - 1)];
 }
 
-/* An idle CPU near the task's GPU, now taken; negative when the usual choice will do. */
+/*
+ * Returns an idle CPU on the node of the task's GPU and clears its idle state.
+ * Negative: use the default selection.
+ */
 static s32 pick_idle_near(struct task_struct *p, s32 prev_cpu)
 {
 	u32 nr_cpus = topology.nr_cpus, node, cpu;

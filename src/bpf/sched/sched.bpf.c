@@ -2,45 +2,50 @@
 /*
  * The `zernel` scheduler.
  *
- * Decides which task runs next and where. A task that wakes up while a CPU is
- * idle goes straight to that CPU; everybody else waits in a queue of a last-level
- * cache, ordered by virtual time: CPU time received, divided by the task's
- * weight. A CPU serves the queues of its own cache first and helps the others
- * when those are empty.
+ * Decides which task runs next and on which CPU. A task that wakes up while a CPU
+ * is idle is dispatched to the local DSQ of that CPU. Every other task waits in a
+ * queue (a DSQ) of a last-level cache (LLC), ordered by virtual time: the CPU
+ * time that the task received, divided by its weight. A CPU dispatches from the
+ * queues of its own LLC first, and from those of the other LLCs when its own are
+ * empty.
  *
- * What is known of ML processes makes a task's class (core/policy.h), anew each
- * time it is queued. Whoever feeds a GPU goes first and takes a CPU if need be;
- * so does a loader whose consumer waits for data. A loader that works ahead is
- * ordinary, but waits where it can be found when that changes. Who spins in a
- * sync steps back until the device should nearly be done, and a helper that polls
- * for other ranks has a look now and then instead of all the time. What the promoted
- * take is a debt to the others, who keep a share of each CPU that way.
+ * What Zernel knows of ML processes determines the class of a task
+ * (core/policy.h). The class is determined again at each enqueue. A feeder goes
+ * first and preempts a CPU if necessary, and so does a loader whose consumer
+ * waits for data. A loader that works ahead is an ordinary task, but it waits in
+ * a queue of its own, where it can be promoted when its consumer starts to wait.
+ * A spinning sync gives up its CPU until the GPU should nearly be done. A
+ * collective helper that polls for other ranks polls at intervals instead of all
+ * the time. The CPU time of promoted tasks is a debt to the other tasks, which
+ * keeps a share of each CPU reserved for them.
  *
- * Trusts the loader for the topology (which CPU is behind which cache) and the
- * kernel for weights and affinity. A queue is only a place to wait: any CPU can
- * take from any queue, so a topology that is wrong costs locality and never a
- * stall. A task is put into a queue that one of its own CPUs serves first,
- * otherwise a busy machine could leave it waiting for a helper for ever.
+ * Trusts user space for the topology (which CPU belongs to which LLC), and the
+ * kernel for weights and affinity. Any CPU can dispatch from any queue, so a
+ * wrong topology costs locality and never causes a stall. A task is enqueued on
+ * an LLC that one of its allowed CPUs serves first. Otherwise it could wait
+ * forever on a busy machine for a CPU of another LLC.
  *
- * Fair by weight can still mean never: on a busy machine the lightest tasks are
- * due so late that the kernel would take us for dead. So each queue is looked
- * through now and then, and whoever has waited too long moves to a second queue
- * of that cache, first come first served, which gets every other turn.
+ * Fairness by weight alone can starve a task: on a busy machine the lightest
+ * tasks are due so late that the watchdog of sched_ext would eject the scheduler.
+ * Therefore each queue is swept at intervals. A task that has waited too long moves to
+ * the overdue queue of the LLC, which is FIFO and comes first in every other
+ * dispatch.
  *
- * When a CPU goes offline the kernel asks us for nothing on its behalf any more,
- * so whoever waits for it is handed over: that CPU runs it once more, and the kernel
- * pushes it to another. A CPU that comes back is served as before. One that was
- * offline when the loader read the topology is worth a fresh start, which the exit
- * code asks for. (To leave at every change is what the kernel does for those who do
- * not care, but to leave takes it a while, and meanwhile new tasks are EEVDF's and
- * go before all of ours: on a busy machine it never got to its end.)
+ * When a CPU goes offline, the kernel no longer calls ops.dispatch for it. The
+ * tasks that wait for that CPU move to its local DSQ: the CPU runs each task once
+ * more, and the kernel then migrates it. A CPU that comes back online is
+ * served as before. A CPU that was offline when user space read the topology
+ * needs a restart of the scheduler, and the exit code requests it. (A scheduler
+ * without hotplug callbacks is restarted at every hotplug event. But the exit
+ * takes time, and meanwhile new tasks belong to EEVDF and run before all tasks of
+ * this scheduler. On a busy machine the exit never completed.)
  *
- * Time is bpf_ktime_get_ns() everywhere, as the signals have it: scx_bpf_now() is
- * the run queue's clock, milliseconds and more away from that.
+ * All times are bpf_ktime_get_ns(), as in the signal programs: scx_bpf_now() is
+ * the clock of the run queue and can differ from that by milliseconds and more.
  *
- * Races that are accepted: a cache's clock is advanced without a lock, so it
- * may lag by one slice; a task counted against the old clock while it moves
- * between caches is off by the same.
+ * Accepted races: the clock of an LLC advances without a lock, so it may lag by
+ * one slice. The virtual time of a task that is charged while it migrates between
+ * LLCs is off by the same amount.
  */
 #include "bpf/sched/place.bpf.h"
 #include "bpf/sched/dispatch.bpf.h"
@@ -50,9 +55,11 @@ char LICENSE[] SEC("license") = "GPL";
 struct sched_exit sched_exit;
 
 /*
- * Who wakes whom is believed only of a task inside a system call, as an interrupt
- * wakes in the name of whoever runs. A thread's averages may be touched by whoever
- * wakes it while it wakes somebody itself; one of two updates may be lost then.
+ * A wakeup is attributed to the current task only while that task is inside a
+ * system call, because an interrupt handler wakes tasks in the context of the
+ * task that it interrupted. The waker of a thread may update the averages of that
+ * thread while the thread wakes another one. One of the two updates may then be
+ * lost.
  */
 static void learn_waking(struct task_struct *p, struct sched_task *task, u64 now)
 {
@@ -89,9 +96,10 @@ s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fl
 }
 
 /*
- * A CPU may have gone idle since select_cpu looked, or was never asked, as for whoever
- * is bound to one. Who is ordinary and was looked for a moment ago takes that chance:
- * a slice at most.
+ * A CPU may have become idle since select_cpu. The kernel also skips select_cpu
+ * for some tasks, such as tasks that are bound to one CPU. An ordinary task for
+ * which select_cpu has just searched is not searched for again: it waits one
+ * slice at most.
  */
 static s32 idle_cpu_for(struct task_struct *p, bool was_looked_for)
 {
@@ -103,8 +111,8 @@ static s32 idle_cpu_for(struct task_struct *p, bool was_looked_for)
 }
 
 /*
- * Straight to the CPU it takes: in a queue others may be due before it, and that CPU
- * would be theirs.
+ * Inserts the task directly into the local DSQ of the CPU that it preempts. In a
+ * shared queue another task may be due first and would get that CPU.
  */
 static bool take_by_tier(struct task_struct *p, u32 tier, u64 vtime, u64 enq_flags)
 {
@@ -129,7 +137,7 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	u32 llc, tier;
 	s32 cpu;
 
-	/* Per-CPU kernel threads are part of the CPU they serve: never behind users. */
+	/* Per-CPU kernel threads never wait behind user tasks. */
 	if (!task || ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1)) {
 		compat_dsq_insert(p, local_dsq(), slice_ns, enq_flags);
 		return;
@@ -175,9 +183,9 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	sweep(own, now);
 	/*
-	 * The overdue have every other turn. Each CPU counts its own: of one count for
-	 * all, a CPU could see the even numbers only, and whoever is bound to it would
-	 * starve.
+	 * The overdue queue comes first in every other dispatch of a CPU. Each
+	 * CPU has its own count: with a shared count, one CPU could see only even
+	 * numbers, and a task that is bound to this CPU would starve.
 	 */
 	if ((here->nr_turns++ & 1) && serve_overdue(own))
 		return;
@@ -191,7 +199,7 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 	}
 }
 
-/* Who spins gives its CPU up at a tick; it would hold it for the rest of its slice. */
+/* A spinning sync yields its CPU at the next tick instead of using up its slice. */
 SEC("struct_ops/zernel_tick")
 void BPF_PROG(zernel_tick, struct task_struct *p)
 {
@@ -247,7 +255,7 @@ void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 		note_launcher(p, true);
 }
 
-/* Whatever it was, it is another program now. */
+/* After exec the task is a different program, so learning starts again. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(learn_exec, struct task_struct *p)
 {
@@ -285,7 +293,7 @@ void BPF_PROG(zernel_enable, struct task_struct *p)
 	compat_set_dsq_vtime(p, llc_at(task->llc)->clock);
 }
 
-/* It is another class's now. */
+/* The task moves to another scheduling class. */
 SEC("struct_ops/zernel_disable")
 void BPF_PROG(zernel_disable, struct task_struct *p)
 {
@@ -323,7 +331,7 @@ void BPF_PROG(zernel_cgroup_move, struct task_struct *p, struct cgroup *from, st
 		task->weights_seen = 0;
 }
 
-/* A line of the dump the kernel writes when it takes us down. */
+/* Writes one line of the dump that the kernel makes when it ejects the scheduler. */
 #define DUMP(format, args...)                                                                      \
 	({                                                                                         \
 		static char text[] = format;                                                       \
@@ -377,7 +385,7 @@ void BPF_PROG(zernel_cpu_offline, s32 cpu)
 SEC("struct_ops/zernel_cpu_online")
 void BPF_PROG(zernel_cpu_online, s32 cpu)
 {
-	static char text[] = "cpu %llu is new";
+	static char text[] = "CPU %llu was offline when the scheduler was attached";
 	unsigned long long values[] = { cpu };
 
 	cpu_at(cpu)->is_offline = false;
@@ -405,7 +413,7 @@ s32 BPF_PROG(zernel_init)
 		make_spinner_timer(i);
 		*llc_at(i) = (struct llc){ .clock = llc_at(i)->clock };
 	}
-	/* What an earlier attach left behind holds no more. */
+	/* Clear the state that an earlier attach left behind. */
 	bpf_for(i, 0, nr_cpus) {
 		*cpu_at(i) = (struct cpu_state){ .is_offline = llc_of_cpu(i) == LLC_UNKNOWN };
 	}
@@ -419,7 +427,7 @@ void BPF_PROG(zernel_exit, struct scx_exit_info *info)
 	bpf_probe_read_kernel_str(sched_exit.msg, sizeof(sched_exit.msg), info->msg);
 	bpf_probe_read_kernel_str(sched_exit.dump, sizeof(sched_exit.dump), info->dump);
 	sched_exit.code = info->exit_code;
-	/* The loader reads the rest once it sees a kind. */
+	/* Set the kind last: user space reads the other members when it sees a kind. */
 	__sync_fetch_and_add(&sched_exit.kind, info->kind);
 }
 

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Who spins in a sync steps back, and must be there again when its device is done;
- * who polls for other ranks must have a look now and then, as their collective ends
- * for it only when it looks. Slices end at ticks only, so a timer for each cache ends
- * somebody's turn in time.
+ * A spinning sync gives up its CPU and must run again when its GPU is done. A
+ * collective helper that polls for other ranks must poll at intervals, because
+ * the collective ends for it only when it polls. Slices end only at ticks, so a
+ * timer of each LLC preempts a task in time.
  */
 #include "bpf/sched/classes.bpf.h"
 
@@ -22,7 +22,7 @@ struct {
 	__type(value, struct spinner_timer);
 } spinner_timers SEC(".maps");
 
-/* When a task that waits for its device, or for other ranks, should run again. */
+/* When a task that waits for its GPU or for other ranks should run again. */
 static u64 spinner_due(struct task_struct *p, u64 now)
 {
 	struct process_state *process = process_find(p);
@@ -34,7 +34,7 @@ static u64 spinner_due(struct task_struct *p, u64 now)
 	return end > SPIN_MARGIN_NS ? end - SPIN_MARGIN_NS : now;
 }
 
-/* The first of a cache's spinners is due then. */
+/* Sets when the first spinner of an LLC is due; 0: no spinner waits. */
 static void expect_spinner(u32 llc, u64 due, u64 now)
 {
 	struct spinner_timer *timer = bpf_map_lookup_elem(&spinner_timers, &llc);
@@ -73,7 +73,7 @@ static int spinner_timer_fired(void *map, u32 *llc, struct spinner_timer *timer)
 	return 0;
 }
 
-/* A timer that an earlier attach left behind is as good as a new one. */
+/* A timer that an earlier attach left behind is used again. */
 static void make_spinner_timer(u32 llc)
 {
 	struct spinner_timer *timer = bpf_map_lookup_elem(&spinner_timers, &llc);
@@ -84,7 +84,7 @@ static void make_spinner_timer(u32 llc)
 	bpf_timer_set_callback(&timer->timer, spinner_timer_fired);
 }
 
-/* Takes a spinner whose device should be done, and looks when the next one's is. */
+/* Dispatches a spinner whose GPU should be done, and finds when the next one is due. */
 __noinline int serve_spinner(u32 llc, u32 cpu, u64 now)
 {
 	struct task_struct *p;

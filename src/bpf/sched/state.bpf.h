@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the scheduler keeps of caches, CPUs and tasks, and how to reach it. */
+/* State of the scheduler for each LLC, CPU and task, and functions to access it. */
 #include "bpf/compat.bpf.h"
 #include "bpf/signals/learn.bpf.h"
 #include "bpf/sched/task.bpf.h"
@@ -11,26 +11,26 @@
 
 const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
 
-/* Written by the loader before each attach: a CPU that comes or goes costs no reload. */
+/* Written by user space before each attach, so that CPU hotplug needs no reload. */
 struct topology topology = { .nr_cpus = 1, .nr_llcs = 1, .nr_nodes = 1 };
-/* Written by the loader at any time. */
+/* Written by user space at any time. */
 struct sched_policy policy = { .reserved_percent = 30 };
 
-/* One line of memory each, so that caches do not fight over their clocks. */
+/* Aligned to cache lines, so that LLCs do not contend for their clocks. */
 static struct llc {
-	u64 clock; /* virtual time that those who run have reached */
+	u64 clock; /* virtual time that the running tasks have reached */
 	u64 next_sweep_ns;
-	u64 spinner_due_ns; /* when the first of its spinners should run again */
-	u64 has_overdue;    /* in the queue for those, perhaps */
+	u64 spinner_due_ns; /* when its first spinner should run again; 0: no spinner waits */
+	u64 has_overdue;    /* the overdue queue may contain tasks */
 	u64 nr_waiting[QUEUE_SLOTS];
 } __attribute__((aligned(64))) llcs[MAX_LLCS];
 
-/* Of each CPU what others look at who want to take it. */
+/* State of a CPU that other CPUs read before they preempt it. */
 static struct cpu_state {
-	u64 debt_ns; /* of the promoted to the others */
-	u32 class;   /* of whoever runs there */
+	u64 debt_ns; /* CPU time that promoted tasks owe to the other tasks */
+	u32 class;   /* of the running task */
 	u16 tier;
-	u8 is_slow; /* the kernel was told that half the speed will do */
+	u8 is_slow; /* the performance target of the CPU is set to half */
 	u8 is_offline;
 } cpu_states[MAX_CPUS];
 
@@ -70,7 +70,7 @@ static u64 local_dsq(void)
 	return bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL);
 }
 
-/* The kernel's own queue of a CPU, which that CPU serves whatever we do. */
+/* The local DSQ of a CPU, which the kernel serves without a call of ops.dispatch. */
 static u64 dsq_of_cpu(u32 cpu)
 {
 	return bpf_core_enum_value(enum scx_dsq_id_flags, SCX_DSQ_LOCAL_ON) | cpu;
@@ -107,7 +107,7 @@ static void count(u32 class, u32 decision)
 		cpu->stats.counters.nr[class & (CLASS_SLOTS - 1)][decision]++;
 }
 
-/* How long a task waited for its CPU. */
+/* Records how long a task waited for its CPU. */
 static void count_wait(u32 class, u64 waited_ns)
 {
 	struct sched_cpu *cpu = this_cpu();
@@ -122,7 +122,7 @@ static bool before(u64 a, u64 b)
 	return (s64)(a - b) < 0;
 }
 
-/* LLC_UNKNOWN for a CPU that has been offline since we were attached. */
+/* LLC_UNKNOWN for a CPU that was offline when user space read the topology. */
 static u32 llc_of_cpu(u32 cpu)
 {
 	barrier_var(cpu);
@@ -137,10 +137,10 @@ static u32 queue_of_cpu(u32 cpu)
 }
 
 /*
- * To ask the kernel for a queue costs more than the rest of a turn, and most are
- * empty most of the time: so the tasks in them are counted. The kernel puts a task
- * into its queue only after we have said so, hence a task counts from before it is
- * there until it runs, or is no longer ours.
+ * A lookup of a DSQ costs more than the rest of a dispatch, and most DSQs are
+ * empty most of the time. So the tasks in each queue are counted. The kernel
+ * inserts a task into its DSQ only after the count was incremented. A task counts
+ * from before it is in the DSQ until it runs or leaves this scheduler.
  */
 static u64 *nr_waiting(u32 queue, u32 llc)
 {
@@ -172,13 +172,13 @@ static bool serve_queue(u32 queue, u32 llc)
 	return may_wait(queue, llc) && compat_dsq_move_to_local(dsq_of(queue, llc));
 }
 
-/* Not static, as others: verified once in a program and not again for each caller. */
+/* Not static, like others: the verifier checks a global function once, not once per caller. */
 __noinline int may_run_on(struct task_struct *p __arg_trusted, u32 cpu)
 {
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
-/* A cache that serves the task: its CPU's, unless affinity has just moved away. */
+/* The LLC for the task: that of its CPU, unless its affinity has just changed. */
 static u32 llc_of_task(struct task_struct *p)
 {
 	u32 cpu = scx_bpf_task_cpu(p);

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * What the scheduler and the learning keep of each task, in one place: to find it
- * costs more than most of what is done with it.
+ * Per-task state of the scheduler and of learning. They share one task storage
+ * entry, because the lookup costs more than most of the work that is done with
+ * the result.
  */
 #include "bpf/kernel.h"
 #include "core/learner.h"
@@ -12,16 +13,17 @@ struct sched_task {
 	struct learner learner;
 	u64 running_since_ns;
 	u64 queued_since_ns;
-	u64 turn_since_ns;  /* as running_since_ns, which moves on when the turn is charged */
-	u64 due_ns;	    /* of a spinner: when it should run again */
-	u64 tier_credit_ns; /* what its virtual time is short of until it runs */
-	u32 llc;	    /* whose clock the task's virtual time is measured by */
+	u64 turn_since_ns;  /* start of its time on this CPU; running_since_ns moves at each charge
+			     */
+	u64 due_ns;	    /* spinner: when it should run again */
+	u64 tier_credit_ns; /* subtracted from its virtual time until it runs */
+	u32 llc;	    /* LLC whose clock its virtual time refers to */
 	u32 class;
-	u32 waits_in; /* a queue where it counts */
+	u32 waits_in; /* queue that counts it in nr_waiting, or QUEUE_NONE */
 	u32 tier;
-	u32 polls;	   /* its last turn was short, and it did not sleep since */
-	u32 cgroup_weight; /* what the weights above it make of its own, in per cent */
-	u32 weights_seen;  /* nr_weight_changes when that was found */
+	u32 polls;	   /* it gave up its CPU within POLL_NS and stayed runnable */
+	u32 cgroup_weight; /* product of the weights of its cgroups, in percent */
+	u32 weights_seen;  /* nr_weight_changes when cgroup_weight was computed */
 };
 
 struct {

@@ -2,20 +2,23 @@
 #pragma once
 
 /*
- * Weights and virtual time. A task's weight is what its niceness says, times what
- * the weights of the cgroups above it say, each against the usual 100: a task in a
- * group of weight 200 counts as two. The group as such has no share: ten tasks in it
- * count as twenty.
+ * Weights and virtual time. The weight of a task is its nice weight times the
+ * weights of the cgroups above it, each relative to the default of 100: a task in
+ * a cgroup of weight 200 counts as two tasks. The cgroup itself has no share: ten
+ * tasks in it count as twenty.
  */
 #include "bpf/sched/state.bpf.h"
 
 #define CGROUP_WEIGHT_DEFAULT 100
-/* A product of weights is kept within what a single weight can be. */
+/* The product of the weights is limited to the range of one cgroup weight. */
 #define CGROUP_WEIGHT_MIN     1
 #define CGROUP_WEIGHT_MAX     10000
 #define CGROUP_DEPTH_MAX      16
 
-/* Of cgroups, by their id, that are not as heavy as any; the first so many at least. */
+/*
+ * Weights of cgroups that do not have the default weight, by cgroup id. A cgroup
+ * that does not fit has the default weight.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -24,7 +27,10 @@ struct {
 	__type(value, u32);
 } cgroup_weights SEC(".maps");
 
-/* Who has looked since then knows its weight; 0 is who never looked. */
+/*
+ * A task is up to date if its weights_seen equals this number. 0 means that its
+ * weight was never computed.
+ */
 static u32 nr_weight_changes = 1;
 
 static void cgroup_weighs(struct cgroup *cgroup, u32 weight)
@@ -85,9 +91,10 @@ __noinline int find_weight(struct task_struct *p __arg_trusted)
 }
 
 /*
- * What running for so long costs a task: the heavier it is, the less. A kernel
- * thread counts as ordinary at least, however nice it is: preempted while all of
- * RCU waits for it, as the nicest of them are, it would hold up the machine.
+ * Converts CPU time to virtual time: the heavier the task, the smaller the
+ * charge. A kernel thread has at least the default weight, whatever its nice
+ * value. Otherwise a kernel thread with a high nice value could be preempted for
+ * long while an RCU grace period waits for it, and the whole machine would wait.
  */
 static u64 vtime_charge(const struct task_struct *p, const struct sched_task *task, u64 ran_ns)
 {
@@ -98,10 +105,11 @@ static u64 vtime_charge(const struct task_struct *p, const struct sched_task *ta
 }
 
 /*
- * The task's virtual time by the clock of `llc`. Moving to another cache keeps
- * the distance to the clock. Sleeping earns a credit of one slice at most, and
- * running alone, while nobody wanted the CPU, a debt of two slices at most: less
- * would forgive what everybody runs beyond a slice, until the next tick.
+ * The virtual time of a task by the clock of `llc`. A migration to another LLC
+ * keeps the distance to the clock. Sleep earns a credit of one slice at most.
+ * Running alone, while no other task wants the CPU, costs a debt of two slices at
+ * most. A lower limit would forgive the time that every task runs beyond its
+ * slice until the next tick.
  */
 static u64 vtime_at(struct task_struct *p, struct sched_task *task, u32 llc)
 {
@@ -120,9 +128,9 @@ static u64 vtime_at(struct task_struct *p, struct sched_task *task, u32 llc)
 }
 
 /*
- * By one slice at most: a task far ahead that got an overdue turn must not take the
- * clock along, or all who wake up from then on queue up behind those who already
- * wait.
+ * Advances the clock by one slice at most. A task that is far ahead and ran from
+ * the overdue queue must not move the clock by more. Otherwise all tasks that
+ * wake up later would queue behind the tasks that already wait.
  */
 static void advance_clock(struct llc *llc, u64 vtime)
 {
@@ -132,7 +140,7 @@ static void advance_clock(struct llc *llc, u64 vtime)
 		llc->clock = vtime;
 }
 
-/* Puts what a task has run since it was last asked on its own account and its CPU's. */
+/* Charges the CPU time since the last charge to the task and to its CPU. */
 static void charge(struct task_struct *p, struct sched_task *task, struct sched_cpu *here,
 		   bool sleeps, u64 now)
 {
@@ -147,6 +155,6 @@ static void charge(struct task_struct *p, struct sched_task *task, struct sched_
 	here->stats.counters.ran_ns[class & (CLASS_SLOTS - 1)] += ran_ns;
 	compat_set_dsq_vtime(p, p->scx.dsq_vtime + vtime_charge(p, task, ran_ns));
 	task->tier = learn_task_stops(p, &task->learner, ran_ns, sleeps, now);
-	/* Who goes on may have become something else. */
+	/* A task that keeps its CPU may have a new tier. */
 	cpu->tier = tier_of_task(task);
 }
