@@ -2,19 +2,19 @@
 /*
  * Launches, copies, syncs and collectives: the calls that are phase boundaries.
  *
- * A program for each kind at its entry, and at its return where the return
- * matters. A launch costs an entry probe only, and when nothing changes by it,
- * which is nearly always, no more than finding the process and counting. Some of
- * them are timed, where the kernel can tell at the entry whether it wants to see
- * the return (core/launch.h).
+ * Each kind of call has a program at its entry, and one at its return if the
+ * return matters. A launch costs only an entry probe. If the launch changes no
+ * state, which is the usual case, the program only finds the process and counts.
+ * Some launches are timed, on kernels where the entry can decide whether the
+ * return is traced (core/launch.h).
  *
- * Trusts nothing that the process passes: arguments are numbers to count, user
- * memory is read with the helpers that may fail. A failed call counts nothing.
+ * Trusts nothing that the process passes: arguments are only counted, and user
+ * memory is read with helpers that may fail. A failed call is not counted.
  *
- * Races that are accepted: the phase of a process is written by the thread that
- * feeds the device. Two threads of one process that do so at the same moment
- * can book a few microseconds to the other's phase; counts are atomic. Those of
- * collectives are in collectives.bpf.h.
+ * Accepted races: the thread that launches work writes the phase of its process.
+ * If two threads of a process do so at the same moment, a few microseconds can be
+ * booked to the wrong phase. Counts are atomic. The races of collectives are
+ * described in collectives.bpf.h.
  */
 #include "bpf/signals/calls.bpf.h"
 #include "bpf/signals/collectives.bpf.h"
@@ -34,7 +34,7 @@ struct phase_config phase_config = PHASE_CONFIG_DEFAULT;
 bool ml_seen;
 u8 gpu_utilization[GPU_MAX];
 
-/* Functions and not inline: the linker takes a kernel function from one object only. */
+/* Not inline: the linker resolves a kfunc from one object only. */
 void cpu_hold(void)
 {
 	compat_preempt_disable();
@@ -45,14 +45,14 @@ void cpu_release(void)
 	compat_preempt_enable();
 }
 
-/* Whoever does one of these is about to use the device. */
+/* A thread that makes one of these calls is about to use the GPU. */
 static bool opens_device(u32 kind)
 {
 	return kind == CALL_KIND_ALLOC || kind == CALL_KIND_DEVICE_SET ||
 	       kind == CALL_KIND_CTX_NEW || kind == CALL_KIND_CTX_SET;
 }
 
-/* For calls of which only the return matters, and who makes them. */
+/* For calls where only the return and the calling thread matter. */
 CALL_PROGRAM("uprobe.multi", call_enter)
 {
 	struct traced_call call;
@@ -62,7 +62,7 @@ CALL_PROGRAM("uprobe.multi", call_enter)
 		launcher_found(call.p, call.thread, call.process, call.now);
 }
 
-/* The account of why the device waits: core/idle.h. */
+/* The account of idle time: core/idle.h. */
 static void device_gets_work(struct process_state *process, u64 now)
 {
 	process_write_begin(process);
@@ -84,7 +84,7 @@ static void launcher_waits_for_ranks(struct process_state *process, bool inside,
 	process_write_end(process);
 }
 
-/* Work for the device from this thread. */
+/* This thread launches work or copies data to the GPU. */
 static void device_fed(struct task_struct *p, struct process_state *process)
 {
 	struct thread_state *thread;
@@ -100,12 +100,15 @@ static void device_fed(struct task_struct *p, struct process_state *process)
 	thread->has_fed = 1;
 	launcher_found(p, thread, process, now);
 	process_cross(p, process, BOUNDARY_LAUNCH, now);
-	/* What a blocking collective copies by itself is over when it returns. */
+	/* Copies inside of a blocking collective are complete when the collective returns. */
 	if (!thread->depth || !process->idle.in_collective)
 		device_gets_work(process, now);
 }
 
-/* Which level of the API was called, or LEVEL_NR when there is no room to count it. */
+/*
+ * Counts a launch. Returns the API level that was called; LEVEL_NR if the launch
+ * was not counted.
+ */
 static u32 launch_counted(struct pt_regs *ctx, struct task_struct *p)
 {
 	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
@@ -118,13 +121,16 @@ static u32 launch_counted(struct pt_regs *ctx, struct task_struct *p)
 	return row->level & 1;
 }
 
-/* For kernels without sessions. */
+/* For kernels without uprobe sessions. */
 CALL_PROGRAM("uprobe.multi", launch_enter)
 {
 	launch_counted(ctx, bpf_get_current_task_btf());
 }
 
-/* Whether the return is to be seen; then the call remembers when it began, and its weight. */
+/*
+ * Whether to trace the return. If so, the session cookie stores the start time
+ * and the weight.
+ */
 static bool launch_begins(struct pt_regs *ctx)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
@@ -153,7 +159,7 @@ static void launch_ends(struct pt_regs *ctx)
 				     launch_begun_weight(*begun));
 }
 
-/* Both ends of a launch: without a 0 at the entry the kernel leaves the return alone. */
+/* Entry and return of a launch. The kernel skips the return unless the entry returns 0. */
 SEC("uprobe.multi") int launch_session(struct pt_regs *ctx)
 {
 	bool wanted = false;
@@ -167,7 +173,10 @@ SEC("uprobe.multi") int launch_session(struct pt_regs *ctx)
 	return wanted ? 0 : 1;
 }
 
-/* Of a copy: whether it feeds the device. The runtime's kinds: 1 to the device, 3 within it. */
+/*
+ * Whether a copy feeds the GPU. Kinds of the runtime: 1 is to the device, 3 is
+ * within the device.
+ */
 static bool feeds_device(const struct call_row *row, const struct arguments *args)
 {
 	u64 direction;
@@ -241,7 +250,10 @@ CALL_PROGRAM("uretprobe.multi", sync_return)
 		return;
 	__sync_fetch_and_add(&call.process->nr_syncs[call.row->level & 1], 1);
 	call.process->task.signals.last_sync_ns = call.now;
-	/* The runtime's sync calls the driver's: the program goes on after the outer one. */
+	/*
+	 * A sync of the runtime calls a sync of the driver. Only the return of
+	 * the outer call counts.
+	 */
 	if (call.thread->depth)
 		return;
 	process_cross(call.p, call.process, BOUNDARY_SYNC_DONE, call.now);
@@ -279,7 +291,7 @@ CALL_PROGRAM("uprobe.multi", collective_enter)
 		launcher_waits_for_ranks(call.process, true, call.now);
 }
 
-/* Counts of MPI are ints. */
+/* MPI counts are of type int. */
 static u64 mpi_bytes(const struct call_frame *frame)
 {
 	u64 handle = frame->arg[1], size = 0;
@@ -295,12 +307,15 @@ static u64 mpi_bytes(const struct call_frame *frame)
 	return (u32)frame->arg[0] * size;
 }
 
-/* How long it took, or that a sync will tell; and what it waited for other ranks. */
+/*
+ * Records the duration of a collective, or queues it until a sync shows the
+ * duration. Also records its wait for other ranks.
+ */
 static void collective_timed(const struct traced_call *call, u64 entered_ns, u32 operation)
 {
 	if (call->row->runtime == RUNTIME_MPI) {
 		process_sample(call->process, HIST_COLLECTIVE + operation, call->now - entered_ns);
-		/* What one call does inside of another is in the outer one's wait. */
+		/* The outer call includes the wait of a call inside of it. */
 		if (!call->thread->depth)
 			rank_waited(call->process, call->now - entered_ns);
 		return;

@@ -2,16 +2,17 @@
 #pragma once
 
 /*
- * What the programs on runtime calls share: which call it is comes as the
- * cookie, call_rows says what it means and where its arguments are, and a
- * thread's frames carry what is known at the entry over to the return.
+ * Shared by the programs on runtime calls. The attach cookie identifies the call.
+ * call_rows gives its kind and the positions of its arguments. The frames of a
+ * thread carry data from the entry of a call to its return.
  */
 #include "bpf/signals/roles.bpf.h"
 
 /*
- * A program on a call of user space can be preempted by another on the same CPU,
- * which the kernel does not expect: since 6.13 both would use one and the same stack
- * of the CPU, and task storage cannot be made while the other is in its midst.
+ * A program on a user-space call can be preempted by another such program on the
+ * same CPU, which the kernel does not expect. Since 6.13 both would use the same
+ * per-CPU stack, and task storage cannot be created while the other program is
+ * creating it. These functions disable and enable preemption.
  */
 __hidden void cpu_hold(void);
 __hidden void cpu_release(void);
@@ -27,7 +28,7 @@ __hidden void cpu_release(void);
 	}                                                                                          \
 	static __always_inline void name##_undisturbed(struct pt_regs *ctx)
 
-/* All of them are read first: the verifier allows no computed offset into the registers. */
+/* All arguments are read first: the verifier allows no variable offset into the registers. */
 struct arguments {
 	u64 value[6];
 };
@@ -51,12 +52,12 @@ static inline const struct call_row *row_of(u64 cookie)
 {
 	if (cookie >= CALL_NR)
 		return NULL;
-	/* Keeps the compiler from computing the address before the check. */
+	/* Keep the compiler from computing the address before the check. */
 	barrier_var(cookie);
 	return &call_rows[cookie];
 }
 
-/* One call of one thread, at its entry or its return. */
+/* A call of a thread, at its entry or at its return. */
 struct traced_call {
 	u64 now;
 	u64 cookie;
@@ -66,7 +67,7 @@ struct traced_call {
 	struct process_state *process;
 };
 
-/* The barrier keeps the compiler from dropping a mask that only the verifier needs. */
+/* The barrier keeps the compiler from removing a mask that only the verifier needs. */
 static inline struct call_frame *frame_at(struct thread_state *thread, u32 depth)
 {
 	barrier_var(depth);
@@ -91,7 +92,7 @@ static inline void frame_push(const struct traced_call *call, const struct argum
 	frame->arg[2] = argument(args, row->arg[2]);
 }
 
-/* The frame of the call that returns. Calls that were left by longjmp are skipped over. */
+/* The frame of the call that returns. Skips the frames of calls that were left by longjmp. */
 static inline struct call_frame *frame_pop(struct thread_state *thread, u32 call)
 {
 	for (int i = 0; i < MAX_CALL_DEPTH; i++) {
@@ -107,7 +108,7 @@ static inline struct call_frame *frame_pop(struct thread_state *thread, u32 call
 	return NULL;
 }
 
-/* At an entry whose return is watched. False when there is no room to follow it. */
+/* At the entry of a call whose return is traced. False if the call cannot be tracked. */
 static inline bool call_entered(struct pt_regs *ctx, struct traced_call *call)
 {
 	struct arguments args = ARGUMENTS(ctx);
@@ -126,7 +127,7 @@ static inline bool call_entered(struct pt_regs *ctx, struct traced_call *call)
 	return true;
 }
 
-/* At a return: gives the frame of its entry, or NULL when that was not seen. */
+/* At the return of a call: the frame of its entry, or NULL if the entry was not seen. */
 static inline struct call_frame *call_returned(struct pt_regs *ctx, struct traced_call *call)
 {
 	call->now = bpf_ktime_get_ns();

@@ -2,20 +2,22 @@
 #pragma once
 
 /*
- * How long collectives take, and waits for other ranks.
+ * Durations of collectives and of waits for other ranks.
  *
- * A collective of MPI blocks, and takes from its entry to its return. One of NCCL
- * returns at once, and is over at the latest when the next sync returns: each that is
- * queued then gives a sample (core/collectives.h).
+ * A collective of MPI blocks and lasts from its entry to its return. A collective
+ * of NCCL returns at once and is complete at the latest when the next sync
+ * returns. Each collective that is queued at that time gives a sample
+ * (core/collectives.h).
  *
- * Waits for other ranks (HIST_RANK_WAIT) are: a blocking collective or barrier, from its
- * entry to its return; what a thread slept on futexes inside of a call that does not block
- * by design; and a sync, from its entry to its return, when a collective was queued before
- * it. The last is a bound from above, since the sync also waits for the device's own work
- * before the collective. A process that is alone in its world waits for no rank.
+ * Waits for other ranks (HIST_RANK_WAIT) are: a blocking collective or barrier,
+ * from entry to return; the sleep of a thread on futexes inside of a call that
+ * does not block by design; and a sync, from entry to return, if a collective was
+ * queued before it. The last one is an upper bound, because the sync also waits
+ * for the work that the GPU does before the collective. A process that is alone
+ * in its world waits for no rank.
  *
- * A race that is accepted: a sync that returns while another thread's collective call does
- * may take that call for over.
+ * Accepted race: if a sync returns at the same time as the collective call of
+ * another thread, that collective may be counted as complete.
  */
 #include "bpf/signals/state.bpf.h"
 
@@ -42,7 +44,7 @@ static inline void collective_queued(struct task_struct *p, u32 operation, u64 e
 		open->entered_ns[operation][slot] = entered_ns;
 }
 
-/* Whether a collective was queued before that time. The oldest is in the first slot. */
+/* Whether a collective was queued before that time. The oldest one is in the first slot. */
 static inline bool collectives_precede(const struct open_collectives *open, u64 time_ns)
 {
 	bool precede = false;
@@ -52,7 +54,7 @@ static inline bool collectives_precede(const struct open_collectives *open, u64 
 	return precede;
 }
 
-/* What a loop over the kept times of one operation needs. */
+/* The context of a loop over the recorded times of one operation. */
 struct covered {
 	struct process_state *process;
 	struct open_collectives *open;
@@ -68,7 +70,7 @@ static long collective_covered(u64 slot, struct covered *covered)
 
 	if (slot >= COLLECTIVES_KEPT)
 		return 1;
-	/* Keeps the compiler from computing the address of what was not checked. */
+	/* Keep the compiler from computing the address before the check. */
 	barrier_var(slot);
 	weight = collectives_weight((u32)slot, covered->nr);
 	if (!weight)
@@ -76,13 +78,13 @@ static long collective_covered(u64 slot, struct covered *covered)
 	entered = &covered->open->entered_ns[operation][slot];
 	since = *entered;
 	*entered = 0;
-	/* 0: another thread is about to write it, so its call began just now. */
+	/* 0: another thread is about to write the time, so its call began just now. */
 	process_sample_times(covered->process, HIST_COLLECTIVE + operation,
 			     since && since < covered->now ? covered->now - since : 0, weight);
 	return 0;
 }
 
-/* Every collective that was queued before a sync is over when it returns. */
+/* Every collective that was queued before a sync is complete when the sync returns. */
 static inline void collectives_done(struct process_state *process, struct open_collectives *open,
 				    u64 now)
 {

@@ -1,26 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Communicators of the collective runtimes: which rank a process has, among how
- * many, and what its splits made of that.
+ * Communicators of the collective runtimes: the rank of a process, the number of
+ * ranks, and the effect of splits on both.
  *
- * A call that makes a communicator is noted when it is entered and settled when
- * it returned, inside a group when the group did: then the runtime has met all
- * ranks and the handle can be read. A split is noted in the group of calls of
- * its parent as well. All of them are entered before any returns, so at the
- * return the group holds every rank there is on this machine; if that is not all
- * of the parent's, rank and size stay unknown (core/comm.h).
+ * A call that creates a communicator is recorded at its entry and settled at its
+ * return. Inside of a group it is settled when the group ends, because only then
+ * has the runtime met all ranks, and the handle can be read. A split is also
+ * recorded in the group of calls of its parent. All ranks enter the split before
+ * any rank returns, so at the return the group contains all ranks on this
+ * machine. If these are not all ranks of the parent, rank and size stay unknown
+ * (core/comm.h).
  *
- * Trusts nothing that a process passes; what it says of its own ranks it may
- * get wrong. Somebody who knows another's unique id could join its groups.
+ * Trusts nothing that a process passes. A process may report wrong ranks for
+ * itself. A process that knows the unique id of another job could join its
+ * groups.
  *
- * Races that are accepted: calls on one communicator by two threads at once,
- * which the runtimes forbid, may count as one. With communicators that do not
- * block, a split may end before all have entered it: it stays unknown then.
+ * Accepted races: concurrent calls of two threads on one communicator, which the
+ * runtimes forbid, may count as one call. With nonblocking communicators a split
+ * may return before all ranks have entered it; its result then stays unknown.
  */
 #include "bpf/signals/comms.bpf.h"
 
 #define UNIQUE_ID_WORDS 16
-/* Other threads may settle a communicator while we look, so often at most. */
+/* Maximum number of retries when other threads settle communicators at the same time. */
 #define WORLD_TRIES	64
 
 struct comms_map process_comms SEC(".maps");
@@ -29,7 +31,7 @@ u64 nr_dropped_comms;
 
 /*
  * ncclUniqueId is passed by value: above the return address on x86-64, by
- * reference on arm64. 0 when it cannot be read.
+ * reference on arm64. Returns 0 if it cannot be read.
  */
 static __noinline u64 unique_id_identity(struct pt_regs *ctx)
 {
@@ -47,7 +49,10 @@ static __noinline u64 unique_id_identity(struct pt_regs *ctx)
 	return identity;
 }
 
-/* One call makes all ranks of a communicator: the first is `found`, this makes the next. */
+/*
+ * One call creates all ranks of a communicator. `found` is the first one; this
+ * adds the next one.
+ */
 static int rank_step(u32 i, struct walk *walk)
 {
 	struct comm *first = comm_at(walk->comms, walk->found), *comm;
@@ -83,7 +88,7 @@ static void comm_settle(struct comms *comms, struct comm *comm, u32 i)
 		split_settle(comm);
 	else if (comm->made_by == DETAIL_ALL_RANKS)
 		bpf_loop(COMMS_MAX, rank_step, &ranks, 0);
-	/* A split that has no colour makes none. */
+	/* A split without a color creates no communicator. */
 	comm_set_state(comm, comm->handle || comm->nr_ranks ? COMM_READY : COMM_FREE);
 }
 
@@ -113,7 +118,7 @@ static int end_step(u32 i, struct walk *walk)
 	return 0;
 }
 
-/* Settles what this thread asked for, or gives it up; at one time or, with 0, at any. */
+/* Settles or gives up the requests of this thread from one time; with 0, from any time. */
 static void comms_end(struct comms *comms, u32 tid, u64 since_ns, bool succeeded)
 {
 	struct walk walk = {
@@ -126,7 +131,7 @@ static void comms_end(struct comms *comms, u32 tid, u64 since_ns, bool succeeded
 struct world {
 	struct process_state *process;
 	struct comms *comms;
-	u64 found; /* the first that was made of it; COMMS_MAX: none */
+	u64 found; /* the oldest communicator of the world; COMMS_MAX: not found */
 	u32 rank;
 	u32 nr_local_ranks;
 };
@@ -154,7 +159,7 @@ static int world_count_step(u32 i, struct world *world)
 	return 0;
 }
 
-/* Whoever writes last has seen every change before it, or another will write after it. */
+/* The last writer has seen every change before it, or another writer follows. */
 static int world_write_step(u32 i, struct world *world)
 {
 	struct process_state *process = world->process;
@@ -168,7 +173,7 @@ static int world_write_step(u32 i, struct world *world)
 	first = comm_at(world->comms, world->found);
 	if (!first)
 		return 1;
-	/* A world that MPI told of may be larger still. */
+	/* The world that MPI reported may be larger. */
 	if (process->comm_handle && process->nr_ranks > first->nr_ranks)
 		return 1;
 	process_write_begin(process);
@@ -187,7 +192,7 @@ static void world_update(struct process_state *process, struct comms *comms)
 	bpf_loop(WORLD_TRIES, world_write_step, &world, 0);
 }
 
-/* What the arguments say of a communicator that is asked for. */
+/* Fills in a requested communicator from the arguments of the call. */
 static void comm_describe(struct comm *comm, const struct traced_call *call,
 			  const struct arguments *args)
 {
@@ -251,7 +256,7 @@ CALL_PROGRAM("uretprobe.multi", comm_return)
 	world_update(call.process, comms);
 }
 
-/* Before the call: once it runs, the handle may become another communicator's. */
+/* Free it at the entry: during the call its handle may become that of another communicator. */
 CALL_PROGRAM("uprobe.multi", comm_free_enter)
 {
 	struct comms *comms = comms_find(bpf_get_current_task_btf());
@@ -269,7 +274,7 @@ CALL_PROGRAM("uprobe.multi", group_start_enter)
 		thread->nr_groups++;
 }
 
-/* One that was opened before we came is not counted. */
+/* A group that was opened before the probes were attached is not counted. */
 CALL_PROGRAM("uretprobe.multi", group_end_return)
 {
 	struct traced_call call;
@@ -285,7 +290,7 @@ CALL_PROGRAM("uretprobe.multi", group_end_return)
 	world_update(call.process, comms);
 }
 
-/* The other threads are gone by now, and the communicators with them. */
+/* At exec the other threads have exited, and the communicators no longer exist. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(comms_exec, struct task_struct *p)
 {

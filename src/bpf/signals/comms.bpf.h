@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * Where communicators are kept and found, and the groups of calls that a split
- * is made of. Communicators are in the task storage of the process's leader and
- * go with it; a group lives from its first call's entry to its last one's end.
+ * Storage of communicators, and the groups of calls that make up a split.
+ * Communicators are in the task storage of the process leader and are freed with
+ * it. A group exists from the entry of its first call to the end of its last
+ * call.
  */
 #include "bpf/signals/calls.bpf.h"
 #include "core/comm.h"
@@ -27,7 +28,7 @@ struct comm_group_map {
 extern struct comms_map process_comms SEC(".maps");
 extern struct comm_group_map comm_groups SEC(".maps");
 
-/* Communicators and groups that did not fit. */
+/* Communicators and groups that were dropped because they did not fit. */
 extern u64 nr_dropped_comms;
 
 static inline struct comms *comms_find(struct task_struct *p)
@@ -43,7 +44,7 @@ static inline struct comms *comms_get(struct task_struct *p)
 
 	if (leader)
 		bpf_task_storage_get(&process_comms, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	/* Of two threads that make it at the same time, one fails. */
+	/* If two threads create it at the same time, one of the calls fails. */
 	return comms_find(p);
 }
 
@@ -51,18 +52,18 @@ static inline struct comm *comm_at(struct comms *comms, u64 i)
 {
 	if (i >= COMMS_MAX)
 		return NULL;
-	/* Keeps the compiler from computing the address before the check. */
+	/* Keep the compiler from computing the address before the check. */
 	barrier_var(i);
 	return &comms->comm[i];
 }
 
-/* A walk over the communicators of a process, by bpf_loop(): a step returns 1 to end it. */
+/* A bpf_loop() over the communicators of a process. A step returns 1 to end the loop. */
 struct walk {
 	struct comms *comms;
-	u64 wanted; /* handle or time */
+	u64 wanted; /* a handle or a time */
 	u32 tid;
 	u32 succeeded;
-	u64 found; /* COMMS_MAX: none */
+	u64 found; /* COMMS_MAX: not found */
 };
 
 static inline int find_step(u32 i, struct walk *walk)
@@ -103,7 +104,7 @@ static inline struct comm *comm_claim(struct comms *comms)
 	return comm_at(comms, walk.found);
 }
 
-/* A communicator is seen by others from its state on, so that comes last. */
+/* Set the state last: other threads use a communicator as soon as its state says so. */
 static inline void comm_set_state(struct comm *comm, u64 state)
 {
 	__sync_lock_test_and_set(&comm->state, state);
@@ -133,8 +134,8 @@ static inline void split_leave(struct comm *comm, struct comm_group *group)
 }
 
 /*
- * This rank is taken out of the group, and as nobody knows how far the others
- * came, later splits of its parent are unknown as well.
+ * Removes this rank from the group. The progress of the other ranks is unknown,
+ * so later splits of the parent are unknown as well.
  */
 static inline void split_give_up(struct comm *comm, struct comm *parent, struct comm_group *group)
 {
@@ -144,7 +145,7 @@ static inline void split_give_up(struct comm *comm, struct comm *parent, struct 
 		parent->identity = 0;
 }
 
-/* Notes what this rank asks for. Where its parent is not known, nothing is. */
+/* Records the request of this rank. Nothing is recorded if the parent is unknown. */
 static inline void split_join(struct comms *comms, struct comm *comm, s32 key)
 {
 	struct comm *parent = comm_find(comms, comm->parent);
@@ -167,8 +168,8 @@ static inline void split_join(struct comms *comms, struct comm *comm, s32 key)
 	group->member[rank] = (struct comm_member){ .color = comm->color, .key = key };
 	__sync_fetch_and_add(&group->nr_open, 1);
 	/*
-	 * With its old value, which makes it a barrier: the member is there before its bit.
-	 * Two who say that they are the same rank cannot be told apart.
+	 * The returned old value makes this a full barrier: the member is visible
+	 * before its bit. Two ranks with the same number cannot be distinguished.
 	 */
 	if (__sync_fetch_and_or(&group->present, 1ULL << rank) >> rank & 1)
 		split_give_up(comm, parent, group);

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Which device a thread uses: by the runtime's call that chooses one, and by the
- * stack of contexts that the driver keeps for each thread. A context is looked up
- * by its handle whenever it matters, never remembered with its device: a handle
- * may be used again, and threads that have it on their stack then have the new one.
+ * The device that a thread uses: from the runtime call that selects a device, and
+ * from the stack of contexts that the driver keeps for each thread. A context is
+ * always looked up by its handle, and its device is never stored with the thread:
+ * a handle may be reused, and threads with that handle on their stack then use
+ * the new context.
  *
- * What was allocated in a context goes with it. Unless all has been freed before,
- * the whole map is walked for that: 1 ms, and another for every 7,000 entries, with
- * the CPU held. It happens at the end of a process, if at all.
+ * The allocations of a context are freed with it. If any allocation is left, this
+ * iterates over the whole map with preemption disabled: 1 ms, plus 1 ms for every
+ * 7,000 entries. It happens only at the end of a process, if at all.
  */
 #include "bpf/signals/memory.bpf.h"
 
-/* The last number that was given to a context. */
+/* The number of the newest context. */
 static u64 nr_contexts;
 
 CALL_PROGRAM("uretprobe.multi", device_return)
@@ -57,7 +58,7 @@ static u64 context_top(const struct gpu_thread *gpu)
 	return gpu->contexts[depth & (CONTEXT_DEPTH - 1)];
 }
 
-/* A primary context is there once, however many threads retain it at the same time. */
+/* A primary context exists once, even if several threads retain it at the same time. */
 static void context_add(const struct traced_call *call, u64 context, u32 device)
 {
 	struct memory memory = { .nr_refs = 1 }, *known;
@@ -126,7 +127,7 @@ CALL_PROGRAM("uretprobe.multi", context_set_return)
 
 struct drop {
 	struct process_state *process;
-	u64 owner; /* a context's number; 0: what was made in none that is known */
+	u64 owner; /* number of a context; 0: allocations in no known context */
 	u32 device;
 };
 
@@ -147,7 +148,7 @@ static long drop_one(struct memory_map *map, struct memory_key *key, struct memo
 	return 0;
 }
 
-/* Whether anything is left to free, on any device. */
+/* Whether the process has allocations left, on any device. */
 static bool holds_memory(const struct process_state *process)
 {
 	u64 open = 0;
@@ -173,7 +174,7 @@ static void drop_all(struct process_state *process, u64 owner, u32 device)
 		bpf_for_each_map_elem(&memories, drop_one, &drop, 0);
 }
 
-/* The handle of a device's primary context, or 0. */
+/* The handle of the primary context of a device, or 0. */
 static u64 primary_of(const struct process_state *process, u64 device)
 {
 	struct memory *primary = memory_find(process, LEVEL_DRIVER, SPACE_PRIMARY, device);
@@ -200,7 +201,10 @@ CALL_PROGRAM("uprobe.multi", context_free_enter)
 	leaving_begin(gpu, LEAVING_CONTEXT, &key);
 }
 
-/* A runtime whose driver is not seen resets the thread's device, in no context that is known. */
+/*
+ * A runtime whose driver is not traced resets the device of the thread, which has
+ * no known context.
+ */
 static void device_reset(const struct traced_call *call, const struct call_frame *frame,
 			 const struct gpu_thread *gpu)
 {

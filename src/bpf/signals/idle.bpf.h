@@ -2,19 +2,20 @@
 #pragma once
 
 /*
- * Why a device waits, as threads show it: keeps the account of core/idle.h for the
- * launcher of a process, the part of each loader in a wait of its consumer, and by
- * name who stood in their way.
+ * Causes of idle time, from the behavior of threads. Keeps the account of
+ * core/idle.h for the launcher of a process, the part of each loader in a wait of
+ * its consumer, and the names of the tasks and disks that delayed them.
  *
- * Trusted is what the kernel says of a task that leaves its CPU. Who had the CPU
- * last counts as the one that ran instead, though others may have had it before.
+ * Trusts what the kernel reports of a task that leaves its CPU. The task that had
+ * the CPU last is reported as the one that ran instead, although other tasks may
+ * have had the CPU before it.
  */
 #include "bpf/compat.bpf.h"
 #include "bpf/signals/roles.bpf.h"
 
 #define CULPRITS 4096
 
-/* Least recently used goes first: names can be many, and the few that matter come often. */
+/* An LRU map: there can be many names, but the few that matter are updated often. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, CULPRITS);
@@ -51,13 +52,13 @@ static __noinline int culprit_add(struct process_state *process, u32 cause, cons
 
 static const char nobody[COMM_LEN] = "(idle)";
 
-/* Who had the CPU until now. */
+/* The name of the task that had the CPU until now. */
 static const char *name_of(struct task_struct *p)
 {
 	return p->pid ? p->comm : nobody;
 }
 
-/* What the launcher does, in terms of a loader while it loads by itself. */
+/* The cause for the launcher. While it loads data itself, this is a cause of the loader. */
 static u32 launcher_cause(const struct thread_state *thread, u32 cause)
 {
 	return thread->scope ? idle_causes_of_loading[cause & (IDLE_CAUSE_SLOTS - 1)] : cause;
@@ -71,7 +72,7 @@ static void launcher_does(struct process_state *process, const struct thread_sta
 	process_write_end(process);
 }
 
-/* The launcher leaves its CPU, and may or may not be able to run on. */
+/* The launcher leaves its CPU and either stays runnable or sleeps. */
 static void launcher_leaves(struct task_struct *p, const struct thread_state *thread,
 			    struct process_state *process, bool runnable, u64 now)
 {
@@ -85,7 +86,10 @@ static void launcher_leaves(struct task_struct *p, const struct thread_state *th
 		launcher_does(process, thread, IDLE_DISK, now);
 	} else {
 		kind = compat_sleep_kind(p);
-		/* Of a framework that tells its waits only those can be for data. */
+		/*
+		 * If the framework reports its waits for data, no other sleep is
+		 * a wait for data.
+		 */
 		if (thread->scope ||
 		    (!thread->depth && !process->tells_waits && kind != SLEEP_NOT_FOR_DATA)) {
 			process_write_begin(process);
@@ -98,7 +102,7 @@ static void launcher_leaves(struct task_struct *p, const struct thread_state *th
 	}
 }
 
-/* It has its CPU, which `prev` had before. */
+/* The launcher runs on a CPU that `prev` had before. */
 static void launcher_runs(const struct thread_state *thread, struct process_state *process,
 			  struct task_struct *prev, u64 now)
 {
@@ -111,7 +115,7 @@ static void launcher_runs(const struct thread_state *thread, struct process_stat
 	culprit_add(process, cause, name_of(prev), *booked - before);
 }
 
-/* Whoever brought the data, its part in the wait is known by now. */
+/* Ends a wait for data. The part of the loader that brought the data is known by now. */
 static void wait_is_over(struct process_state *process, u64 now)
 {
 	const struct loader_wait *brought = &process->brought;
@@ -127,13 +131,13 @@ static void wait_is_over(struct process_state *process, u64 now)
 		    process->idle.idle_ns[IDLE_LOADER_DISK] - disk);
 }
 
-/* The launcher is woken up, after all that is known of who does it was noted. */
+/* The launcher is woken up. The part of its waker has been recorded before. */
 static void launcher_wakes(const struct thread_state *thread, struct process_state *process,
 			   u64 now)
 {
 	u64 disk = process->idle.idle_ns[IDLE_DISK];
 
-	/* It had not left yet, and does not now. */
+	/* The launcher is still on its CPU and does not leave it now. */
 	if (thread->running_since_ns)
 		return;
 	if (process->idle.doing == IDLE_UNDECIDED &&
@@ -146,8 +150,9 @@ static void launcher_wakes(const struct thread_state *thread, struct process_sta
 }
 
 /*
- * A loader did something until now: its part in the wait of whom it feeds, which is
- * its own process or the one it was forked from. Gives how much that was.
+ * A loader was in one state until now. Books this as its part in the wait of its
+ * consumer, which is its own process or its parent process. Returns the booked
+ * time.
  */
 __noinline u64 loader_did(struct task_struct *p __arg_trusted, u32 what, u64 since, u64 now)
 {
@@ -184,7 +189,7 @@ static void loader_runs(struct task_struct *p, struct thread_state *thread,
 	bpf_probe_read_kernel(thread->wait.ran_instead, COMM_LEN, name_of(prev));
 }
 
-/* In what state it is just now. */
+/* Books the current state of a loader up to now. */
 static void loader_is(struct task_struct *p, struct thread_state *thread, u64 now)
 {
 	if (thread->running_since_ns)
@@ -196,9 +201,10 @@ static void loader_is(struct task_struct *p, struct thread_state *thread, u64 no
 }
 
 /*
- * A loader wakes a thread of the process it feeds: data are on their way. Whoever hands
- * them on in a forked process, its first thread made them. Who brings them to the launcher
- * itself is right, else who had the largest part in the wait.
+ * A loader wakes a thread of its consumer: data is on its way. In a forked
+ * process any thread may pass the data on, but its first thread has made it. If a
+ * loader wakes the launcher itself, the wait is attributed to that loader.
+ * Otherwise it is attributed to the loader with the largest part in the wait.
  */
 static void data_brought(struct task_struct *waker, struct thread_state *waking,
 			 struct process_state *consumer, bool to_launcher, u64 now)

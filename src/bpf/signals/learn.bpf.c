@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Learning: what a thread is, by what it does, and what it will be, by what
- * others of its kind were.
+ * Learning: observes the behavior of a thread, and predicts the behavior of a new
+ * thread from its profile.
  *
- * Averages and tier are core/learner.h. This file finds out who a thread is, looks
- * up what to expect of it, and tells user space what was seen. A kind is an
- * executable in a role: the executable is its file (file system, inode and the
- * name it was started by), so that two programs of one name are two kinds and one
- * program under two names of its own making is one. The lookup is made when a task
- * begins, that is at fork under its parent's executable, and again at exec, and
- * when its role changes: in each case what it did before was somebody else.
+ * The averages and the tier are in core/learner.h. This file identifies a thread,
+ * looks up its prediction, and reports observations to user space. A profile is
+ * for an executable in a role. The executable is identified by its file: file
+ * system, inode, and the name that it was started by. Two programs with the same
+ * name have two profiles. A program that changes its own name has one profile.
+ * The lookup happens when a task begins (at fork, with the executable of its
+ * parent), at exec, and when its role changes. After each of these, the earlier
+ * behavior of the task no longer counts.
  *
- * Kernel threads are not learned: they have no executable and the default tier.
+ * Kernel threads are not learned: they have no executable and get the default
+ * tier.
  *
- * The averages are the scheduler's to keep (sched/task.bpf.h), and it tells what
- * happens: sched.bpf.c.
+ * The scheduler keeps the averages (sched/task.bpf.h) and reports the behavior of
+ * each task (sched.bpf.c).
  */
 #include "bpf/compat.bpf.h"
 #include "bpf/signals/learn.bpf.h"
@@ -32,7 +34,7 @@ struct {
 	__type(value, struct procdb_record);
 } predictions SEC(".maps");
 
-/* Read by user space several times a second: room for 2,900 observations in between. */
+/* User space reads it several times per second. It has room for 2,900 observations. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 18);
@@ -40,7 +42,7 @@ struct {
 
 u64 nr_dropped_observations;
 
-/* A file system's own identity outlives a restart; its device number may not. */
+/* The UUID of a file system is the same after a reboot; its device number may change. */
 static u64 file_system_id(struct super_block *sb)
 {
 	u64 uuid[2] = {};
@@ -51,7 +53,7 @@ static u64 file_system_id(struct super_block *sb)
 	return learn_identity(uuid[0], uuid[1]);
 }
 
-/* 0 for who has no executable. */
+/* 0 if the task has no executable. */
 static u64 exe_id_of(struct task_struct *p)
 {
 	struct file *file = BPF_CORE_READ(p, mm, exe_file);
@@ -120,7 +122,7 @@ static void tell(struct task_struct *p, struct learner *l, u64 now)
 		.owner = l->owner,
 	};
 	bpf_probe_read_kernel_str(seen->key.comm, sizeof(seen->key.comm), p->comm);
-	/* Whoever reads it comes by: nobody is woken in the middle of a switch. */
+	/* No wakeup during a context switch: user space polls the buffer. */
 	bpf_ringbuf_submit(seen, BPF_RB_NO_WAKEUP);
 }
 

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * GPU memory: what a process has allocated on which device, for each level of
- * interfaces on its own, since cudaMalloc() calls cuMemAlloc().
+ * GPU memory: the allocations of a process on each device. Each API level is
+ * counted separately, because cudaMalloc() calls cuMemAlloc().
  *
- * An allocation is counted when its call returns with success, for the device
- * of the context that is current then (managed memory too, which in truth moves),
- * or for the one chosen through the runtime where contexts are not seen; physical
- * memory for the device that its properties name. OpenCL and Level Zero have no
- * current device: theirs is the first one. Host memory is no GPU memory and has a
- * book of its own.
+ * An allocation is counted when its call returns successfully. It is counted for
+ * the device of the current context. This includes managed memory, although it
+ * can migrate. If contexts are not visible, the allocation is counted for the
+ * device that was selected through the runtime. Physical memory is counted for
+ * the device in its properties. OpenCL and Level Zero have no current device:
+ * their memory is counted for the first device. Host memory is not GPU memory and
+ * has a separate account.
  *
- * A free is found by its pointer, whichever level it goes through, so a pointer
- * that the runtime allocated and the driver freed leaves both books. Physical
- * memory lives until its handle is released and nothing of it is mapped.
+ * A free is found by its pointer, at any level. A pointer that the runtime
+ * allocated and the driver freed leaves both accounts. Physical memory exists
+ * until its handle is released and no part of it is mapped.
  *
- * Trusts that a range is unmapped when a call asks for it and all of it is
- * mapped: that is booked at the entry, since a handle may be used again before the
- * call returns. Everything else is judged by the result. A process that was
- * already running when its calls were first traced has allocations that are not
- * in the books; giving them back changes nothing.
+ * Assumes that a call that unmaps a fully mapped range succeeds. The unmap is
+ * booked at the entry, because the handle may be reused before the call returns.
+ * All other calls are booked by their result. If a process was already running
+ * when its calls were first traced, its earlier allocations are not in the
+ * accounts, and freeing them changes nothing.
  */
 #include "bpf/signals/memory.bpf.h"
 
@@ -32,7 +33,7 @@ struct gpu_thread_map gpu_threads SEC(".maps");
 struct gpu_numbers_map gpu_numbers SEC(".maps");
 u64 nr_dropped_memory;
 
-/* Device and context of what the thread allocates now. */
+/* The device and the context of an allocation that the thread makes now. */
 static void place_current(const struct traced_call *call, struct memory *memory)
 {
 	struct gpu_thread *gpu = bpf_task_storage_get(&gpu_threads, call->p, NULL, 0);
@@ -54,7 +55,7 @@ static void place_current(const struct traced_call *call, struct memory *memory)
 	memory->owner = context->owner;
 }
 
-/* The head of CUmemAllocationProp. */
+/* The first members of CUmemAllocationProp. */
 struct allocation_properties {
 	s32 type;
 	s32 handle_types;
@@ -76,7 +77,7 @@ static long place_physical(u64 properties, struct memory *memory)
 	return 0;
 }
 
-/* What was allocated, and where; not 0 when that cannot be read. */
+/* Reads the address, the size and the place of an allocation; nonzero if a read fails. */
 static long read_allocation(const struct traced_call *call, const struct call_frame *frame,
 			    u64 result, u64 *address, struct memory *memory)
 {
@@ -131,7 +132,7 @@ CALL_PROGRAM("uretprobe.multi", alloc_return)
 		before = *old;
 	if (!memory_put(&key, &memory))
 		return;
-	/* What was there must have been freed unseen. */
+	/* The earlier allocation at this address must have been freed unobserved. */
 	if (before.nr_refs)
 		memory_booked_free(call.process, call.row->level, &before);
 	process_write_begin(call.process);
@@ -170,7 +171,10 @@ static void free_end(const struct traced_call *call, struct gpu_thread *gpu, u32
 		memory_booked_free(call->process, level, &leaving->memory);
 }
 
-/* What the driver freed for the runtime is settled here already; both have the same result. */
+/*
+ * A free of the driver for the runtime is already booked here for both: they have
+ * the same result.
+ */
 CALL_PROGRAM("uretprobe.multi", free_return)
 {
 	struct traced_call call;
@@ -220,10 +224,10 @@ CALL_PROGRAM("uretprobe.multi", map_return)
 		__sync_fetch_and_add(&handle->nr_refs, 1);
 }
 
-/* A walk along mappings that follow each other. */
+/* The context of a loop over adjacent mappings. */
 struct range {
 	struct process_state *process;
-	struct memory_key key; /* of the next one */
+	struct memory_key key; /* of the next mapping */
 	u64 end;
 };
 

@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * What the programs on allocations and on contexts share: the map of all that a
- * process has of GPU memory, which device a thread uses, and how something is
- * given back.
+ * Shared by the programs on allocations and on contexts: the map of the GPU
+ * memory of all processes, the device that a thread uses, and how memory is
+ * released.
  *
- * A call that gives back takes the entry out of the map when it is entered, and
- * its return books that or puts it back. In between the driver may hand the same
- * address to another thread, whose entry must not be mistaken for the old one.
+ * A call that releases memory removes the entry from the map when it is entered.
+ * Its return books the free, or restores the entry if the call failed. Meanwhile
+ * the driver may give the same address to another thread, whose entry must not be
+ * mistaken for the old one.
  */
 #include "bpf/signals/calls.bpf.h"
 
@@ -16,8 +17,8 @@
 
 enum leaving_state {
 	LEAVING_NOTHING,
-	LEAVING_REFERENCE, /* others still hold it */
-	LEAVING_ALL,	   /* it is out of the map */
+	LEAVING_REFERENCE, /* other references remain */
+	LEAVING_ALL,	   /* the entry was removed from the map */
 };
 
 struct memory_map {
@@ -69,7 +70,7 @@ static inline bool memory_put(const struct memory_key *key, const struct memory 
 	return false;
 }
 
-/* Where the memory is booked; its device was checked when it was allocated. */
+/* The account of the memory. Its device was checked at the allocation. */
 static inline struct memory_book *book_of(struct process_state *process, u32 level,
 					  const struct memory *memory)
 {
@@ -96,7 +97,7 @@ static inline struct leaving *leaving_at(struct gpu_thread *gpu, u32 slot)
 	return &gpu->leaving[slot & (LEAVING_NR - 1)];
 }
 
-/* At the entry of a call that gives back. */
+/* At the entry of a call that releases memory. */
 static inline void leaving_begin(struct gpu_thread *gpu, u32 slot, const struct memory_key *key)
 {
 	struct leaving *leaving = leaving_at(gpu, slot);
@@ -112,7 +113,10 @@ static inline void leaving_begin(struct gpu_thread *gpu, u32 slot, const struct 
 		leaving->state = LEAVING_ALL;
 }
 
-/* At its return: true when the last reference has gone, and what it was is in `leaving`. */
+/*
+ * At its return: true if the last reference was released; `leaving` then
+ * describes the memory.
+ */
 static inline bool leaving_end(struct leaving *leaving, bool failed)
 {
 	u64 state = leaving->state;
@@ -132,7 +136,7 @@ static inline bool leaving_end(struct leaving *leaving, bool failed)
 	return false;
 }
 
-/* The frame that the call's entry pushed, or NULL when there was no room for it. */
+/* The frame that the entry of the call pushed, or NULL if it did not fit. */
 static inline struct call_frame *frame_of(const struct traced_call *call)
 {
 	u32 depth = call->thread->depth - 1;
@@ -149,8 +153,8 @@ static inline u64 gpu_bytes(struct process_state *process, u32 device)
 }
 
 /*
- * The process chose a device or allocated on it. The one it mainly uses is the
- * one that holds most of its memory; as long as it has none, the last one chosen.
+ * The process selected a device or allocated memory on it. Its main device is the
+ * one with most of its memory, or the last selected one while it has no memory.
  */
 static inline void gpu_used(const struct traced_call *call, u32 device)
 {

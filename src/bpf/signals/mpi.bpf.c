@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What MPI tells a process of itself: rank and size come through pointers, after
- * the process asked. See core/mpi.h.
+ * Rank and size that MPI returns to a process through pointers: see core/mpi.h.
  */
 #include "bpf/signals/calls.bpf.h"
 #include "core/mpi.h"

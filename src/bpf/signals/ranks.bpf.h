@@ -2,12 +2,13 @@
 #pragma once
 
 /*
- * Collectives of libraries without probes, as threads show them: user space says which
- * processes have such a library or its shared memory mapped, and the launcher of one
- * sleeps on a futex until another rank wakes it. core/process.h says what that means.
+ * Collectives of libraries without probes, inferred from the behavior of threads.
+ * User space marks the processes that map such a library or its shared memory.
+ * The launcher of such a process sleeps on a futex until another rank wakes it.
+ * core/process.h describes what this means.
  *
- * Trusted is that a task which wakes another while it is inside a futex call does so by
- * that call. An interrupt in the middle of one could be taken for it.
+ * Assumes that a task inside of a futex call that wakes another task does so by
+ * that call. An interrupt during the call could be mistaken for it.
  */
 #include "bpf/compat.bpf.h"
 #include "bpf/signals/roles.bpf.h"
@@ -19,7 +20,7 @@ static inline bool collective_is_mapped(struct task_struct *p)
 	return leader && bpf_task_storage_get(&collective_mappings, leader, NULL, 0);
 }
 
-/* Whether it is of a process that ever fed a device. */
+/* Whether the task belongs to a process that has launched work. */
 static inline bool is_rank(struct task_struct *p)
 {
 	struct process_state *process = process_find(p);

@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * Who launches, and who loads for it. The thread that opens a device is its
- * launcher until another one feeds it. A process that forked from a launcher's
- * and is still the same program is a loader, whether it was born before its
- * parent made the first call or after, until it makes calls of its own.
+ * Roles: launcher and loader. The thread that opens a GPU is its launcher until
+ * another thread launches work. A process that was forked from a process with a
+ * launcher and has not called exec is a loader, whether the fork was before or
+ * after the first call of the parent. It stops being a loader when it makes calls
+ * of its own.
  */
 #include "bpf/signals/state.bpf.h"
 
@@ -14,13 +15,13 @@ static inline bool is_launcher(const struct thread_state *thread)
 	return thread && thread->role == ROLE_LAUNCHER;
 }
 
-/* Whether `p` is one of the process's threads, or a fork of it. */
+/* Whether `p` is a thread of the process or of a child process. */
 static inline bool is_family(struct task_struct *p, u32 tgid)
 {
 	return (u32)p->tgid == tgid || (u32)BPF_CORE_READ(p, real_parent, tgid) == tgid;
 }
 
-/* Loaders that were there before anything was known of their parent, the current task. */
+/* Finds loaders that were forked before their parent, the current task, was known. */
 __hidden int loaders_find(u64 now);
 
 static inline void launcher_found(struct task_struct *p, struct thread_state *thread,
@@ -37,7 +38,7 @@ static inline void launcher_found(struct task_struct *p, struct thread_state *th
 	}
 }
 
-/* A thread that only opened the device, and left it to another to feed it, was no launcher. */
+/* A thread that only opened the GPU is no launcher if another thread launches the work. */
 static inline void launcher_confirm(struct task_struct *p, struct thread_state *thread,
 				    const struct process_state *process, u64 now)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Scopes that a framework names: see core/scope.h. Of a scope around a loader's
- * step the beginning and the end are certain, so from the first one on the process
- * is not judged by its sleeps any more: a Python program sleeps for its interpreter
- * lock and for the threads it computes with as well.
+ * Scopes that a framework names: see core/scope.h. The begin and the end of a
+ * scope around a loader step are certain. From the first such scope on, the
+ * sleeps of the process are no longer evidence for waits for data: a Python
+ * program also sleeps for its interpreter lock and for its compute threads.
  *
- * What is told to end is a member of the object that the entry returned, and
- * frameworks end many other things by the same call.
+ * The call that ends a scope gets a member of the object that the entry returned,
+ * and frameworks use the same call to end many other things.
  */
 #include "bpf/signals/calls.bpf.h"
 #include "core/scope.h"

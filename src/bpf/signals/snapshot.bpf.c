@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The mirror's source: walks the machine's tasks and writes down those of ML
- * processes, the process with its leader, then each of its threads. Changes
- * nothing but what user space itself said of a process, which else shows at the next
- * look; a process that is written in that very moment shows it by its counts.
+ * The snapshot that user space mirrors: iterates over all tasks and writes the
+ * records of ML processes, the process with its leader, then each thread. It
+ * changes only collective_mapped, which user space itself has set and which would
+ * otherwise show only at the next check. A process that is written at the same
+ * moment shows it by its write counts.
  */
 #include "bpf/signals/ranks.bpf.h"
 

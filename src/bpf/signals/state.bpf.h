@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * The maps that the signal programs share, and how to reach what is in them. A
- * thread's state is in its task storage, that of a process in the storage of its
- * leader: they die with the task, and no recycled pid can inherit them.
+ * The maps that the signal programs share, and functions to access them. The
+ * state of a thread is in its task storage, and the state of a process in the
+ * task storage of its leader. Both are freed with the task, so a reused pid
+ * cannot inherit them.
  */
 #include "bpf/kernel.h"
 #include "core/collectives.h"
@@ -21,20 +22,20 @@ struct call_frame {
 
 struct thread_state {
 	u32 role;
-	u32 depth;     /* runtime calls this thread is inside of */
-	u32 nr_groups; /* of collective calls that it has open */
-	u32 has_fed;   /* the device, ever */
+	u32 depth;     /* runtime calls that this thread is inside of */
+	u32 nr_groups; /* open groups of collective calls */
+	u32 has_fed;   /* it has launched work or copied data to a GPU */
 	struct launch_timing launch_timing;
 	struct call_frame frames[MAX_CALL_DEPTH];
-	u64 scope;	       /* the object of the loader's scope it is in, or 0 */
-	u64 running_since_ns;  /* 0 unless it runs */
-	u64 runnable_since_ns; /* 0 unless it waits for a CPU */
-	u64 io_since_ns;       /* 0 unless it waits for a disk or a file */
-	u64 futex_since_ns;    /* 0 unless it waits inside of a collective call */
-	u64 futex_wait_ns;     /* in the present collective call */
+	u64 scope;	       /* address of the loader scope that it is in, or 0 */
+	u64 running_since_ns;  /* 0 if it does not run */
+	u64 runnable_since_ns; /* 0 if it does not wait for a CPU */
+	u64 io_since_ns;       /* 0 if it does not wait for a disk or a file */
+	u64 futex_since_ns;    /* 0 if it does not wait on a futex inside of a collective call */
+	u64 futex_wait_ns;     /* in the current collective call */
 	u64 runqueue_wait_ns;
 	u64 io_wait_ns;
-	struct loader_wait wait; /* of a loader: its part in the present wait of its consumer */
+	struct loader_wait wait; /* loader: its part in the current wait of its consumer */
 	struct rank_wait rank_wait;
 };
 
@@ -52,7 +53,7 @@ struct process_map {
 	__type(value, struct process_state);
 };
 
-/* In the storage of the process's leader, from its first collective on. */
+/* In the task storage of the process leader, from the first collective of the process on. */
 struct collective_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -70,19 +71,22 @@ struct hist_map {
 
 #define CONTEXT_DEPTH 16
 
-/* What a thread's call is about to give back: see memory.bpf.h. */
+/* The reference that a call of this thread is about to release: see memory.bpf.h. */
 struct leaving {
 	struct memory_key key;
 	struct memory memory;
 	u64 state;
 };
 
-/* One for each level, since a runtime's free calls the driver's, and one for contexts. */
+/*
+ * One for each level, because a free of the runtime calls a free of the driver,
+ * and one for contexts.
+ */
 #define LEAVING_CONTEXT LEVEL_NR
 #define LEAVING_NR	4
 
 struct gpu_thread {
-	u32 device; /* chosen through the runtime; counts while no context is current */
+	u32 device; /* set through the runtime; used while no context is current */
 	u32 depth;  /* contexts on the stack */
 	u64 contexts[CONTEXT_DEPTH];
 	struct leaving leaving[LEAVING_NR];
@@ -104,7 +108,7 @@ struct gpu_numbers_map {
 	__type(value, struct gpu_numbers);
 };
 
-/* Filled by user space: processes that have a collective library or its buffers mapped. */
+/* Filled by user space: processes that map a collective library or its shared memory. */
 struct collective_mapping_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -126,21 +130,21 @@ extern struct gpu_thread_map gpu_threads SEC(".maps");
 extern struct gpu_numbers_map gpu_numbers SEC(".maps");
 extern struct collective_mapping_map collective_mappings SEC(".maps");
 
-/* What did not fit or could not be sent, by kind; read by user space. */
+/* Dropped records, by kind. Read by user space. */
 extern u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples;
 
-/* Whether any process ever used a runtime: until then there is nothing to find. */
+/* Whether any process has used a runtime. Until then the programs have nothing to do. */
 extern bool ml_seen;
 
-/* Set by user space: every change of phase and role goes through the ring buffer. */
+/* Set by user space: send each change of phase and role through the ring buffer. */
 extern bool timeline_wanted;
 
-/* Set by user space: utilisation of each GPU in per cent, plus one; 0 is not known. */
+/* Set by user space: utilization of each GPU in percent, plus one; 0: unknown. */
 extern u8 gpu_utilization[GPU_MAX];
 
 /*
- * Set by user space at any time: a decision that is made meanwhile may see some members of
- * the old one, and the next look is right.
+ * Set by user space at any time. A decision that is made during the update may
+ * use some old members; the next one is correct.
  */
 extern struct phase_config phase_config;
 
@@ -154,7 +158,7 @@ static inline struct thread_state *thread_get(struct task_struct *p)
 	return bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* The kind of the innermost call that the thread is in, or CALL_KIND_NR. */
+/* The kind of the innermost call that the thread is in; CALL_KIND_NR if it is in no call. */
 static inline u32 thread_call_kind(const struct thread_state *thread)
 {
 	u32 call, depth = thread->depth;
@@ -176,7 +180,7 @@ static inline struct process_state *process_find(struct task_struct *p)
 	return leader ? bpf_task_storage_get(&processes, leader, NULL, 0) : NULL;
 }
 
-/* The machine's number of the device that the process mainly uses; GPU_MAX when it is not known. */
+/* The machine number of the GPU that the process mainly uses; GPU_MAX if unknown. */
 static inline u32 process_gpu(const struct process_state *process)
 {
 	struct process_key key = { .start_ns = process->start_ns, .tgid = process->task.pid };
@@ -205,14 +209,18 @@ static inline struct process_state *process_get(struct task_struct *p)
 	if (process)
 		return process;
 	process = bpf_task_storage_get(&processes, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	/* Of two threads that make it at the same time, one fails. */
+	/* If two threads create it at the same time, one of the calls fails. */
 	if (!process)
 		process = bpf_task_storage_get(&processes, leader, NULL, 0);
 	if (!process) {
 		__sync_fetch_and_add(&nr_dropped_processes, 1);
 		return NULL;
 	}
-	/* Once: another thread may be here too, and an exec makes another process of it. */
+	/*
+	 * Set it once, because another thread may be here too. It is the current
+	 * time, not the start time of the task, because an exec makes a new
+	 * process of the same task.
+	 */
 	__sync_val_compare_and_swap(&process->start_ns, 0, bpf_ktime_get_boot_ns());
 	process->task.pid = leader->tgid;
 	process->task.signals.is_ml = 1;
@@ -221,7 +229,7 @@ static inline struct process_state *process_get(struct task_struct *p)
 	return process;
 }
 
-/* Brackets around whatever changes members that belong together: see process_state. */
+/* Begin and end of a write to members that belong together: see struct process_state. */
 static inline void process_write_begin(struct process_state *process)
 {
 	__sync_fetch_and_add(&process->nr_writes_begun, 1);
@@ -242,7 +250,7 @@ static inline void event_fill(struct event *event, u32 kind, struct task_struct 
 	event->value = value;
 }
 
-/* A reader that wakes up would take the CPU from the very thread that is watched. */
+/* Do not wake the reader: it could preempt the very thread that is observed. */
 static inline void event_submit(void *event)
 {
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
@@ -291,9 +299,10 @@ static inline void thread_set_role(struct task_struct *p, struct thread_state *t
 }
 
 /*
- * Sends an event for each transition since there were `nr_before` and the phase had begun at
- * `since`. Two transitions at once are an optimizer step that outlasted its bound, which made
- * it Unknown, and what came then.
+ * Sends an event for each transition since there were `nr_before` transitions and
+ * the phase began at `since`. Two transitions at once happen if an optimizer step
+ * outlasted its limit: the phase became Unknown at the limit and then changed
+ * again.
  */
 static inline void phase_changed(struct task_struct *p, const struct process_state *process,
 				 u64 nr_before, u64 since)
@@ -308,7 +317,10 @@ static inline void phase_changed(struct task_struct *p, const struct process_sta
 		event_send(EVENT_PHASE, p, task->phase, task->phase_since_ns);
 }
 
-/* Who has been on its CPU for less cannot tell when the device was done. */
+/*
+ * A thread that has been on its CPU for less than this time cannot know when the
+ * GPU was done.
+ */
 #define LATE_NS (500 * NSEC_PER_USEC)
 
 static inline bool is_late(struct task_struct *p, u64 now)
@@ -318,7 +330,7 @@ static inline bool is_late(struct task_struct *p, u64 now)
 	return thread && now < thread->running_since_ns + LATE_NS;
 }
 
-/* Certain evidence for the process. */
+/* Applies certain evidence to the process. */
 static inline void process_cross(struct task_struct *p, struct process_state *process, u32 boundary,
 				 u64 now)
 {
@@ -346,8 +358,9 @@ static inline struct hist_key hist_key_of(const struct process_state *process, u
 static const struct hist hist_empty;
 
 /*
- * Room for the distributions of a launcher, from where memory can be had: inside
- * of a context switch, where the first samples come from, there may be none.
+ * Allocates the distributions of a launcher in a context where memory can be
+ * allocated. In a context switch, where the first samples come from, an
+ * allocation may fail.
  */
 static __noinline __attribute__((unused)) int process_expect_samples(struct process_state *process)
 {
@@ -362,8 +375,9 @@ static __noinline __attribute__((unused)) int process_expect_samples(struct proc
 }
 
 /*
- * A sample for one of the process's distributions, that stands for `nr`. Per CPU, and a program may
- * be preempted by another on the same CPU: one of two samples can be lost then.
+ * Adds a sample with weight `nr` to a distribution of the process. Distributions
+ * are per CPU, but another program may preempt this one on the same CPU. One of
+ * the two samples may then be lost.
  */
 static __noinline __attribute__((unused)) int process_sample_times(struct process_state *process,
 								   u32 kind, u64 ns, u64 nr)
@@ -410,12 +424,15 @@ static inline void data_wait_ends(struct task_struct *p, struct process_state *p
 	process_write_begin(process);
 	waited = process_data_ready(&phase_config, process, now);
 	process_write_end(process);
-	/* Only now is it known that this part of an inferred collective was a wait for data. */
+	/*
+	 * Only the wakeup shows that this part of an inferred collective was a
+	 * wait for data.
+	 */
 	if (waited && was_collective) {
 		event_send(EVENT_PHASE, p, PHASE_DATA_LOADING, slept);
 		nr++;
 	}
-	/* What was no wait for data never began. */
+	/* If the sleep was not for data, the phase goes back to what it was before. */
 	if (process->task.nr_transitions < nr)
 		event_send(EVENT_PHASE, p, process->task.phase, slept);
 	phase_changed(p, process, nr, since);

@@ -1,25 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What the threads of ML processes do between their calls: who sleeps and why,
- * who wakes whom, who was made by whom, who waits for a CPU.
+ * Observes the threads of ML processes between their calls: sleeps and their
+ * reasons, wakeups, forks, and waits for a CPU.
  *
- * A launcher that goes to sleep outside of any call waits for data, unless it
- * asked for a pause, waits for a child's end, or is woken by somebody outside its
- * family. The family are the threads of its process and the processes that forked
- * from it; whoever of them ends such a sleep is a loader. Threads born inside a
- * collective runtime's set-up are its helpers. The rest of the roles is in
+ * A launcher that goes to sleep outside of any call waits for data, with these
+ * exceptions: it called nanosleep, it waits for a child process, or a task
+ * outside of its family wakes it. The family of a launcher is the threads of its
+ * process and its child processes. A member of the family that ends such a sleep
+ * is a loader. Threads that are created during the initialization of a collective
+ * runtime are its collective helpers. The other rules for roles are in
  * roles.bpf.h.
  *
- * Everything here runs for every switch and wake-up of the machine, so the first
- * thing each program does is to leave when the task has no state.
+ * These programs run at every context switch and wakeup of the machine, so each
+ * program returns at once if the task has no state.
  */
 #include "bpf/signals/idle.bpf.h"
 #include "bpf/signals/ranks.bpf.h"
 
-/* One bit among others: a futex wait is freezable too. */
+/* One of several bits: a futex wait is also freezable. */
 #define TASK_INTERRUPTIBLE 1
 
-/* The utilisation of the device that the process mainly uses, plus one; 0 is not known. */
+/* The utilization of the GPU that the process mainly uses, plus one; 0: unknown. */
 static u32 gpu_sampled(const struct process_state *process)
 {
 	u32 gpu = process_gpu(process);
@@ -51,7 +52,10 @@ static void leader_loads(struct task_struct *p, u64 now)
 		thread_set_role(leader, thread, ROLE_LOADER, now);
 }
 
-/* Not static, as others here: verified once in a program and not again for each caller. */
+/*
+ * Not static, like others here: the verifier checks a global function once, not
+ * once per caller.
+ */
 __noinline int loader_found(struct task_struct *p __arg_trusted, u32 consumer_tgid, u64 now)
 {
 	struct thread_state *thread = thread_get(p);
@@ -61,10 +65,16 @@ __noinline int loader_found(struct task_struct *p __arg_trusted, u32 consumer_tg
 	if (!thread || thread->role != ROLE_OTHER)
 		return 0;
 	thread_set_role(p, thread, ROLE_LOADER, now);
-	/* Loaders that are threads share the process, and so the phase, of the launcher. */
+	/*
+	 * Loaders that are threads share the process of the launcher, and
+	 * therefore its phase.
+	 */
 	if ((u32)p->tgid == consumer_tgid)
 		return 0;
-	/* Whoever hands the data on in a forked process, its first thread made them. */
+	/*
+	 * In a forked process any thread may pass the data on, but its first
+	 * thread has made it.
+	 */
 	leader_loads(p, now);
 	process = process_get(p);
 	if (!process || process->launcher_tid)
@@ -189,18 +199,18 @@ static void thread_woken(struct task_struct *p, struct thread_state *thread, u64
 	__sync_fetch_and_add(&process->window.io_wait_ns, waited);
 }
 
-/* One of the family wakes the launcher while it may be waiting for data. */
+/* A member of the family wakes the launcher while it may be waiting for data. */
 static void launcher_fed(struct task_struct *p, struct process_state *process,
 			 struct task_struct *waker, u64 now)
 {
-	/* Every thread of an interpreter wakes every other, to hand on its lock. */
+	/* Threads of an interpreter wake each other to pass on its lock. */
 	if (process->tells_waits && waker->tgid == p->tgid)
 		return;
 	process->woken_with_data = 1;
 	loader_found(waker, p->tgid, now);
 }
 
-/* Somebody wakes a thread of an ML process. */
+/* A task wakes a thread of an ML process. */
 static void process_hears(struct task_struct *p, struct thread_state *thread,
 			  struct task_struct *waker, struct thread_state *waking, u64 now)
 {
@@ -235,13 +245,13 @@ int BPF_PROG(thread_waking, struct task_struct *p)
 		thread_woken(p, thread, bpf_ktime_get_ns());
 	if (is_launcher(thread) || (waking && waking->role == ROLE_LOADER))
 		process_hears(p, thread, waker, waking, bpf_ktime_get_ns());
-	/* The consumer makes room for a loader that was ahead. */
+	/* The consumer wakes a loader that was ahead, because there is room again. */
 	else if (is_launcher(waking) && p->tgid != waker->tgid && is_family(p, waker->tgid))
 		loader_found(p, waker->tgid, bpf_ktime_get_ns());
 	return 0;
 }
 
-/* Which disk a thread waits for, if it does. */
+/* Records the disk that a thread may wait for. */
 SEC("tp_btf/block_bio_queue")
 int BPF_PROG(thread_reads, struct bio *bio)
 {
@@ -256,7 +266,7 @@ int BPF_PROG(thread_reads, struct bio *bio)
 	return 0;
 }
 
-/* Walks all processes, but only once for each that uses a device. */
+/* Iterates over all processes, but only once for each process that uses a GPU. */
 int loaders_find(u64 now)
 {
 	struct task_struct *parent = bpf_get_current_task_btf(), *p;
@@ -273,7 +283,7 @@ int loaders_find(u64 now)
 	return 0;
 }
 
-/* A thread that is born inside the set-up of a collective runtime is its helper. */
+/* A thread that is created during the initialization of a collective runtime is its helper. */
 static bool makes_helpers(const struct thread_state *thread)
 {
 	u32 kind = thread_call_kind(thread);
@@ -333,10 +343,10 @@ static void process_gone(struct task_struct *p, struct process_state *process, u
 }
 
 /*
- * On its way out a task still sleeps and wakes, which is no life of its own: its
- * state goes now. From 7.0 on this program can be preempted, and the kernel leaves a
- * program out that already runs on a CPU: of two processes that end there at the same
- * time one may be missed, which the kernel counts.
+ * An exiting task still sleeps and wakes up, which must not be observed, so its
+ * state is deleted now. From 7.0 this program can be preempted, and the kernel
+ * skips a program that already runs on the same CPU. If two processes exit on one
+ * CPU at the same time, one exit may be missed. The kernel counts the misses.
  */
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(thread_exit, struct task_struct *p)
@@ -357,7 +367,7 @@ int BPF_PROG(thread_exit, struct task_struct *p)
 	return 0;
 }
 
-/* Whatever it was, it is another program now: what was known of it ends here. */
+/* After exec the task is a different program: report and delete its state. */
 SEC("tp_btf/sched_process_exec")
 int BPF_PROG(thread_exec, struct task_struct *p)
 {
