@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the kernel observes of tasks, and what it is told to expect of them. */
+/* The profiles that BPF programs observe, and the predictions that they get. */
 #include "abi/types.h"
 
 /*
- * What makes two tasks one kind: the executable and the role, whatever the task
- * calls itself. Where the executable is unknown (0) the name alone decides.
+ * The key of a profile: the executable and the role of a task, whatever name the
+ * task gives itself. If the executable is unknown (0), the name alone is the key.
  */
 struct procdb_key {
-	u64 exe_id; /* a hash the caller makes of the executable, 0 when unknown */
+	u64 exe_id; /* hash of the executable, made by the caller; 0: unknown */
 	char comm[COMM_LEN];
 	u8 role;
 	u8 pad[7];
@@ -23,16 +23,16 @@ struct procdb_behaviour {
 	u64 switch_rate;
 };
 
-/* What the kernel observed, and in the same shape what it is told to expect. */
+/* An observation of the BPF programs; a prediction has the same layout. */
 struct procdb_record {
 	u8 tier;
-	u8 corrects; /* one more than the tier this very task was observed in before, or 0 */
+	u8 corrects; /* the tier reported before for this same task plus one, or 0 */
 	u8 pad[6];
 	struct procdb_behaviour behaviour;
 };
-_Static_assert(sizeof(struct procdb_record) == 40, "the value of both kernel maps");
+_Static_assert(sizeof(struct procdb_record) == 40, "shared with BPF");
 
-/* What comes through the ring buffer of the learning programs. */
+/* The record in the ring buffer of the learning programs. */
 struct procdb_observation {
 	struct procdb_key key;
 	struct procdb_record record;
@@ -41,5 +41,8 @@ struct procdb_observation {
 };
 _Static_assert(sizeof(struct procdb_observation) == 80, "shared with BPF");
 
-/* As many predictions as the kernel side has room for, half of them during a tick only. */
+/*
+ * Capacity of the predictions map: twice the maximum number of profiles. More
+ * than half of it is used only during a tick of the process database.
+ */
 #define PREDICTIONS_MAX (1U << 17)

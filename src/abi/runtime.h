@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the rows of runtimes.def become: ids, kinds and the table that BPF decodes calls by. */
+/* The ids, the kinds and the table of calls, generated from the rows of runtimes.def. */
 #include "abi/types.h"
 
 enum runtime {
@@ -16,7 +16,7 @@ enum call {
 	CALL_NR,
 };
 
-/* Driver and runtime of one vendor call each other: their books are kept apart. */
+/* The runtime of a vendor calls its driver, so each level has separate memory accounts. */
 enum call_level {
 	LEVEL_RUNTIME,
 	LEVEL_DRIVER,
@@ -79,9 +79,9 @@ enum call_detail {
 
 #define COLLECTIVE_FIRST DETAIL_ALL_REDUCE
 #define COLLECTIVE_NR	 (DETAIL_NR - COLLECTIVE_FIRST)
-_Static_assert((COLLECTIVE_NR & (COLLECTIVE_NR - 1)) == 0, "BPF masks with it");
+_Static_assert((COLLECTIVE_NR & (COLLECTIVE_NR - 1)) == 0, "BPF masks an index with it");
 
-/* Where an argument is: its position, or none, or the function's result. */
+/* The position of an argument; ARG_NONE: no argument; ARG_RETURNED: the return value. */
 enum {
 	ARG_RETURNED = -2,
 	ARG_NONE = -1,
@@ -94,8 +94,9 @@ enum {
 };
 
 /*
- * ncclUniqueId is 128 bytes and passed by value: on the stack on x86-64, where
- * it takes no register, by reference on arm64, where it takes one.
+ * ncclUniqueId has 128 bytes and is passed by value. On x86-64 it is on the stack
+ * and uses no argument register. On arm64 it is passed by reference and uses one
+ * register.
  */
 #if defined(__aarch64__) || defined(__TARGET_ARCH_arm64)
 #define ARG_AFTER_UNIQUE_ID 3
@@ -104,9 +105,9 @@ enum {
 #endif
 
 /*
- * A C++ object that does not fit into registers is returned into memory of the
- * caller: on x86-64 its address is the first argument and moves all others up,
- * on arm64 it has a register of its own, which is not looked at.
+ * A C++ object that does not fit into registers is returned in memory of the
+ * caller. On x86-64 the address is the first argument, and all other arguments
+ * move up by one. On arm64 the address has its own register, which is not read.
  */
 #if defined(__aarch64__) || defined(__TARGET_ARCH_arm64)
 #define ARG_RESULT_PLACE ARG_NONE
@@ -132,7 +133,7 @@ enum {
 #include "abi/runtimes.def"
 };
 
-/* Compiled into the kernel side and into user space from the same rows. */
+/* Compiled for BPF and for user space from the same rows. */
 static const struct call_row call_rows[CALL_NR] = {
 #define CALL(id, symbol, call_kind, call_detail, a, b, c)                                          \
 	[CALL_##id##_##symbol] = {                                                                 \

@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the scheduler and its loader share. */
+/* Types that the scheduler in BPF and user space share. */
 #include "abi/types.h"
 
 #define MAX_CPUS 1024
 #define MAX_LLCS 256
 
-/* A CPU that was offline when the topology was read. */
+/* The LLC of a CPU that was offline when the topology was read. */
 #define LLC_UNKNOWN 0xffff
 
-/* Which CPU is behind which last-level cache and on which node; caches are numbered from 0. */
+/* The LLC and the NUMA node of each CPU. LLCs are numbered from 0. */
 struct topology {
 	u32 nr_cpus; /* possible CPUs */
 	u32 nr_llcs;
-	u32 nr_nodes;	       /* that have CPUs, 1 at least */
-	u16 cpu_llc[MAX_CPUS]; /* LLC_UNKNOWN for a CPU that is offline */
-	u8 cpu_node[MAX_CPUS]; /* the kernel's number plus one; 0 when not known */
+	u32 nr_nodes;	       /* nodes that have CPUs, at least 1 */
+	u16 cpu_llc[MAX_CPUS]; /* LLC_UNKNOWN if the CPU is offline */
+	u8 cpu_node[MAX_CPUS]; /* number in the kernel plus one; 0: unknown */
 };
 _Static_assert(sizeof(struct topology) == 12 + 3 * MAX_CPUS, "shared with BPF");
 
-/* What an operator may change while the scheduler runs. */
+/* Settings that an operator may change while the scheduler runs. */
 struct sched_policy {
-	u32 reserved_percent; /* of each CPU, for ordinary tasks */
-	u32 rules_off;	      /* a bit for each enum sched_rule that it shall do without */
+	u32 reserved_percent; /* of each CPU, reserved for ordinary tasks */
+	u32 rules_off;	      /* one bit for each disabled enum sched_rule */
 };
 #define SCHED_POLICY_DEFAULT ((struct sched_policy){ .reserved_percent = 30 })
 
-/* What a task is to the scheduler at the moment. */
+/* The class of a task. It can change at each enqueue. */
 enum sched_class {
 	CLASS_ORDINARY,
-	CLASS_FEEDER,	     /* the GPU waits for it, or soon will */
+	CLASS_FEEDER,	     /* the GPU waits for it or soon will */
 	CLASS_WANTED_LOADER, /* its consumer waits for data */
-	CLASS_LATE_LOADER,   /* its consumer had to wait lately */
+	CLASS_LATE_LOADER,   /* its consumer had to wait recently */
 	CLASS_LOADER,	     /* works ahead */
-	CLASS_SPINNER,	     /* polls a device that has work, or for ranks that are missing */
+	CLASS_SPINNER,	     /* polls a GPU that has work, or polls for missing ranks */
 	CLASS_NR,
-	CLASS_SLOTS = 8, /* of tables: a power of two, which the verifier understands */
+	CLASS_SLOTS = 8, /* size of tables: a power of two, so that the verifier accepts a mask */
 };
 
-/* The queues of a cache. */
+/* The queues of an LLC. */
 enum sched_queue {
 	QUEUE_ORDINARY,
-	QUEUE_OVERDUE, /* whoever waited too long elsewhere */
+	QUEUE_OVERDUE, /* tasks that waited too long in another queue */
 	QUEUE_FIRST,
 	QUEUE_LOADERS,
 	QUEUE_SPINNERS,
@@ -51,7 +51,7 @@ enum sched_queue {
 	QUEUE_SLOTS = 8,
 };
 
-/* Rules that can be switched off, to see what each is worth. */
+/* Rules that can be disabled, to measure the effect of each one. */
 enum sched_rule {
 	RULE_FEEDER,
 	RULE_LOADER,
@@ -64,20 +64,20 @@ enum sched_rule {
 	RULE_NR,
 };
 
-/* Kinds of decisions, counted for each class. */
+/* Decisions of the scheduler, counted for each class. */
 enum sched_decision {
-	DECISION_IDLE_CPU, /* straight to an idle CPU */
+	DECISION_IDLE_CPU, /* dispatched directly to an idle CPU */
 	DECISION_QUEUED,
-	DECISION_PREEMPTED,	 /* took a CPU from somebody */
-	DECISION_PROMOTED,	 /* taken out of a queue before its turn */
-	DECISION_OVERDUE,	 /* had waited too long */
+	DECISION_PREEMPTED,	 /* preempted another task */
+	DECISION_PROMOTED,	 /* dispatched from a queue before its turn */
+	DECISION_OVERDUE,	 /* waited too long */
 	DECISION_SLICE_EXTENDED, /* kept its CPU: no waiting task had precedence */
 	DECISION_NR,
 };
 
-/* What the promoted can owe the others; more is forgiven. */
+/* The maximum debt of promoted tasks to the other tasks; more is forgiven. */
 #define DEBT_MAX_NS   (100 * NSEC_PER_MSEC)
-/* From so much on the others go first. */
+/* Above this debt the other tasks go first. */
 #define DEBT_LIMIT_NS (20 * NSEC_PER_MSEC)
 
 struct sched_counters {
@@ -85,9 +85,9 @@ struct sched_counters {
 	u64 ran_ns[CLASS_SLOTS];
 };
 
-/* How a scheduler came to its end; filled once, by ops.exit. */
+/* Why the scheduler was ejected or detached. Written once, by ops.exit. */
 struct sched_exit {
-	u32 kind; /* the kernel's enum scx_exit_kind; 0 while the scheduler lives */
+	u32 kind; /* enum scx_exit_kind of the kernel; 0 while the scheduler is attached */
 	u32 pad;
 	s64 code;
 	char reason[128];

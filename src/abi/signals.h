@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the kernel side knows of ML processes and their threads. */
+/* Types for ML processes and their threads that the BPF programs and user space share. */
 #include "abi/runtime.h"
 
 #define MAX_PROCESSES  1024
 #define MAX_CALL_DEPTH 4
 #define GPU_MAX	       16
 
-/* What a thread is there for. */
+/* The role of a thread. */
 enum role {
 	ROLE_OTHER = 0,
-	ROLE_LAUNCHER,		/* feeds the device */
-	ROLE_SYNC_WAITER,	/* only waits for it */
-	ROLE_LOADER,		/* wakes a launcher with data */
-	ROLE_COLLECTIVE_HELPER, /* made by a collective runtime */
+	ROLE_LAUNCHER,		/* launches work on the GPU */
+	ROLE_SYNC_WAITER,	/* only waits for the GPU */
+	ROLE_LOADER,		/* wakes a launcher when data is ready */
+	ROLE_COLLECTIVE_HELPER, /* created by a collective runtime */
 	ROLE_NR,
 };
 
-/* Why a record came through the ring buffer. */
+/* Kinds of records in the ring buffer. */
 enum event_kind {
-	EVENT_PHASE, /* value: the phase entered at time_ns; only while a timeline is wanted */
-	EVENT_ROLE,  /* value: the role the thread has from time_ns on; likewise */
-	EVENT_EXIT,  /* the process is gone: struct exit_event */
-	EVENT_THREAD_EXIT, /* one of its threads is: struct thread_event */
-	EVENT_GPU,	   /* value: the runtime by which it first used a GPU: struct gpu_event */
-	EVENT_STEP,	   /* value: how many steps ended, with that at time_ns; as EVENT_PHASE */
+	EVENT_PHASE,	   /* value: the phase from time_ns on; only while a timeline is wanted */
+	EVENT_ROLE,	   /* value: the role from time_ns on; only while a timeline is wanted */
+	EVENT_EXIT,	   /* the process has exited: struct exit_event */
+	EVENT_THREAD_EXIT, /* a thread of it has exited: struct thread_event */
+	EVENT_GPU,	   /* value: the runtime of its first use of a GPU: struct gpu_event */
+	EVENT_STEP, /* value: number of steps that ended up to time_ns; sent like EVENT_PHASE */
 	EVENT_NR,
 };
 
@@ -38,21 +38,21 @@ struct event {
 };
 _Static_assert(sizeof(struct event) == 24, "shared with BPF");
 
-/* Distributions of durations, each kept for every process. */
+/* Distributions of durations, kept for each process. */
 enum hist_kind {
-	HIST_SYNC_WAIT,	    /* in a call that waits for the device */
-	HIST_LOADER_WAIT,   /* the launcher, for data */
-	HIST_RUNQUEUE_WAIT, /* the launcher, for a CPU */
-	HIST_LAUNCH,	    /* a launch, from its entry to its return */
-	HIST_STEP,	    /* a step, from its end to the next one's */
-	HIST_RANK_WAIT,	    /* for other ranks, at most: see collectives.bpf.h */
+	HIST_SYNC_WAIT,	    /* in a call that waits for the GPU */
+	HIST_LOADER_WAIT,   /* wait of the launcher for data */
+	HIST_RUNQUEUE_WAIT, /* wait of the launcher for a CPU */
+	HIST_LAUNCH,	    /* a launch call, from entry to return */
+	HIST_STEP,	    /* a step, from the end of the step before to its own end */
+	HIST_RANK_WAIT,	    /* wait for other ranks, an upper bound: see collectives.bpf.h */
 	HIST_COLLECTIVE,    /* + operation: from the call to the sync that covers it */
 	HIST_KIND_NR = HIST_COLLECTIVE + COLLECTIVE_NR,
 };
 
 /*
- * A pid alone may be anybody's by the time it is read. The keys of all maps that
- * hold something of a process begin like this.
+ * A pid alone can be reused before it is read, so the keys of all maps with data
+ * of a process begin with these members.
  */
 struct process_key {
 	u64 start_ns; /* as in struct process_state */
@@ -68,8 +68,9 @@ struct hist_key {
 _Static_assert(sizeof(struct hist_key) == 16, "shared with BPF");
 
 /*
- * Who stood in the way of a process: the name of who ran instead of its launcher or
- * loader, or of the disk that one of them waited for. The value is nanoseconds.
+ * A cause of delay by name: the task that ran instead of the launcher or a loader
+ * of the process, or the disk that they waited for. The map value is in
+ * nanoseconds.
  */
 struct culprit_key {
 	u64 start_ns;
@@ -85,21 +86,21 @@ struct gpu_event {
 };
 
 /*
- * A process counts the devices it may see; the machine counts all of them. What
- * user space found out of that, for a process; 0 is not known, else one more than
- * the machine's number.
+ * A process numbers only the GPUs that it can see; the machine numbers all of
+ * them. User space finds the mapping for a process: 0 means unknown, other values
+ * are the GPU number of the machine plus one.
  */
 struct gpu_numbers {
 	u8 of[GPU_MAX];
 };
 
-/* What the kernel remembers of a process's GPU memory, all in one map. */
+/* Kinds of entries in the map of GPU memory. */
 enum memory_space {
-	SPACE_POINTER, /* address: what was allocated there */
-	SPACE_HANDLE,  /* physical memory by its handle */
-	SPACE_MAPPING, /* address: which handle is mapped there */
-	SPACE_CONTEXT, /* a context by its handle */
-	SPACE_PRIMARY, /* the primary context of a device, by the device's number */
+	SPACE_POINTER, /* by address: an allocation */
+	SPACE_HANDLE,  /* by handle: physical memory */
+	SPACE_MAPPING, /* by address: the handle that is mapped there */
+	SPACE_CONTEXT, /* by handle: a context */
+	SPACE_PRIMARY, /* by device number: the primary context of a device */
 };
 
 struct memory_key {
@@ -115,14 +116,15 @@ _Static_assert(sizeof(struct memory_key) == 24, "shared with BPF");
 struct memory {
 	u64 bytes;
 	/*
-	 * Of a context: its number, never used again though its handle may be. Of a
-	 * pointer: the number of the context it was made in, 0 where that is not known.
-	 * Of a mapping: the handle. Of a primary context's device: the context.
+	 * Context: its number, which is never reused, although its handle may be.
+	 * Pointer: the number of the context that it was allocated in, 0 if
+	 * unknown. Mapping: the handle. Primary context of a device: the handle
+	 * of the context.
 	 */
 	u64 owner;
-	u64 nr_refs; /* calls or mappings that keep it */
-	u8 device;   /* as the process counts */
-	u8 detail;   /* which memory: enum call_detail */
+	u64 nr_refs; /* calls or mappings that hold a reference */
+	u8 device;   /* numbered as in the process */
+	u8 detail;   /* kind of memory: enum call_detail */
 	u8 pad[6];
 };
 _Static_assert(sizeof(struct memory) == 32, "shared with BPF");

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Fixed-width types for everything that kernel and user space share. The same
- * headers compile for BPF and for user space, so nothing here may need libc.
+ * Fixed-width types for the data that the kernel and user space share. These
+ * headers compile for BPF and for user space, so nothing here may depend on libc.
  */
 #include <linux/types.h>
 
@@ -15,7 +15,7 @@ typedef __s8 s8;
 typedef __s32 s32;
 typedef __s64 s64;
 
-/* Bumped whenever a shared struct changes; the loader refuses a mismatch. */
+/* Incremented when a shared struct changes. */
 #define ABI_VERSION 1
 
 /* The kernel's TASK_COMM_LEN. */
