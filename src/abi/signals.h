@@ -40,7 +40,7 @@ _Static_assert(sizeof(struct event) == 24, "shared with BPF");
 
 /* Distributions of durations, kept for each process. */
 enum hist_kind {
-	HIST_SYNC_WAIT,	    /* in a call that waits for the GPU */
+	HIST_SYNC_WAIT,	    /* time in a call that waits for the GPU */
 	HIST_LOADER_WAIT,   /* wait of the launcher for data */
 	HIST_RUNQUEUE_WAIT, /* wait of the launcher for a CPU */
 	HIST_LAUNCH,	    /* a launch call, from entry to return */

@@ -9,8 +9,8 @@ const volatile u64 max_wait_ns = NSEC_PER_SEC;
 const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;
 
 /*
- * Moves tasks that have waited too long to the overdue queue. A task that may run
- * on one CPU only moves to the local DSQ of that CPU instead. That CPU may be
+ * Moves tasks that have waited too long to the overdue queue. A task that is
+ * bound to one CPU moves to the local DSQ of that CPU instead. That CPU may be
  * going offline. The kernel then no longer calls ops.dispatch for it, but still
  * has to run the tasks there that the rest of the machine waits for.
  */

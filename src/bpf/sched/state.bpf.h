@@ -172,7 +172,7 @@ static bool serve_queue(u32 queue, u32 llc)
 	return may_wait(queue, llc) && compat_dsq_move_to_local(dsq_of(queue, llc));
 }
 
-/* Not static, like others: the verifier checks a global function once, not once per caller. */
+/* Not static, so that the verifier checks the function once, not once per caller. */
 __noinline int may_run_on(struct task_struct *p __arg_trusted, u32 cpu)
 {
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);

@@ -13,8 +13,7 @@ struct sched_task {
 	struct learner learner;
 	u64 running_since_ns;
 	u64 queued_since_ns;
-	u64 turn_since_ns;  /* start of its time on this CPU; running_since_ns moves at each charge
-			     */
+	u64 turn_since_ns;  /* when it got its CPU; running_since_ns moves at each charge */
 	u64 due_ns;	    /* spinner: when it should run again */
 	u64 tier_credit_ns; /* subtracted from its virtual time until it runs */
 	u32 llc;	    /* LLC whose clock its virtual time refers to */

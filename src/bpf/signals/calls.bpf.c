@@ -100,7 +100,7 @@ static void device_fed(struct task_struct *p, struct process_state *process)
 	thread->has_fed = 1;
 	launcher_found(p, thread, process, now);
 	process_cross(p, process, BOUNDARY_LAUNCH, now);
-	/* Copies inside of a blocking collective are complete when the collective returns. */
+	/* Copies inside a blocking collective are complete when the collective returns. */
 	if (!thread->depth || !process->idle.in_collective)
 		device_gets_work(process, now);
 }
@@ -315,7 +315,7 @@ static void collective_timed(const struct traced_call *call, u64 entered_ns, u32
 {
 	if (call->row->runtime == RUNTIME_MPI) {
 		process_sample(call->process, HIST_COLLECTIVE + operation, call->now - entered_ns);
-		/* The outer call includes the wait of a call inside of it. */
+		/* The outer call includes the wait of a call inside it. */
 		if (!call->thread->depth)
 			rank_waited(call->process, call->now - entered_ns);
 		return;

@@ -10,7 +10,7 @@
  * (core/collectives.h).
  *
  * Waits for other ranks (HIST_RANK_WAIT) are: a blocking collective or barrier,
- * from entry to return; the sleep of a thread on futexes inside of a call that
+ * from entry to return; the sleep of a thread on futexes inside a call that
  * does not block by design; and a sync, from entry to return, if a collective was
  * queued before it. The last one is an upper bound, because the sync also waits
  * for the work that the GPU does before the collective. A process that is alone

@@ -4,7 +4,7 @@
  * ranks, and the effect of splits on both.
  *
  * A call that creates a communicator is recorded at its entry and settled at its
- * return. Inside of a group it is settled when the group ends, because only then
+ * return. Inside a group it is settled when the group ends, because only then
  * has the runtime met all ranks, and the handle can be read. A split is also
  * recorded in the group of calls of its parent. All ranks enter the split before
  * any rank returns, so at the return the group contains all ranks on this

@@ -7,7 +7,7 @@
  * The launcher of such a process sleeps on a futex until another rank wakes it.
  * core/process.h describes what this means.
  *
- * Assumes that a task inside of a futex call that wakes another task does so by
+ * Assumes that a task inside a futex call that wakes another task does so by
  * that call. An interrupt during the call could be mistaken for it.
  */
 #include "bpf/compat.bpf.h"

@@ -22,7 +22,7 @@ struct call_frame {
 
 struct thread_state {
 	u32 role;
-	u32 depth;     /* runtime calls that this thread is inside of */
+	u32 depth;     /* nested runtime calls that this thread is in */
 	u32 nr_groups; /* open groups of collective calls */
 	u32 has_fed;   /* it has launched work or copied data to a GPU */
 	struct launch_timing launch_timing;
@@ -31,7 +31,7 @@ struct thread_state {
 	u64 running_since_ns;  /* 0 if it does not run */
 	u64 runnable_since_ns; /* 0 if it does not wait for a CPU */
 	u64 io_since_ns;       /* 0 if it does not wait for a disk or a file */
-	u64 futex_since_ns;    /* 0 if it does not wait on a futex inside of a collective call */
+	u64 futex_since_ns;    /* 0 if it does not wait on a futex inside a collective call */
 	u64 futex_wait_ns;     /* in the current collective call */
 	u64 runqueue_wait_ns;
 	u64 io_wait_ns;

@@ -52,10 +52,7 @@ static void leader_loads(struct task_struct *p, u64 now)
 		thread_set_role(leader, thread, ROLE_LOADER, now);
 }
 
-/*
- * Not static, like others here: the verifier checks a global function once, not
- * once per caller.
- */
+/* Not static, so that the verifier checks the function once, not once per caller. */
 __noinline int loader_found(struct task_struct *p __arg_trusted, u32 consumer_tgid, u64 now)
 {
 	struct thread_state *thread = thread_get(p);
