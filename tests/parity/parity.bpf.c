@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Runs a batch of cases in the kernel. Nothing is attached: the test starts the
- * program by hand, and input and output are its global data. Each part is a
- * global function, which the verifier checks on its own: in one piece the paths
- * of all parts would multiply.
+ * Runs a batch of cases in the kernel. The program is not attached: the test runs
+ * it with BPF_PROG_TEST_RUN, and its global data is the input and the output.
+ * Each part is a global function, which the verifier checks separately. In a
+ * single function the paths of all parts would multiply.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>

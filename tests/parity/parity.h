@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What the BPF program and the test both run: one case goes through every
- * function that src/core shares with the kernel. Everything happens in memory
- * the test can see, and is compared byte for byte.
+ * The code that the BPF program and the test both run: each case goes through
+ * functions that src/core shares with the kernel. All results are in memory that
+ * the test can read, and are compared byte for byte.
  */
 #include "core/book.h"
 #include "core/boundary.h"
@@ -75,11 +75,10 @@ struct parity_result {
 	struct step_state step;
 	struct step_end ended;
 	u64 has_ended;
-	struct process_state
-		process; /* too large to be copied by a program: the test has put it here */
+	struct process_state process; /* filled by the test: too large for a BPF program to copy */
 	u64 waited;
 	u64 takes_back;
-	u64 nr_transitions[4]; /* after each thing that happened */
+	u64 nr_transitions[4]; /* after each event */
 };
 
 struct parity_batch {
@@ -87,7 +86,7 @@ struct parity_batch {
 	u32 pad;
 	struct parity_case cases[PARITY_BATCH];
 	struct parity_result results[PARITY_BATCH];
-	struct hist hist; /* of this batch */
+	struct hist hist; /* distribution of the values of this batch */
 };
 
 static inline void parity_phase(const struct parity_case *in, struct parity_result *out)
@@ -111,7 +110,7 @@ static inline void parity_boundary(const struct parity_case *in, struct parity_r
 	out->has_crossed = boundary_cross(&in->config, &out->crossed, in->next_phase, in->now);
 }
 
-/* A burst, a look, and a sleep of the launcher that was for data or was not. */
+/* A burst, a check of the inferred evidence, and a sleep of the launcher, for data or not. */
 static inline void parity_process(const struct parity_case *in, struct parity_result *out)
 {
 	struct process_state *process = &out->process;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The kernel and user space compile the same headers. Random cases show that
- * both come to the same results, byte for byte; fixed ones show that the kernel's
- * results are the right ones, which equal mistakes on both sides would hide.
+ * The kernel and user space compile the same headers. Random cases show that both
+ * give the same results, byte for byte. Fixed cases show that the results of the
+ * kernel are also correct: random cases cannot find a mistake that both sides
+ * share.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -51,7 +52,7 @@ static void kernel_gives_the_expected_phases(void **state)
 {
 	struct parity_batch *b = batch_of(state);
 
-	_Static_assert(NR_PHASE_VECTORS <= PARITY_BATCH, "one batch holds all vectors");
+	_Static_assert(NR_PHASE_VECTORS <= PARITY_BATCH, "one batch contains all vectors");
 	for (u32 i = 0; i < NR_PHASE_VECTORS; i++) {
 		b->cases[i].config = phase_vector_config(&phase_vectors[i]);
 		b->cases[i].task.signals = phase_vectors[i].signals;
@@ -135,7 +136,10 @@ static void kernel_splits_by_color_and_key(void **state)
 	assert_int_equal(b->results[3].place.nr_ranks, 3);
 }
 
-/* Few colours and keys, so that ranks meet; often all of the ranks, else any of them. */
+/*
+ * Few colors and keys, so that ranks share them. Often all ranks are present,
+ * else any subset.
+ */
 static struct comm_group random_group(struct random *r, u32 nr_ranks)
 {
 	struct comm_group group = { .present = random_u64(r) };
@@ -150,7 +154,7 @@ static struct comm_group random_group(struct random *r, u32 nr_ranks)
 	return group;
 }
 
-static void kernel_keeps_the_peak(void **state)
+static void kernel_keeps_the_memory_peak(void **state)
 {
 	struct parity_batch *b = batch_of(state);
 
@@ -224,7 +228,7 @@ static struct idle_account random_account(struct random *r)
 	return account;
 }
 
-/* In the midst of cycles that repeat, or nearly. */
+/* A state in the middle of cycles that repeat exactly or almost. */
 static struct step_state random_steps(struct random *r)
 {
 	u32 period = random_below(r, STEP_PERIOD_MAX + 1);
@@ -252,7 +256,7 @@ static struct step_state random_steps(struct random *r)
 	return step;
 }
 
-/* Most often a window has passed and no boundary is in force, so that the rule decides. */
+/* Usually a window has passed and no boundary holds, so that the rule decides. */
 static struct process_state random_process(struct random *r, const struct parity_case *c)
 {
 	struct process_state process = { .task = c->task };
@@ -355,9 +359,9 @@ static void kernel_and_user_space_agree(void **state)
 		}
 		done += here.nr_cases;
 	}
-	print_message("# %" PRIu64 " vectors equal in %.1f s\n", (uint64_t)done,
+	print_message("# %" PRIu64 " vectors with equal results in %.1f s\n", (uint64_t)done,
 		      (double)(clock() - start) / CLOCKS_PER_SEC);
-	/* Cases that all end alike would prove little. */
+	/* If all cases had the same result, the test would prove little. */
 	for (u32 i = 0; i < PHASE_NR && nr_vectors >= 1000; i++)
 		assert_true(nr_phases[i] > done / 100);
 	for (u32 i = 0; i < TIER_NR && nr_vectors >= 1000; i++)
@@ -375,14 +379,15 @@ int main(void)
 		cmocka_unit_test_setup(kernel_books_the_time_in_each_phase, start_afresh),
 		cmocka_unit_test_setup(kernel_fills_the_expected_buckets, start_afresh),
 		cmocka_unit_test_setup(kernel_splits_by_color_and_key, start_afresh),
-		cmocka_unit_test_setup(kernel_keeps_the_peak, start_afresh),
+		cmocka_unit_test_setup(kernel_keeps_the_memory_peak, start_afresh),
 		cmocka_unit_test_setup(kernel_and_user_space_agree, start_afresh),
 	};
 	struct parity *skel = parity__open_and_load();
 	int r;
 
 	if (!skel && (errno == EPERM || errno == ENOSYS)) {
-		printf("1..0 # SKIP this kernel does not let us load BPF: %s\n", strerror(errno));
+		printf("1..0 # SKIP cannot load BPF programs on this kernel: %s\n",
+		       strerror(errno));
 		return 0;
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(parity); i++)

@@ -17,7 +17,7 @@ static bool every_value_lies_in_its_bucket_holds(struct random *r)
 	u64 x = random_any(r);
 	u32 slot = hist_index(x);
 
-	/* A bound and its neighbours are where a mistake would show. */
+	/* Errors are most likely at a bound and next to it. */
 	if (slot < HIST_OVERFLOW && random_below(r, 2)) {
 		x = hist_bounds_ns[slot] + random_below(r, 3) - (slot > 0);
 		slot = hist_index(x);
@@ -39,17 +39,17 @@ static bool a_larger_value_has_no_lower_bucket_holds(struct random *r)
 }
 PROPERTY(a_larger_value_has_no_lower_bucket, 1)
 
-/* Apart from rounding to whole nanoseconds the middle is as close as promised. */
-static bool the_middle_is_close_to_every_value_holds(struct random *r)
+/* The error bound holds except for rounding to whole nanoseconds. */
+static bool the_bucket_middle_is_within_the_error_bound_holds(struct random *r)
 {
 	u64 x = random_any(r) % LARGEST_BOUND + 1;
 	double off = fabs((double)hist_middle(hist_index(x)) - (double)x);
 
 	return off <= (exp2(1 / 8.0) - 1) * (double)x + 0.5;
 }
-PROPERTY(the_middle_is_close_to_every_value, 1)
+PROPERTY(the_bucket_middle_is_within_the_error_bound, 1)
 
-static bool adding_equals_feeding_both_holds(struct random *r)
+static bool a_sum_equals_one_histogram_of_all_values_holds(struct random *r)
 {
 	struct hist a = {}, b = {}, both = {}, ab, ba;
 
@@ -65,9 +65,9 @@ static bool adding_equals_feeding_both_holds(struct random *r)
 	hist_add(&ba, &a);
 	return !memcmp(&ab, &both, sizeof(both)) && !memcmp(&ba, &both, sizeof(both));
 }
-PROPERTY(adding_equals_feeding_both, VALUES)
+PROPERTY(a_sum_equals_one_histogram_of_all_values, VALUES)
 
-static bool sums_and_ends_are_exact_holds(struct random *r)
+static bool count_sum_min_and_max_are_exact_holds(struct random *r)
 {
 	struct hist h = {};
 	u64 sum = 0, min = ~0ULL, max = 0, in_buckets = 0;
@@ -85,9 +85,9 @@ static bool sums_and_ends_are_exact_holds(struct random *r)
 	return h.count == VALUES && in_buckets == VALUES && h.sum == sum && h.min == min &&
 	       h.max == max && hist_mean(&h) == sum / VALUES;
 }
-PROPERTY(sums_and_ends_are_exact, VALUES)
+PROPERTY(count_sum_min_and_max_are_exact, VALUES)
 
-/* The shapes, in nanoseconds from microseconds to a second. */
+/* The distributions, in nanoseconds, from microseconds to a second. */
 static double uniform(struct random *r)
 {
 	return 1e3 + random_unit(r) * 1e9;
@@ -149,7 +149,7 @@ static void quantiles_are_within_the_bound(void **state)
 	assert_true(worst <= ERROR_BOUND);
 }
 
-/* A pointer to a function has no place in a void pointer, so the state points to one. */
+/* A function pointer does not fit into a void pointer, so the state points to one. */
 #define QUANTILES(shape)                                                                           \
 	{                                                                                          \
 		.name = "quantiles_are_within_the_bound_" #shape,                                  \
@@ -162,9 +162,9 @@ int main(void)
 	struct CMUnitTest hist_properties[] = {
 		cmocka_unit_test(every_value_lies_in_its_bucket),
 		cmocka_unit_test(a_larger_value_has_no_lower_bucket),
-		cmocka_unit_test(the_middle_is_close_to_every_value),
-		cmocka_unit_test(adding_equals_feeding_both),
-		cmocka_unit_test(sums_and_ends_are_exact),
+		cmocka_unit_test(the_bucket_middle_is_within_the_error_bound),
+		cmocka_unit_test(a_sum_equals_one_histogram_of_all_values),
+		cmocka_unit_test(count_sum_min_and_max_are_exact),
 		QUANTILES(uniform),
 		QUANTILES(normal),
 		QUANTILES(exponential),

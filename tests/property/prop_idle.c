@@ -5,7 +5,7 @@
 
 #define STEPS 32
 
-/* One thing that can happen, at `now`. */
+/* One random event at `now`. */
 static void happen(struct random *r, struct idle_account *account, struct wait_share *share,
 		   u64 wait_ns, u64 now)
 {
@@ -36,10 +36,11 @@ static u64 total(const struct idle_account *account)
 }
 
 /*
- * Whatever happens, what is booked is the time since the first launch, to the nanosecond,
- * and whoever looks in between finds that as well and sees no cause go back.
+ * After any events, the booked time is the time since the first launch, exact to
+ * the nanosecond. A reader at any moment sees the same, and sees no cause
+ * decrease.
  */
-static bool causes_add_up_to_the_time_that_passed_holds(struct random *r)
+static bool causes_add_up_to_the_elapsed_time_holds(struct random *r)
 {
 	struct idle_account account = {}, before = {};
 	struct wait_share share = {};
@@ -65,12 +66,12 @@ static bool causes_add_up_to_the_time_that_passed_holds(struct random *r)
 	}
 	return true;
 }
-PROPERTY(causes_add_up_to_the_time_that_passed, STEPS)
+PROPERTY(causes_add_up_to_the_elapsed_time, STEPS)
 
 int main(void)
 {
 	const struct CMUnitTest idle_properties[] = {
-		cmocka_unit_test(causes_add_up_to_the_time_that_passed),
+		cmocka_unit_test(causes_add_up_to_the_elapsed_time),
 	};
 
 	return cmocka_run_group_tests(idle_properties, NULL, NULL);

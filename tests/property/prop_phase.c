@@ -37,7 +37,7 @@ static bool a_process_that_is_not_ml_is_unknown_holds(struct random *r)
 }
 PROPERTY(a_process_that_is_not_ml_is_unknown, 1)
 
-/* The reference semantics as they are written, with fractions as fractions. */
+/* The reference rule as it is specified, with floating-point fractions. */
 static enum phase reference_rule(const struct phase_config *c, const struct phase_signals *s)
 {
 	double threshold = c->io_wait_threshold / 1000.0;
@@ -60,18 +60,18 @@ static enum phase reference_rule(const struct phase_config *c, const struct phas
 	return PHASE_UNKNOWN;
 }
 
-static bool the_rule_agrees_with_fractions_holds(struct random *r)
+static bool the_rule_agrees_with_the_reference_holds(struct random *r)
 {
 	struct phase_config c = random_config(r);
 	struct phase_signals s = random_signals(r, &c);
 
 	return phase_raw(&c, &s) == reference_rule(&c, &s);
 }
-PROPERTY(the_rule_agrees_with_fractions, 1)
+PROPERTY(the_rule_agrees_with_the_reference, 1)
 
 /*
- * Another view of the rules: what each result implies about the input, whatever
- * the order in which the code asks.
+ * Another view of the rules: what each result implies about the input,
+ * independent of the order of the checks.
  */
 static bool each_phase_implies_its_evidence_holds(struct random *r)
 {
@@ -98,7 +98,10 @@ static bool each_phase_implies_its_evidence_holds(struct random *r)
 }
 PROPERTY(each_phase_implies_its_evidence, 1)
 
-/* A busy GPU with an idle CPU is GpuCompute unless a collective or starvation speaks first. */
+/*
+ * A busy GPU with an idle CPU is GpuCompute unless a collective or starvation
+ * takes precedence.
+ */
 static bool a_busy_gpu_without_a_burst_is_compute_holds(struct random *r)
 {
 	struct phase_config c = PHASE_CONFIG_DEFAULT;
@@ -116,8 +119,8 @@ PROPERTY(a_busy_gpu_without_a_burst_is_compute, 1)
 
 #define STEPS 16
 
-/* The raw phase is believed exactly when the last `count` raw phases were all the same. */
-static bool only_a_stable_phase_is_believed_holds(struct random *r)
+/* The raw phase takes effect exactly when the last `count` raw phases were all the same. */
+static bool only_a_stable_phase_takes_effect_holds(struct random *r)
 {
 	struct phase_config c = { .phase_stability_count = random_below(r, 6) };
 	struct phase_candidate cand = {};
@@ -138,9 +141,9 @@ static bool only_a_stable_phase_is_believed_holds(struct random *r)
 	}
 	return true;
 }
-PROPERTY(only_a_stable_phase_is_believed, STEPS)
+PROPERTY(only_a_stable_phase_takes_effect, STEPS)
 
-/* The properties above would mean little if the inputs missed a phase. */
+/* The properties above would prove little if the inputs missed a phase. */
 static void random_inputs_reach_every_phase(void **state)
 {
 	u64 nr[PHASE_NR] = {};
@@ -164,10 +167,10 @@ int main(void)
 		cmocka_unit_test(random_inputs_reach_every_phase),
 		cmocka_unit_test(every_input_gives_one_of_five_phases),
 		cmocka_unit_test(a_process_that_is_not_ml_is_unknown),
-		cmocka_unit_test(the_rule_agrees_with_fractions),
+		cmocka_unit_test(the_rule_agrees_with_the_reference),
 		cmocka_unit_test(each_phase_implies_its_evidence),
 		cmocka_unit_test(a_busy_gpu_without_a_burst_is_compute),
-		cmocka_unit_test(only_a_stable_phase_is_believed),
+		cmocka_unit_test(only_a_stable_phase_takes_effect),
 	};
 
 	return cmocka_run_group_tests(phase_properties, NULL, NULL);

@@ -5,13 +5,13 @@
 
 #define STEPS 64
 
-/* A process somewhere in its life, and how many changes of phase a listener has seen. */
+/* A process in any state, and the number of phase changes that a listener has seen. */
 struct life {
 	struct phase_config config;
 	struct process_state process;
 	u64 now;
 	u64 nr_seen;
-	u64 nr_counted; /* what readers were told last */
+	u64 nr_counted; /* last value that readers have seen */
 };
 
 static bool has_expired(const struct life *life)
@@ -22,7 +22,10 @@ static bool has_expired(const struct life *life)
 	       life->now > task->phase_since_ns + life->config.optimizer_burst_max_ns;
 }
 
-/* A call, a look at the evidence, the begin of a wait for data or its end. */
+/*
+ * A random event: a call, a check of the inferred evidence, the begin or the end
+ * of a wait for data.
+ */
 static void happen(struct random *r, struct life *life)
 {
 	struct process_state *process = &life->process;
@@ -44,7 +47,9 @@ static void happen(struct random *r, struct life *life)
 	}
 }
 
-/* Whatever ends a phase, the counter goes up; only a wait that is taken back takes its own with it.
+/*
+ * The counter goes up at each end of a phase. Only a wait that is taken back
+ * decrements the counter again.
  */
 static bool live(struct random *r, struct life *life)
 {
@@ -62,7 +67,7 @@ static bool live(struct random *r, struct life *life)
 	return true;
 }
 
-static bool every_change_is_counted_holds(struct random *r)
+static bool every_phase_change_is_counted_holds(struct random *r)
 {
 	struct life life = { .config = PHASE_CONFIG_DEFAULT,
 			     .process.task.signals = { .is_ml = 1, .last_sync_ns = 1 },
@@ -76,10 +81,10 @@ static bool every_change_is_counted_holds(struct random *r)
 	}
 	return true;
 }
-PROPERTY(every_change_is_counted, STEPS)
+PROPERTY(every_phase_change_is_counted, STEPS)
 
-/* Prometheus would take a step back for a new process, and count all of it again. */
-static bool the_counter_never_goes_back_holds(struct random *r)
+/* Prometheus would treat a decrease as a counter reset and count everything again. */
+static bool the_counter_for_readers_never_decreases_holds(struct random *r)
 {
 	struct life life = { .config = PHASE_CONFIG_DEFAULT,
 			     .process.task.signals = { .is_ml = 1, .last_sync_ns = 1 },
@@ -97,13 +102,13 @@ static bool the_counter_never_goes_back_holds(struct random *r)
 	}
 	return true;
 }
-PROPERTY(the_counter_never_goes_back, STEPS)
+PROPERTY(the_counter_for_readers_never_decreases, STEPS)
 
 int main(void)
 {
 	const struct CMUnitTest process_properties[] = {
-		cmocka_unit_test(every_change_is_counted),
-		cmocka_unit_test(the_counter_never_goes_back),
+		cmocka_unit_test(every_phase_change_is_counted),
+		cmocka_unit_test(the_counter_for_readers_never_decreases),
 	};
 
 	return cmocka_run_group_tests(process_properties, NULL, NULL);

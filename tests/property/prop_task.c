@@ -8,8 +8,8 @@
 
 #define STEPS 16
 
-/* Nothing is lost and nothing is booked twice: the totals are the time that has passed. */
-static bool totals_are_the_time_that_passed_holds(struct random *r)
+/* No time is lost or booked twice: the totals add up to the elapsed time. */
+static bool totals_add_up_to_the_elapsed_time_holds(struct random *r)
 {
 	struct task_state task = {};
 	u64 expected[PHASE_NR] = {};
@@ -31,9 +31,9 @@ static bool totals_are_the_time_that_passed_holds(struct random *r)
 		booked += task.phase_ns[i];
 	return booked == now - first && !memcmp(task.phase_ns, expected, sizeof(expected));
 }
-PROPERTY(totals_are_the_time_that_passed, STEPS)
+PROPERTY(totals_add_up_to_the_elapsed_time, STEPS)
 
-/* Any state, any time: only the old phase's total may change, and only forwards. */
+/* For any state and any time, only the total of the old phase may change, and it only grows. */
 static bool any_transition_books_only_the_old_phase_holds(struct random *r)
 {
 	struct phase_config c = random_config(r);
@@ -54,7 +54,7 @@ static bool any_transition_books_only_the_old_phase_holds(struct random *r)
 }
 PROPERTY(any_transition_books_only_the_old_phase, 1)
 
-static bool fractions_agree_with_wide_arithmetic_holds(struct random *r)
+static bool fractions_agree_with_128_bit_arithmetic_holds(struct random *r)
 {
 	struct phase_config c = random_config(r);
 	struct task_state task = random_task(r, &c);
@@ -73,9 +73,9 @@ static bool fractions_agree_with_wide_arithmetic_holds(struct random *r)
 	}
 	return fabs(sum - (total ? 1 : 0)) < 1e-12;
 }
-PROPERTY(fractions_agree_with_wide_arithmetic, 1)
+PROPERTY(fractions_agree_with_128_bit_arithmetic, 1)
 
-static bool detection_and_transition_go_together_holds(struct random *r)
+static bool each_detected_change_is_one_transition_holds(struct random *r)
 {
 	struct phase_config c = random_config(r);
 	struct task_state before = random_task(r, &c), after = before;
@@ -88,15 +88,15 @@ static bool detection_and_transition_go_together_holds(struct random *r)
 		       after.phase_since_ns == before.phase_since_ns;
 	return after.nr_transitions == before.nr_transitions + 1 && after.phase_since_ns == now;
 }
-PROPERTY(detection_and_transition_go_together, 1)
+PROPERTY(each_detected_change_is_one_transition, 1)
 
 int main(void)
 {
 	const struct CMUnitTest task_properties[] = {
-		cmocka_unit_test(totals_are_the_time_that_passed),
+		cmocka_unit_test(totals_add_up_to_the_elapsed_time),
 		cmocka_unit_test(any_transition_books_only_the_old_phase),
-		cmocka_unit_test(fractions_agree_with_wide_arithmetic),
-		cmocka_unit_test(detection_and_transition_go_together),
+		cmocka_unit_test(fractions_agree_with_128_bit_arithmetic),
+		cmocka_unit_test(each_detected_change_is_one_transition),
 	};
 
 	return cmocka_run_group_tests(task_properties, NULL, NULL);

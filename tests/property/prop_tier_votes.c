@@ -23,7 +23,7 @@ static u64 largest_of(const struct tier_votes *v)
 	return largest;
 }
 
-/* Half of the profiles lie within two nanoseconds of where the decision turns. */
+/* The deviation of many profiles is at most 2 ns away from where the decision changes. */
 static struct profile random_profile(struct random *r)
 {
 	struct profile p = {
@@ -47,7 +47,7 @@ static struct profile random_profile(struct random *r)
 	return p;
 }
 
-/* The confidence as the ratio of two whole numbers. */
+/* The confidence as a ratio of two integers. */
 static void exact_confidence(const struct profile *p, u128 *ret_above, u128 *ret_below)
 {
 	u64 total = tier_votes_total(&p->votes);
@@ -73,7 +73,7 @@ static bool the_decision_is_exact_holds(struct random *r)
 }
 PROPERTY(the_decision_is_exact, 1)
 
-static bool the_shown_confidence_is_rounded_down_holds(struct random *r)
+static bool the_reported_confidence_is_rounded_down_holds(struct random *r)
 {
 	struct profile p = random_profile(r);
 	u32 shown = tier_behaviour_permille(&p.votes, p.nr_observations, p.average, p.deviation);
@@ -82,10 +82,10 @@ static bool the_shown_confidence_is_rounded_down_holds(struct random *r)
 	exact_confidence(&p, &above, &below);
 	return shown == (u32)(1000 * above / below);
 }
-PROPERTY(the_shown_confidence_is_rounded_down, 1)
+PROPERTY(the_reported_confidence_is_rounded_down, 1)
 
-/* The reference semantics as they are written, in floating point. */
-static bool confidence_agrees_with_fractions_holds(struct random *r)
+/* The reference semantics as specified, in floating point. */
+static bool confidence_agrees_with_floating_point_holds(struct random *r)
 {
 	struct profile p = random_profile(r);
 	long double total = tier_votes_total(&p.votes);
@@ -94,13 +94,16 @@ static bool confidence_agrees_with_fractions_holds(struct random *r)
 	long double confidence = p.nr_observations < 3 ? 0 : tier * (0.5L + 0.5L * stability);
 	bool confident = tier_is_confident(&p.votes, p.nr_observations, p.average, p.deviation);
 
-	/* So close to the threshold floating point cannot tell; the exact test does. */
+	/*
+	 * This close to the threshold, floating point is not exact enough; the
+	 * exact test covers it.
+	 */
 	if (fabsl(confidence - 0.6L) < 1e-15L)
 		return true;
 	return confident == (confidence >= 0.6L) &&
 	       fabsl(tier_confidence_permille(&p.votes) / 1000.0L - tier) <= 0.001L;
 }
-PROPERTY(confidence_agrees_with_fractions, 1)
+PROPERTY(confidence_agrees_with_floating_point, 1)
 
 static bool the_dominant_tier_has_most_votes_holds(struct random *r)
 {
@@ -134,8 +137,8 @@ int main(void)
 {
 	const struct CMUnitTest tier_votes_properties[] = {
 		cmocka_unit_test(the_decision_is_exact),
-		cmocka_unit_test(the_shown_confidence_is_rounded_down),
-		cmocka_unit_test(confidence_agrees_with_fractions),
+		cmocka_unit_test(the_reported_confidence_is_rounded_down),
+		cmocka_unit_test(confidence_agrees_with_floating_point),
 		cmocka_unit_test(the_dominant_tier_has_most_votes),
 		cmocka_unit_test(a_vote_adds_one_to_one_tier),
 	};

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Runs a property on random inputs. A violation names the seed at which it is
- * the very first input, so that one run reproduces it.
+ * Runs a property on random inputs. A violation prints the seed that makes the
+ * failing input the first one, so that one run reproduces it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -23,7 +23,10 @@ static inline double property_seconds(void)
 	return 1e-9 * (double)time_of_ns(CLOCK_MONOTONIC);
 }
 
-/* The property consumes this many inputs at a call: values of a list, steps of a sequence. */
+/*
+ * Each call of the property consumes this many inputs: values of a list, steps of
+ * a sequence.
+ */
 static inline void property_holds(bool (*property)(struct random *r), u64 inputs_per_call)
 {
 	u64 runs = random_runs("PROPERTY_RUNS", PROPERTY_STANDARD_RUNS), done = 0;

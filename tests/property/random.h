@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Random inputs that can be had again: a small generator whose seed is printed
- * and can be given back in RANDOM_SEED. Uniform numbers almost never meet a
- * threshold or an extreme, so the makers below seek them out.
+ * Reproducible random inputs: a small generator that prints its seed and reads it
+ * from RANDOM_SEED. Uniform numbers almost never hit a threshold or an extreme
+ * value, so the functions below produce such values on purpose.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,7 +16,7 @@ struct random {
 	u64 state;
 };
 
-/* A counter with a large odd step, then two rounds of multiply and fold. */
+/* A counter with a large odd increment, then two rounds of multiply and xor-shift. */
 static inline u64 random_u64(struct random *r)
 {
 	u64 x = r->state += 0x9e3779b97f4a7c15ULL;
@@ -37,7 +37,7 @@ static inline double random_unit(struct random *r)
 	return (double)((random_u64(r) >> 11) + 1) * 0x1p-53;
 }
 
-/* The whole range: every magnitude is equally likely, and so are 0 and the largest value. */
+/* The full range: each magnitude is equally likely, and so are 0 and the largest value. */
 static inline u64 random_any(struct random *r)
 {
 	u32 width = random_below(r, 66);
@@ -57,7 +57,7 @@ static inline u32 random_any32(struct random *r)
 	return x > ~0U ? ~0U : (u32)x;
 }
 
-/* At a threshold or one or two beside it half of the time, else anything. */
+/* Half of the values are at most 2 away from the threshold. The other half is arbitrary. */
 static inline u64 random_near(struct random *r, u64 threshold)
 {
 	return random_u64(r) & 1 ? threshold + random_below(r, 5) - 2 : random_any(r);
@@ -109,7 +109,7 @@ static inline struct task_state random_task(struct random *r, const struct phase
 		.phase = random_below(r, PHASE_NR),
 	};
 
-	/* A stored phase that is none must do no harm. */
+	/* An invalid stored phase must do no harm. */
 	if (random_below(r, 16) == 0)
 		t.phase = random_any32(r);
 	for (u32 i = 0; i < PHASE_NR; i++)
@@ -117,7 +117,7 @@ static inline struct task_state random_task(struct random *r, const struct phase
 	return t;
 }
 
-/* How often to try: the variable's value, or what the caller thinks best. */
+/* The number of runs: the value of the variable, or the default of the caller. */
 static inline u64 random_runs(const char *variable, u64 standard)
 {
 	const char *text = getenv(variable);
@@ -125,7 +125,7 @@ static inline u64 random_runs(const char *variable, u64 standard)
 	return text ? strtoull(text, NULL, 10) : standard;
 }
 
-/* Each test has its own generator, so that none depends on which ran before it. */
+/* Each test has its own generator, so that no test depends on the tests before it. */
 static inline struct random random_start(void)
 {
 	struct random r = { random_runs("RANDOM_SEED", 20250101) };
