@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What each rule of the policy is worth, on the scenarios it was made for."""
+"""Measures what each rule of the policy contributes, on the scenarios that the rule was made for."""
 from compare import run, scenarios, stats
 
 from . import machine
 from .machine import check
 
-SECONDS = 4  # of a run
-# Whom each rule is for, where two can do the work of one also both; `zerneld --without` has the same names.
+SECONDS = 4  # length of one run
+# The rules to disable in each scenario, with the names of `zerneld --without`. Where one rule can do the work of
+# another rule, both are also disabled together.
 RULES = {
     "noisy": ("feeder", "loader", "late-loader", "loader,late-loader", "preempt"),
     "spin": ("spinner",),
@@ -15,10 +16,12 @@ RULES = {
     "serve-noisy": ("feeder", "preempt"),
     "forkstorm": ("tier",),
 }
+COLUMNS = ("scenario", "configuration", "mean step, ms", "p50, ms", "p99, ms", "CPU time of the noise, % of all CPUs")
+WIDTHS = (33, 41, 13, 7, 7, 36)
 
 
 def steps_of(scenario):
-    """Steps of the first job, or times to first token, in ms, and what share of the CPUs the noise got."""
+    """Returns the steps of the first job (for serving: times to first token) in ms, and the noise's share of all CPUs."""
     plan = {"build": str(machine.BUILD), "seconds": SECONDS}
     with run.noise(plan, scenario, 0) as noise:
         finished, share = run.run_jobs(plan, scenario, machine.EEVDF, noise)
@@ -26,28 +29,46 @@ def steps_of(scenario):
     return run.durations_ms(job, truth), share
 
 
-def row(name, what, measured):
+def line(cells):
+    return "| " + " | ".join(cell.ljust(width) for cell, width in zip(cells, WIDTHS)) + " |"
+
+
+def label_of(scenario):
+    """A step of the serving job is the time to first token; its rows say so."""
+    return f"{scenario.name} (time to first token)" if scenario.jobs[0].program == "serve" else scenario.name
+
+
+def configuration(rules):
+    """Names the configuration that runs without some rules: "feeder" -> "Zernel without `feeder`"."""
+    names = " and ".join(f"`{rule}`" for rule in rules.split(",") if rule)
+    return f"Zernel without {names}" if names else "Zernel, all rules"
+
+
+def row(scenario, name, measured):
     summary = stats.summarise([values for values, _ in measured])
     shares = [share for _, share in measured if share is not None]
-    noise = f"{sum(shares) / len(shares):.0%}" if shares else "-"
-    return f"{name:11} | {what:18} | {summary['mean']:7.1f} | {summary['p50']:6.1f} | {summary['p99']:6.1f} | {noise}"
+    noise = f"{sum(shares) / len(shares):.0%}" if shares else "no noise"
+    return line((label_of(scenario), name, *(f"{summary[key]:.1f}" for key in ("mean", "p50", "p99")), noise))
 
 
 def ablation(rounds):
-    """Each rule of the policy left out in turn, on the scenarios it is for."""
+    """Disable each rule of the policy in turn, on the scenarios that the rule is for."""
     run.WORK.mkdir(exist_ok=True)
-    yield "scenario    | without            | mean ms |    p50 |    p99 | noise got"
+    yield line(COLUMNS)
+    yield line(["-" * width for width in WIDTHS])
     for name in RULES:
         scenario = scenarios.BY_NAME[name]
-        yield row(name, "noise, eevdf", [steps_of(scenarios.twin_of(scenario)) for _ in range(rounds)])
-        yield row(name, "zernel", [steps_of(scenario) for _ in range(rounds)])
-    # One zerneld for all: loading it is what takes the time.
+        quiet = scenarios.twin_of(scenario)
+        yield row(scenario, "EEVDF, no noise", [steps_of(quiet) for _ in range(rounds)])
+        yield row(scenario, "EEVDF, with noise", [steps_of(scenario) for _ in range(rounds)])
+    # One zerneld serves all configurations, because loading it takes most of the time.
     with machine.attached() as attached:
         for name, rules in RULES.items():
-            cells = {"nothing": []} | {rule: [] for rule in rules}
+            scenario = scenarios.BY_NAME[name]
+            cells = {"": []} | {rule: [] for rule in rules}
             for _ in range(rounds):
                 for rule, measured in cells.items():
-                    machine.ask(("policy.set", {"rules_off": [] if rule == "nothing" else rule.split(",")}))
-                    measured.append(steps_of(scenarios.BY_NAME[name]))
-            yield from (row(name, rule, measured) for rule, measured in cells.items())
+                    machine.ask(("policy.set", {"rules_off": rule.split(",") if rule else []}))
+                    measured.append(steps_of(scenario))
+            yield from (row(scenario, configuration(rule), measured) for rule, measured in cells.items())
         check(attached.trouble() is None, attached.trouble())
