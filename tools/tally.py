@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Adds up meson's test logs: every TAP line is a test, a program without TAP is one.
+"""Counts the tests in meson's test logs: each TAP line is a test, a program without TAP is one test.
 
-Names what failed and why something was skipped, prints diagnostics (figures),
-and ends with the one line `N passed, N failed, N skipped`.
+Prints diagnostics (figures), the skipped tests with the reason, the failed tests,
+and as its last line `N passed, N failed, N skipped`.
 """
 import json
 import re
@@ -50,7 +50,7 @@ def main(paths):
                 if line.startswith("# "):
                     print(f"  {test}: {line[2:]}")
             if entry["result"] in DEAD:
-                print(f"  {test}: failed, its output:\n{output}{entry.get('stderr', '')}")
+                print(f"  {test}: failed, output:\n{output}{entry.get('stderr', '')}")
     for line in skipped:
         print(f"skipped: {line}")
     for line in failed:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The comparer: the same jobs under several schedulers, in one boot of a guest.
+"""The comparer: runs the same jobs under several schedulers, in one boot of a guest.
 
-scenarios.py and schedulers.py are the tables; run.py works inside the guest and
-writes a line of JSON a run; cli.py boots the guest and hands what it wrote to
-stats.py (what the figures mean) and report.py (how they look).
+scenarios.py and schedulers.py are the tables. run.py works inside the guest and
+writes one line of JSON for each run. cli.py boots the guest and passes the runs to
+rows.py and stats.py (statistics) and to report.py (table and picture).
 """

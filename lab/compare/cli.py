@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Outside the guest: makes the plan, boots once, reports."""
+"""Outside the guest: creates the plan, boots one guest, and reports."""
 import argparse
 import json
 import pathlib
@@ -12,7 +12,7 @@ import tempfile
 from . import report, rows, run, scenarios, schedulers
 
 OUT = pathlib.Path("out/lab")
-RUN_SECONDS_AT_MOST = 60  # of a run that went wrong; what a guest is given up after
+RUN_SECONDS_AT_MOST = 60  # longest duration of a run that failed; the timeout of the guest allows for it
 BOOT_SECONDS = 120
 
 
@@ -21,42 +21,45 @@ def names_from(table):
         names = text.split(",")
         for name in names:
             if name not in table:
-                raise argparse.ArgumentTypeError(f"no '{name}'; there are: {', '.join(table)}")
+                raise argparse.ArgumentTypeError(f"unknown name '{name}'; choose from: {', '.join(table)}")
         return list(dict.fromkeys(names))
     return parse
 
 
 def parser():
-    top = argparse.ArgumentParser(prog="./dev lab", description="Jobs on a virtual GPU under several schedulers.")
+    top = argparse.ArgumentParser(prog="./dev lab", description="Run jobs on a virtual GPU and compare schedulers.")
     commands = top.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="scenarios and schedulers")
-    compare = commands.add_parser("compare", help="run them in one boot of a guest")
+    commands.add_parser("list", help="list the scenarios and schedulers")
+    compare = commands.add_parser("compare", help="run scenarios under schedulers, in one guest")
     compare.add_argument("--scenario", type=names_from(scenarios.BY_NAME), default=list(scenarios.BY_NAME),
-                         metavar="S[,S]", help="default: all")
+                         metavar="S[,S]", help="scenarios to run (default: all)")
     compare.add_argument("--sched", type=names_from(schedulers.BY_NAME), default=list(schedulers.BY_NAME),
-                         metavar="S[,S]", help="default: all; eevdf, which all are held against, is always run")
-    compare.add_argument("--rounds", type=int, default=3, metavar="N")
-    compare.add_argument("--seconds", type=float, default=3.5, metavar="S", help="of a run (default 3.5)")
-    compare.add_argument("--seed", type=int, metavar="N", help="of the order; a printed one by default")
-    compare.add_argument("--kernel", default="6.18", metavar="V")
-    compare.add_argument("--json", type=pathlib.Path, metavar="F", help="rows")
-    compare.add_argument("--svg", type=pathlib.Path, default=OUT / "lab.svg", metavar="F")
+                         metavar="S[,S]", help="schedulers to run (default: all); eevdf is the reference and always runs")
+    compare.add_argument("--rounds", type=int, default=3, metavar="N",
+                         help="run each scenario N times under each scheduler (default: 3)")
+    compare.add_argument("--seconds", type=float, default=3.5, metavar="S", help="length of a run (default: 3.5)")
+    compare.add_argument("--seed", type=int, metavar="N",
+                         help="seed of the order of the runs (default: random; the output shows it)")
+    compare.add_argument("--kernel", default="6.18", metavar="V", help="kernel of the guest (default: 6.18)")
+    compare.add_argument("--json", type=pathlib.Path, metavar="F", help="write the rows to this file, as JSON")
+    compare.add_argument("--svg", type=pathlib.Path, default=OUT / "lab.svg", metavar="F",
+                         help=f"write the picture to this file (default: {OUT / 'lab.svg'})")
     compare.add_argument("--build", type=pathlib.Path, default=pathlib.Path("out/gcc"), help=argparse.SUPPRESS)
     return top
 
 
 def show_tables():
-    print("scenarios:")
+    print("Scenarios:")
     for scenario in scenarios.SCENARIOS:
         print(f"  {scenario.name:12} {scenario.help}")
-    print("schedulers:")
+    print("Schedulers:")
     for scheduler in schedulers.SCHEDULERS:
         print(f"  {scheduler.name:12} {scheduler.help}")
     return 0
 
 
 def make_order(names, scheds, rounds, seed):
-    """Every round has every cell once, in an order of its own; quiet twins run under eevdf."""
+    """Every round contains every cell once, in its own order. Quiet twins run under EEVDF."""
     cells = [(name, sched) for name in names for sched in dict.fromkeys(["eevdf", *scheds])]
     cells += [(scenarios.twin_of(scenarios.BY_NAME[name]).name, "eevdf") for name in names]
     cells = list(dict.fromkeys(cells))
@@ -77,7 +80,7 @@ def make_plan(args):
 
 
 def run_guest(args, plan):
-    """The runs that were finished, whatever became of the guest, and its exit status."""
+    """Returns the completed runs, also when the guest failed, and the exit status of the guest."""
     OUT.mkdir(parents=True, exist_ok=True)
     timeout = BOOT_SECONDS + int(len(plan["runs"]) * (args.seconds + RUN_SECONDS_AT_MOST))
     with tempfile.TemporaryDirectory(dir=OUT) as name:
@@ -100,7 +103,7 @@ def compare(args, argv):
                              stdout=subprocess.PIPE).stdout.strip()
     plan = make_plan(args)
     command = f"./dev lab {shlex.join(argv)}"
-    head = f"kernel {release}, {scenarios.CPUS} vCPUs, seed {args.seed}, {args.rounds} rounds of {args.seconds:g} s"
+    head = f"kernel {release}, {scenarios.CPUS} CPUs, seed {args.seed}, {args.rounds} rounds of {args.seconds:g} s"
     print(f"{command}\n{head}: {len(plan['runs'])} runs", flush=True)
     runs, status = run_guest(args, plan)
     made, references = rows.make_rows(runs, args.scenario, args.sched, args.seed)
@@ -115,7 +118,7 @@ def compare(args, argv):
                                          "complete": len(runs) == len(plan["runs"]), "rows": made,
                                          "references": references}, indent=1) + "\n")
     if len(runs) < len(plan["runs"]):
-        print(f"only {len(runs)} of {len(plan['runs'])} runs were made: the guest ended with {status}",
+        print(f"lab: only {len(runs)} of {len(plan['runs'])} runs completed: the guest exited with status {status}",
               file=sys.stderr)
         return 1
     return int(any(run["trouble"] and not run["trouble"].startswith("ejected") for run in runs))

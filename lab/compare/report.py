@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How the figures look: a Markdown table and a picture. Pure: rows in, text out."""
+"""Formats the figures as a Markdown table and a picture. Pure: takes rows, returns text."""
 from html import escape
 
-COLUMNS = ("scenario", "scheduler", "mean ms [95 %]", "p50", "p99", "GPU busy", "job got", "noise got", "of eevdf's",
-           "recovered [95 %]", "runs")
+COLUMNS = ("scenario", "scheduler", "mean step, ms [95 %]", "p50, ms", "p99, ms", "GPU busy", "CPU time of the job",
+           "CPU time of the noise", "noise compared with EEVDF", "recovered [95 %]", "valid runs")
+NAMES = {"eevdf": "EEVDF", "nice": "EEVDF with nice", "fifo": "EEVDF with SCHED_FIFO", "zernel": "Zernel"}
+
+
+def name_of(row):
+    """Returns the name of a scheduler for readers; `--sched` and the JSON use the short one."""
+    return NAMES.get(row["sched"], row["sched"])
 
 
 def number(value, form="{:.1f}"):
@@ -15,18 +21,18 @@ def with_interval(value, low, high, form):
 
 
 def verdict(row):
-    """How many runs count, and what became of the others."""
+    """Returns how many runs are valid, and why the remaining runs are not."""
     text = f"{row['runs_good']}/{row['runs']}"
     if row["ejected"]:
         text += f", ejected {row['ejected']} x"
     elif row["trouble"]:
         text += f", {row['trouble'][0]}"
-    return text if row["truth_ok"] else text + ", truth does not add up"
+    return text if row["truth_ok"] else text + ", truth is inconsistent"
 
 
 def cells_of(row, figures, name):
     recovered = [figures[key] for key in ("recovered", "recovered_low", "recovered_high")]
-    return (name, row["sched"],
+    return (name, name_of(row),
             with_interval(figures["step_mean_ms"], figures["step_mean_low"], figures["step_mean_high"], "{:.1f}"),
             number(figures["step_p50_ms"]), number(figures["step_p99_ms"]), number(figures["gpu_busy"], "{:.0%}"),
             number(figures["cpu_share"], "{:.1%}"),
@@ -35,7 +41,7 @@ def cells_of(row, figures, name):
 
 
 def lines_of(row):
-    """One line a job."""
+    """Yields one line for each job."""
     jobs = row.get("jobs") or [row]
     for figures in jobs:
         name = row["scenario"] if len(jobs) == 1 else f"{row['scenario']}: {figures['job']}"
@@ -51,13 +57,13 @@ def table(rows):
 
 
 def spreads(rows):
-    """How far the rounds of each quiet row are apart: what differences mean nothing."""
+    """Yields the spread between the rounds of each quiet row. Differences below it mean nothing."""
     for row in rows:
         rounds = row["step_mean_ms_rounds"]
         if len(rounds) > 1:
             spread = (max(rounds) - min(rounds)) / min(rounds)
-            yield (f"{row['scenario']} under {row['sched']}, by round: "
-                   f"{', '.join(f'{value:.2f}' for value in rounds)} ms, {spread:.1%} apart")
+            yield (f"{row['scenario']} under {name_of(row)}, by round: "
+                   f"{', '.join(f'{value:.2f}' for value in rounds)} ms, spread {spread:.1%}")
 
 
 BAR, GAP, LABEL, WIDTH, CAP = 14, 10, 190, 560, 5.0
@@ -65,9 +71,9 @@ COLOURS = ("#888888", "#4c78a8", "#72b7b2", "#eeca3b", "#f58518", "#d62728", "#5
 
 
 def bar(row, top, colour):
-    """Bar, whisker and figure; longer than CAP is cut off and says so by its figure."""
+    """Draws a bar, its interval and its figure. A bar longer than CAP is cut off; the figure shows its real length."""
     middle = top + BAR - 4
-    out = [f'<text x="{LABEL - 6}" y="{middle}" text-anchor="end">{escape(row["sched"])}</text>']
+    out = [f'<text x="{LABEL - 6}" y="{middle}" text-anchor="end">{escape(name_of(row))}</text>']
     slow = row["slowdown"]
     if slow is None:
         out.append(f'<text x="{LABEL + 6}" y="{middle}">{escape(verdict(row))}</text>')
@@ -88,7 +94,7 @@ def bar(row, top, colour):
 
 
 def svg(rows, title):
-    """Mean step (or time to first token) over that of the quiet twin."""
+    """Draws the mean step (or time to first token) divided by that of the quiet twin."""
     scheds = list(dict.fromkeys(row["sched"] for row in rows))
     body, top, scenario = [], 44, None
     for row in rows:
@@ -102,8 +108,8 @@ def svg(rows, title):
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{LABEL + WIDTH + 170}" height="{top + 16}" '
         'font-family="sans-serif" font-size="11">',
         f'<rect width="100%" height="100%" fill="white"/><text x="4" y="16" font-size="13">{escape(title)}</text>',
-        '<text x="4" y="32">mean step, for serving the mean time to first token, over the same job without noise; '
-        'dashed: as fast as quiet; lines: 95 %</text>',
+        '<text x="4" y="32">Mean step (serving: mean time to first token) divided by that of the same job without noise. '
+        'Dashed: as fast as without noise. Lines: 95 % intervals.</text>',
         *body,
         f'<line x1="{quiet}" x2="{quiet}" y1="40" y2="{top}" stroke="black" stroke-dasharray="4 3"/>',
         "</svg>", ""])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a campaign asserts, in TAP."""
+"""Prints what a campaign asserts, as TAP."""
 
 
 class Tap:

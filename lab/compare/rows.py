@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs of a guest -> one row for each scenario and scheduler."""
+"""Turns the runs of a guest into one row for each scenario and scheduler."""
 import random
 import zlib
 
@@ -7,7 +7,7 @@ from . import scenarios, stats
 
 
 class Cells:
-    """Runs by (scenario, scheduler), with means and their resamples made once each."""
+    """Runs by (scenario, scheduler). Means and their resamples are computed once and cached."""
 
     def __init__(self, runs, seed):
         self.runs, self.seed, self.cache = {}, seed, {}
@@ -15,19 +15,19 @@ class Cells:
             self.runs.setdefault((run["scenario"], run["sched"]), []).append(run)
 
     def good(self, key):
-        """Runs with figures of all jobs; a run whose scheduler was lost measured something else."""
+        """Returns the runs with figures of all jobs. A run whose scheduler was ejected is not valid."""
         return [run for run in self.runs.get(key, []) if run["jobs"] and not run["trouble"]]
 
     def values(self, key, job=0):
         return [run["jobs"][job]["values_ms"] for run in self.good(key)]
 
     def means(self, key, job=0):
-        """(mean, resampled means); None without a good run."""
+        """Returns (mean, resampled means); None without a valid run."""
         values = self.values(key, job)
         if not values:
             return None
         if (key, job) not in self.cache:
-            # Its own generator, so that a row does not depend on what else was asked for.
+            # Each cell has its own generator, so that a row does not depend on the choice of the rows.
             rng = random.Random(zlib.crc32(repr((self.seed, key, job)).encode()))
             self.cache[key, job] = (stats.summarise(values)["mean"], stats.resampled_means(values, rng))
         return self.cache[key, job]
@@ -43,7 +43,7 @@ def mean_of(values):
 
 
 def job_figures(cells, scenario, sched, job):
-    """The figures of one job of a cell; every key is there, None where nothing is known."""
+    """Returns the figures of one job of a cell. Every key is present; unknown figures are None."""
     key = (scenario.name, sched)
     figures = dict.fromkeys(("step_mean_ms", "step_mean_low", "step_mean_high", "step_p50_ms", "step_p99_ms",
                              "gpu_busy", "cpu_share", "slowdown", "recovered", "recovered_low", "recovered_high"))
@@ -87,7 +87,7 @@ def make_row(cells, scenario, sched):
 
 
 def make_rows(runs, names, scheds, seed):
-    """Rows in the order asked for, then those of the quiet twins."""
+    """Returns the rows in the requested order, and the rows of the quiet twins."""
     cells = Cells(runs, seed)
     wanted = [scenarios.BY_NAME[name] for name in names]
     rows = [make_row(cells, scenario, sched) for scenario in wanted for sched in scheds]

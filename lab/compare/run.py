@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Inside the guest: carries out a plan and writes a line of JSON for every run."""
+"""Inside the guest: executes a plan and writes one line of JSON for each run."""
 import contextlib
 import json
 import os
@@ -16,8 +16,8 @@ from . import scenarios, schedulers
 WORK = pathlib.Path("/tmp/lab")
 CGROUP = pathlib.Path("/sys/fs/cgroup/lab")
 SHM = "/dev/shm/lab-vgpu"
-SETTLE_SECONDS = 0.3  # for the noise to be all there
-GRACE_SECONDS = 40  # beyond its time, until a job counts as stuck
+SETTLE_SECONDS = 0.3  # time for all of the noise to start
+GRACE_SECONDS = 40  # a job that exceeds its time by this much is stuck
 
 # lab/truth/truth.h
 HEADER_BYTES = 64
@@ -27,11 +27,11 @@ CHUNK_RECORDS = 4096
 
 
 class RunError(Exception):
-    """A run that gave no figures, and why."""
+    """A run that produced no figures; the text says why."""
 
 
 def cgroup(name):
-    """A group without controllers: it counts CPU time and changes nothing."""
+    """Creates a cgroup without controllers: it counts CPU time and changes nothing."""
     path = CGROUP / name.replace(" ", "-")
     path.mkdir(parents=True, exist_ok=True)
     return path
@@ -56,7 +56,7 @@ def start(command, group, nice, env=None):
 
 @contextlib.contextmanager
 def noise(plan, scenario, nice):
-    """Yields the noise's cgroup; None where there is no noise."""
+    """Yields the cgroup of the noise; None for a scenario without noise."""
     if not scenario.noise:
         yield None
         return
@@ -91,7 +91,7 @@ def raise_launchers(job, process):
 
 
 def records(path):
-    """The records of a truth log up to the part that was never written."""
+    """Yields the records of a truth log, up to the part that was never written."""
     with open(path, "rb") as stream:
         stream.seek(HEADER_BYTES)
         while chunk := stream.read(CHUNK_RECORDS * RECORD.size):
@@ -101,7 +101,7 @@ def records(path):
 
 
 def durations_ms(job, truth_dir):
-    """Steps of rank 0, or times to first token, in the order they began."""
+    """Returns the steps of rank 0, or the times to first token, ordered by their start."""
     found = []
     for path in truth_dir.glob(f"{job.program}.*.truth"):
         for begin, end, _, b, _, _, _, kind in records(path):
@@ -125,7 +125,7 @@ def finish(job, process, seconds):
 def judge(plan, job, truth_dir, summary):
     values = durations_ms(job, truth_dir)
     if not values:
-        raise RunError(f"{job.name} made no step")
+        raise RunError(f"{job.name} completed no step")
     check = subprocess.run([f"{plan['build']}/lab/truth/truth", "check", truth_dir],
                            capture_output=True, text=True, check=False)
     return {"name": job.name, "values_ms": values, "gpu_busy": summary["gpu_busy"], "cpu_share": summary["cpu_share"],
@@ -133,7 +133,7 @@ def judge(plan, job, truth_dir, summary):
 
 
 def run_jobs(plan, scenario, scheduler, noise_group):
-    """Runs all jobs at once: (job, truth directory, summary) of each, and what the noise got meanwhile."""
+    """Runs all jobs at once. Returns (job, truth directory, summary) of each, and the noise's share of all CPUs."""
     seconds = plan["seconds"]
     pathlib.Path(SHM).unlink(missing_ok=True)
     shutil.rmtree(WORK / "truth", ignore_errors=True)
@@ -171,7 +171,7 @@ def run_one(plan, scenario, scheduler):
                     finished, result["noise_share"] = run_jobs(plan, scenario, scheduler, noise_group)
                 finally:
                     result["trouble"] = attached.trouble()
-        # Only now, when nothing disturbs it any more.
+        # Check the truth only now: it would use CPU time during the run.
         result["jobs"] = [judge(plan, *job) for job in finished]
     except (RunError, schedulers.SchedulerError, OSError) as error:
         result["trouble"] = result["trouble"] or str(error)
@@ -181,7 +181,7 @@ def run_one(plan, scenario, scheduler):
 def make_io_device():
     subprocess.run(["modprobe", "null_blk", "nr_devices=1", "gb=1", "memory_backed=1", "irqmode=2",
                     f"completion_nsec={scenarios.IO_LATENCY_NS}"], check=True)
-    # A node of our own: the guest's /dev may be the machine's, shared.
+    # Create a separate device node, because the guest may share the /dev of the machine.
     major, minor = map(int, pathlib.Path("/sys/block/nullb0/dev").read_text().split(":"))
     os.mknod(scenarios.IO_DEVICE, stat.S_IFBLK | 0o600, os.makedev(major, minor))
 
@@ -197,7 +197,7 @@ def describe(result):
 def main(plan_path, result_path):
     plan = json.loads(pathlib.Path(plan_path).read_text())
     if os.cpu_count() != scenarios.CPUS:
-        sys.exit(f"the guest has {os.cpu_count()} CPUs, the scenarios are made for {scenarios.CPUS}")
+        sys.exit(f"lab: the guest has {os.cpu_count()} CPUs, but the scenarios need {scenarios.CPUS}")
     WORK.mkdir(exist_ok=True)
     if any(scenarios.find(run["scenario"]).needs_io_device for run in plan["runs"]):
         make_io_device()

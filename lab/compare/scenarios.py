@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is run: a scenario is jobs, and noise beside them.
+"""The scenarios. A scenario consists of jobs and of noise that runs beside them.
 
-Every scenario has a quiet twin, the same jobs without noise: what a scheduler
-can at best get back to. A device step takes about 20 ms, so that a run of a few
-seconds has a hundred steps and more in an emulated guest.
+Every scenario has a quiet twin: the same jobs without noise, the best that a
+scheduler can reach. A GPU step takes about 20 ms, so that a run of a few
+seconds has a hundred steps or more in an emulated guest.
 """
 from dataclasses import dataclass, replace
 
-CPUS = 2  # of the guest: more than the machine has would distort every time
-IO_DEVICE = "/tmp/lab-disk"  # a null_blk device whose reads take:
+CPUS = 2  # CPUs of the guest; more than the machine has would distort every duration
+IO_DEVICE = "/tmp/lab-disk"  # a null_blk device; each read takes IO_LATENCY_NS
 IO_LATENCY_NS = 10_000_000
 
 
@@ -17,7 +17,7 @@ class Job:
     name: str
     program: str  # train or serve
     args: str
-    launchers: int = 1  # processes that launch, below the job's own; 0: the job itself
+    launchers: int = 1  # child processes that launch; 0: the job's own process launches
     env: tuple = ()
 
 
@@ -25,9 +25,9 @@ class Job:
 class Scenario:
     name: str
     help: str
-    jobs: tuple  # the first one's steps are the scenario's
-    noise: str = ""  # arguments of lab/noise
-    quiet_jobs: tuple = ()  # the twin's, where less noise is not what makes it quiet
+    jobs: tuple  # the scenario measures the steps of the first job
+    noise: str = ""  # arguments for lab/noise
+    quiet_jobs: tuple = ()  # jobs of the quiet twin, where removing the noise is not enough
     needs_io_device: bool = False
 
 
@@ -51,28 +51,28 @@ SERVE = Job("serve", "serve", "--rate 15 --tokenizers 2 --tokenize-us 3000 --pre
             "--decode-us 3000 --launches 10 --tokens 4 --sync block", launchers=0)
 
 SCENARIOS = (
-    Scenario("quiet", "a training job alone", (TRAIN,)),
-    Scenario("noisy", "the same beside 4 CPU hogs a CPU", (TRAIN,), f"hogs {4 * CPUS}"),
-    Scenario("host-step", "an optimizer step of 15 ms on the CPU, 4 hogs a CPU", (HOST_STEP,),
+    Scenario("quiet", "one training job, no noise", (TRAIN,)),
+    Scenario("noisy", "one training job beside 4 CPU hogs per CPU", (TRAIN,), f"hogs {4 * CPUS}"),
+    Scenario("host-step", "training with an optimizer step of 15 ms on the CPU, beside 4 CPU hogs per CPU", (HOST_STEP,),
              f"hogs {4 * CPUS}"),
-    Scenario("forkstorm", "beside short compiler-like processes", (TRAIN,), f"forkstorm {20 * CPUS}"),
-    Scenario("self", "its own loaders, 4 times the CPUs, are the noise", (SELF,),
+    Scenario("forkstorm", "one training job beside many short, compiler-like processes", (TRAIN,), f"forkstorm {20 * CPUS}"),
+    Scenario("self", "training with 4 loaders per CPU; its own loaders are the noise", (SELF,),
              quiet_jobs=(replace(SELF, args=SELF.args.replace("34000", "4000")),)),
-    Scenario("spin", "syncs spin instead of sleeping, 4 hogs a CPU", (SPIN,), f"hogs {4 * CPUS}"),
-    Scenario("io", "loaders wait for a slow block device, 4 hogs a CPU", (IO,), f"hogs {4 * CPUS}",
+    Scenario("spin", "training whose syncs spin instead of sleeping, beside 4 CPU hogs per CPU", (SPIN,), f"hogs {4 * CPUS}"),
+    Scenario("io", "training whose loaders read from a slow block device, beside 4 CPU hogs per CPU", (IO,), f"hogs {4 * CPUS}",
              needs_io_device=True),
-    Scenario("two-jobs", "a job on 3 GPUs and one on 1, 2 hogs a CPU", (THREE_GPUS, ONE_GPU),
+    Scenario("two-jobs", "a training job on 3 GPUs and one on 1 GPU, beside 2 CPU hogs per CPU", (THREE_GPUS, ONE_GPU),
              f"hogs {2 * CPUS}"),
-    Scenario("straggler", "2 ranks, one with a device 1.5 times slower, 4 hogs a CPU", (STRAGGLER,),
+    Scenario("straggler", "training with 2 ranks, one on a GPU that is 1.5 times slower, beside 4 CPU hogs per CPU", (STRAGGLER,),
              f"hogs {4 * CPUS}"),
-    Scenario("hidden", "2 ranks whose collectives block and have no probes", (HIDDEN,)),
-    Scenario("serve-noisy", "serving, time to first token, 4 hogs a CPU", (SERVE,), f"hogs {4 * CPUS}"),
+    Scenario("hidden", "training with 2 ranks whose collectives block and have no probes, no noise", (HIDDEN,)),
+    Scenario("serve-noisy", "serving (measures time to first token) beside 4 CPU hogs per CPU", (SERVE,), f"hogs {4 * CPUS}"),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 
 def twin_of(scenario):
-    """The quiet reference; scenarios with the same jobs share one."""
+    """Returns the quiet reference. Scenarios with the same jobs share one."""
     jobs = scenario.quiet_jobs or scenario.jobs
     for other in SCENARIOS:
         if not other.noise and not other.quiet_jobs and other.jobs == jobs:
@@ -82,7 +82,7 @@ def twin_of(scenario):
 
 
 def find(name):
-    """A scenario or a twin by its name; None when there is none."""
+    """Finds a scenario or a quiet twin by name; None if not found."""
     if name in BY_NAME:
         return BY_NAME[name]
     twins = {twin_of(scenario).name: twin_of(scenario) for scenario in SCENARIOS}

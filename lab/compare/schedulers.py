@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Under what it is run: how each scheduler is started, stopped and watched."""
+"""The schedulers: how each one is started, stopped and watched."""
 import contextlib
 import os
 import pathlib
@@ -17,27 +17,27 @@ STOP_SECONDS = 15
 class Scheduler:
     name: str
     help: str
-    command: str = ""  # of a sched_ext scheduler; {build} and {examples} are directories
-    ops: str = ""  # what the kernel calls it while it is attached
+    command: str = ""  # starts a sched_ext scheduler; {build} and {examples} are directories
+    ops: str = ""  # its name in the kernel while it is attached
     job_nice: int = 0
     noise_nice: int = 0
     fifo_launcher: bool = False
 
 
 SCHEDULERS = (
-    Scheduler("eevdf", "the kernel's own, untouched"),
-    Scheduler("nice", "the kernel's own, job at -19, noise at 19", job_nice=-19, noise_nice=19),
-    Scheduler("fifo", "the kernel's own, launchers in SCHED_FIFO", fifo_launcher=True),
-    Scheduler("scx_simple", "the kernel's example: one queue, virtual time",
+    Scheduler("eevdf", "EEVDF, the kernel's default scheduler"),
+    Scheduler("nice", "EEVDF, jobs at nice -19, noise at nice 19", job_nice=-19, noise_nice=19),
+    Scheduler("fifo", "EEVDF, launchers in SCHED_FIFO", fifo_launcher=True),
+    Scheduler("scx_simple", "sched_ext example of the kernel: one queue, virtual time",
               "{examples}/scx_simple", "simple"),
-    Scheduler("scx_qmap", "the kernel's example: five queues", "{examples}/scx_qmap", "qmap"),
-    Scheduler("zernel", "ours", "{build}/src/daemon/zerneld", "zernel"),
+    Scheduler("scx_qmap", "sched_ext example of the kernel: five queues", "{examples}/scx_qmap", "qmap"),
+    Scheduler("zernel", "Zernel", "{build}/src/daemon/zerneld", "zernel"),
 )
 BY_NAME = {scheduler.name: scheduler for scheduler in SCHEDULERS}
 
 
 class SchedulerError(Exception):
-    """It did not start, or did not stop."""
+    """A scheduler did not start or did not stop."""
 
 
 def needs_examples(scheduler):
@@ -61,17 +61,17 @@ def wait_for(condition, seconds):
 
 
 def exit_reason(log):
-    """What a scheduler said when it ended: the examples' and our way of saying it."""
+    """Finds the reason for an ejection in a log of zerneld or of an example of the kernel."""
     for line in log.splitlines():
         for before in ("EXIT: ", " zerneld error: scheduler ejected by the kernel: "):
             head, found, reason = line.partition(before)
             if found and " " not in head:
                 return reason
-    return "it did not say why"
+    return "no reason found in the log"
 
 
 class Attached:
-    """A running sched_ext scheduler, or none where the kernel's own is used."""
+    """A running sched_ext scheduler; without a process it stands for EEVDF."""
 
     def __init__(self, scheduler, process=None, log=None):
         self.scheduler, self.process, self.log = scheduler, process, log
@@ -81,7 +81,7 @@ class Attached:
         return read_sysfs("state") == "enabled" and read_sysfs("root/ops").startswith(self.scheduler.ops)
 
     def trouble(self):
-        """None, or how it was lost; a scheduler that came back counts as lost too."""
+        """Returns None, or why the scheduler was ejected. A scheduler that attached again counts as ejected too."""
         if not self.process:
             return None
         if self.process.poll() is None and self.is_up() and read_sysfs("enable_seq") == self.enable_seq:
@@ -98,7 +98,7 @@ def stop(attached):
         process.kill()
         process.wait()
     if not wait_for(lambda: read_sysfs("state") == "disabled", STOP_SECONDS):
-        raise SchedulerError(f"{attached.scheduler.name} does not leave")
+        raise SchedulerError(f"{attached.scheduler.name} does not detach within {STOP_SECONDS} s")
 
 
 @contextlib.contextmanager
@@ -107,7 +107,7 @@ def running(scheduler, places, log):
     if not scheduler.command:
         yield Attached(scheduler)
         return
-    # The kernel counts an attachment shortly after it calls it enabled: wait for both.
+    # The kernel increments enable_seq shortly after the state becomes "enabled": wait for both.
     before = read_sysfs("enable_seq")
     with open(log, "wb") as output:
         process = subprocess.Popen([scheduler.command.format(**places)], stdout=output, stderr=output)
@@ -125,5 +125,5 @@ def running(scheduler, places, log):
 
 
 def put_launcher_into_fifo(pid):
-    """Loaders and helpers it starts from now on are ordinary again."""
+    """Loaders and helpers that the launcher starts from now on are ordinary tasks again."""
     os.sched_setscheduler(pid, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))

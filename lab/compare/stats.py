@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the figures mean. Pure: runs in, rows out; randomness is handed in.
+"""Statistics. Pure: takes runs, returns rows; the caller passes the random generator.
 
-A cell is all runs of a scenario under a scheduler. Steps of a run follow upon
-each other and are alike, so the bootstrap draws runs first and then blocks of
+A cell is all runs of one scenario under one scheduler. Consecutive steps of a
+run are correlated, so the bootstrap draws runs first and then blocks of
 consecutive steps within them, never single steps.
 """
 import math
@@ -18,14 +18,14 @@ def quantile(ordered, per_cent):
 
 
 def summarise(runs):
-    """Mean, median and 99th percentile over the steps of all runs."""
+    """Returns mean, median and 99th percentile over the steps of all runs."""
     ordered = sorted(value for run in runs for value in run)
     return {"mean": math.fsum(ordered) / len(ordered), "p50": quantile(ordered, 50),
             "p99": quantile(ordered, 99)}
 
 
 def blocks_of(run):
-    """(sum, count) of consecutive blocks."""
+    """Returns (sum, count) of each block of consecutive steps."""
     parts = [run[at:at + BLOCK_STEPS] for at in range(0, len(run), BLOCK_STEPS)]
     return [(math.fsum(part), len(part)) for part in parts]
 
@@ -44,21 +44,21 @@ def resampled_means(runs, rng, resamples=RESAMPLES):
 
 
 def interval(values):
-    """The central part that holds CONFIDENCE of the values."""
+    """Returns the central interval that contains CONFIDENCE of the values."""
     ordered = sorted(values)
     cut = (1 - CONFIDENCE) / 2
     return ordered[int(cut * len(ordered))], ordered[min(int((1 - cut) * len(ordered)), len(ordered) - 1)]
 
 
 def recovered(eevdf, this, quiet):
-    """How much of what noise costs under eevdf a scheduler gives back."""
+    """Returns which part of the delay by noise under EEVDF a scheduler removes: 0 is none of it, 1 is all of it."""
     return (eevdf - this) / (eevdf - quiet)
 
 
 def recovered_row(means, resampled, is_eevdf):
-    """(value, low, high), each None where eevdf cannot be told apart from quiet.
+    """Returns (value, low, high); each is None where EEVDF with noise is not measurably slower than without.
 
-    `means` and `resampled` hold what `eevdf`, `this` and `quiet` came to.
+    `means` and `resampled` contain the figures of `eevdf`, `this` and `quiet`.
     """
     if not all(key in means for key in ("eevdf", "this", "quiet")):
         return None, None, None

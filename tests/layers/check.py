@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Checks that includes respect the layers of docs/ARCHITECTURE.md, and house rules.
+"""Checks that includes respect the layers of docs/contributing/architecture.md, and a few other rules.
 
-Speaks TAP. Every source names its includes by layer ("core/phase.h"), so the
+Prints TAP. Each source names the layer of its includes ("core/phase.h"), so the
 check is a table and a loop.
 """
 import pathlib
@@ -11,7 +11,7 @@ import sys
 
 ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 
-# layer -> layers it may include from (itself is always allowed)
+# layer -> layers from which it may include (its own layer is always allowed)
 MAY_USE = {
     "abi": set(),
     "core": {"abi"},
@@ -28,9 +28,9 @@ MAY_USE = {
     "serve": {"abi", "core", "base", "config", "ipc", "metrics", "answers"},
     "cli": {"abi", "core", "base", "config", "store", "ipc", "record", "answers", "serve"},
 }
-# Macros that need nothing: core and the lab have them too.
+# Macros without dependencies; core and the lab may use them too.
 EVERYWHERE = {"base/macros.h"}
-# What core may take from libc: types, memory and strings; no I/O, no clock.
+# Headers of libc that core may include: types, memory and strings; no I/O, no clock.
 CORE_SYSTEM = {"math.h", "stdbool.h", "stddef.h", "stdint.h", "string.h", "errno.h", "stdlib.h", "limits.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 SOURCES = {".c", ".h", ".def"}
@@ -45,7 +45,7 @@ def layer_breaches():
         layer = path.relative_to(ROOT / "src").parts[0]
         for bracket, name in INCLUDE.findall(path.read_text()):
             head = name.split("/")[0]
-            if bracket == "<":  # the system's, libbpf's <bpf/...> among them
+            if bracket == "<":  # system headers, also <bpf/...> of libbpf
                 continue
             if head in MAY_USE and head != layer and head not in MAY_USE[layer] and name not in EVERYWHERE:
                 yield f"{path}: {layer} must not include {name}"
@@ -54,7 +54,7 @@ def layer_breaches():
 
 
 def link_breaches():
-    """A layer links what it may include and nothing else: zerneld has neither metrics nor record."""
+    """A layer only links layers that it may include: zerneld links neither metrics nor record."""
     for path in sorted((ROOT / "src").rglob("meson.build")):
         layer = path.relative_to(ROOT / "src").parts[0]
         for name in re.findall(r"\b([a-z]+)_(?:dep|lib)\b", path.read_text()):
@@ -72,7 +72,7 @@ def impure_core():
 
 
 def bpf_headers():
-    """The headers of core that the kernel side compiles."""
+    """Returns the headers of core that the BPF programs include."""
     found, left = set(), sources("src/bpf")
     while left:
         for _, name in INCLUDE.findall(left.pop().read_text()):
@@ -84,7 +84,7 @@ def bpf_headers():
 
 
 def user_space_in_bpf_headers():
-    """What only user space calls belongs in a .c file."""
+    """A function that only user space calls belongs in a .c file."""
     headers = bpf_headers()
     text = "".join(p.read_text() for p in [*headers, *sources("src/bpf")])
     for path in headers:
@@ -94,10 +94,10 @@ def user_space_in_bpf_headers():
 
 
 def lab_breaches():
-    """The lab knows what kernel and user space share, and nothing of the program it judges."""
+    """The lab may include abi and core, but nothing else of the program that it tests."""
     for path in sources("lab"):
         for _, name in INCLUDE.findall(path.read_text()):
-            # A folder of the lab may be called like one of src, but not so a file: src comes first.
+            # A folder of the lab may have the same name as one of src, but a file may not: src is searched first.
             foreign = name.split("/")[0] in MAY_USE.keys() - {"abi", "core"} and name not in EVERYWHERE
             if foreign and (ROOT / "src" / name).exists():
                 yield f"{path}: lab must not include {name}"
@@ -110,16 +110,16 @@ def missing_licences():
              for p in (ROOT / d).rglob("*") if p.suffix in text or p.name == "meson.build"]
     for path in files + [ROOT / s for s in scripts]:
         if "SPDX-License-Identifier: GPL-2.0-or-later" not in path.read_text()[:400]:
-            yield f"{path}: no SPDX line"
+            yield f"{path}: SPDX line missing"
 
 
 CHECKS = {
     "includes respect the layers": layer_breaches,
     "libraries respect the layers": link_breaches,
     "core is pure": impure_core,
-    "headers that BPF compiles hold what BPF calls": user_space_in_bpf_headers,
-    "lab stands apart": lab_breaches,
-    "every file names its licence": missing_licences,
+    "BPF calls every function of the headers it includes": user_space_in_bpf_headers,
+    "lab does not include the program it tests": lab_breaches,
+    "every file has an SPDX line": missing_licences,
 }
 
 

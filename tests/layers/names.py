@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Checks docs/reference/names.md: no cell is empty, and every name of ours in it exists.
+"""Checks docs/reference/names.md: no cell is empty, and every name of Zernel in it exists.
 
-Speaks TAP. The first column has the names of the reference. What stands between
-backticks in the other columns is ours; its form says what it is and where to look for it:
+Prints TAP. The first column contains the names of the reference. Text between backticks in
+the other columns is a name of Zernel; its form tells where it must exist:
 
     `struct hist`             a type that src defines
     `hist.count`              a member of a type, a key of zernel.conf as section.key,
-                              or a member of an object in JSON
+                              or a member of a JSON object
     `[serve]`                 a section of zernel.conf
-    `zernel_processes{phase}` a metric, and one of its labels
-    `zernel status --json`    a command whose manual page has its options
+    `zernel_processes{phase}` a metric and one of its labels
+    `zernel status --json`    a command; its manual page contains its options
     `src/core/hist.h`         a file of the tree
-    `/metrics`                a string of src, or a path that a manual page has
+    `/metrics`                a string of src, or a path in a manual page
     `hist_record()`           a function, variable, macro, map or constant that src defines,
                               a metric, or a string of src/core or src/ipc: a key or a label
 """
@@ -25,12 +25,12 @@ ROOT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
 PAGE = ROOT / "docs/reference/names.md"
 HEADER = ["reference name", "our name", "where it is shown", "why it differs"]
 LINES_MAX = 250
-AREAS_MIN = 9  # fewer tables, and the page was not understood
+AREAS_MIN = 9  # fewer tables mean that this script does not parse the page correctly
 STRING = r'"((?:\\.|[^"\\\n])*)"'
 
 
 def rows():
-    """Line and cells of each row of each table, without its header and its rule."""
+    """Yields line number and cells of each row of each table, without the header and the separator."""
     for number, line in enumerate(PAGE.read_text().splitlines(), 1):
         if line.startswith("|") and not line.startswith("|---"):
             cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -40,7 +40,7 @@ def rows():
 
 @functools.cache
 def sources(folder):
-    """The sources below a folder, without comments."""
+    """Returns the sources below a folder, without comments."""
     text = "\n".join(p.read_text() for p in sorted((ROOT / folder).rglob("*"))
                      if p.suffix in {".c", ".h", ".def"})
     return re.sub(STRING + r"|/\*.*?\*/|//[^\n]*", lambda m: m[0] if m[0][0] == '"' else " ", text, flags=re.S)
@@ -60,7 +60,7 @@ def types():
 
 @functools.cache
 def definitions():
-    """What is defined at file scope: lines that are not indented, macros, constants of enums."""
+    """Returns the names that are defined at file scope: lines that are not indented, macros, constants of enums."""
     text = re.sub(r"^SEC\([^)]*\) |\bBPF_PROG\(", "", sources("src"), flags=re.M).replace(" SEC(", ";")
     names = set(re.findall(r"^#\s*define\s+(\w+)", text, re.M))
     names |= set(re.findall(r"^[A-Za-z}][^(\[=;,){\n]*?(\w+)\s*[(\[=;,)]", text, re.M))
@@ -134,7 +134,7 @@ def exists(name):
 def bad_rows():
     for number, cells in rows():
         if len(cells) != len(HEADER) or not all(cells):
-            yield f"{PAGE}:{number}: a row has {len(HEADER)} cells, none of them empty"
+            yield f"{PAGE}:{number}: a row must have {len(HEADER)} cells, and no cell may be empty"
 
 
 def missing_names():
@@ -148,15 +148,15 @@ def bad_form():
     lines = PAGE.read_text().splitlines()
     nr_areas = sum(line == f"| {' | '.join(HEADER)} |" for line in lines)
     if nr_areas < AREAS_MIN:
-        yield f"{PAGE}: {nr_areas} tables, at least {AREAS_MIN} are needed"
+        yield f"{PAGE}: {nr_areas} tables found, at least {AREAS_MIN} are required"
     if len(lines) > LINES_MAX:
         yield f"{PAGE}: {len(lines)} lines, at most {LINES_MAX} are allowed"
 
 
 CHECKS = {
-    "the page has its tables, and not too many lines": bad_form,
+    "the page has all tables and not too many lines": bad_form,
     "every row is complete": bad_rows,
-    "every name of ours exists": missing_names,
+    "every name of Zernel exists": missing_names,
 }
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * cycle N: loads the kernel side once, then attaches and detaches the scheduler N
- * times. Says how long the median and the slowest of each took, in ms.
+ * cycle N: loads the BPF programs once, then attaches and detaches the scheduler N
+ * times. Prints median, 99th percentile and maximum of both durations, in ms.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "base/time.h"
 #include "collect/kernel.h"
 
-/* Time for the tasks of the machine to run under it. */
+/* Time for the tasks of the machine to run under the scheduler. */
 #define ATTACHED_US 50000
 #define PROGRESS    50
 #define MAX_CYCLES  1000
@@ -58,7 +58,7 @@ static int by_size(const void *a, const void *b)
 static void report(const char *what, u64 *took_ms, int nr)
 {
 	qsort(took_ms, (size_t)nr, sizeof(*took_ms), by_size);
-	printf("%s in ms: median %" PRIu64 ", 99 of 100 %" PRIu64 ", slowest %" PRIu64 "\n", what,
+	printf("%s, ms: p50 %" PRIu64 ", p99 %" PRIu64 ", max %" PRIu64 "\n", what,
 	       (uint64_t)took_ms[nr / 2], (uint64_t)took_ms[nr - 1 - nr / 100],
 	       (uint64_t)took_ms[nr - 1]);
 }
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 		err = cycle(kernel, &attach_ms[i], &detach_ms[i]);
 	}
 	if (err < 0) {
-		fprintf(stderr, "cycle: after %d: %s\n", i, strerror(-err));
+		fprintf(stderr, "cycle: failed after %d cycles: %s\n", i, strerror(-err));
 		return EXIT_FAILURE;
 	}
 	printf("%d cycles\n", nr);

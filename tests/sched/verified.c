@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * verified OBJECT: loads all programs of the kernel side at once, as zerneld does,
- * and says what the verifier made of each, in the figures that veristat has. That one opens
- * everything anew for each of them, which takes an emulated CPU many minutes.
+ * verified OBJECT: loads all BPF programs at once, as zerneld does, and prints for
+ * each program the figures of the verifier that veristat prints. veristat opens the
+ * object again for each program, which takes many minutes on an emulated CPU.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static int say_nothing(enum libbpf_print_level level, const char *format, va_lis
 	return 0;
 }
 
-/* The last one: newer kernels tell the parts of a sum as well, before it. */
+/* Returns the last match, because newer kernels print the parts of a sum before the sum. */
 static unsigned number_after(const char *text, const char *word)
 {
 	unsigned number = 0;
@@ -29,13 +29,13 @@ static unsigned number_after(const char *text, const char *word)
 	return number;
 }
 
-/* Whoever was not loaded has no figures: the first of them is the one that was refused. */
+/* A program that was not loaded has no figures; the first such program was refused. */
 static void print_program(const struct bpf_program *prog)
 {
 	size_t size;
 	const char *log = bpf_program__log_buf(prog, &size);
 
-	printf("%-24s | %6u | %5u | %5u\n", bpf_program__name(prog),
+	printf("%-24s | %12u | %6u | %11u\n", bpf_program__name(prog),
 	       number_after(log, "processed "), number_after(log, "total_states "),
 	       number_after(log, "peak_states "));
 	if (!strstr(log, "processed "))
@@ -57,12 +57,13 @@ int main(int argc, char **argv)
 	}
 	bpf_object__for_each_program(prog, object)
 		bpf_program__set_log_buf(prog, calloc(1, LOG_BYTES), LOG_BYTES);
-	/* What it is, a probe or a session, is for zerneld to say (choose_launch_program()). */
+	/* zerneld selects at run time whether it is a probe or a session (choose_launch_program()).
+	 */
 	prog = bpf_object__find_program_by_name(object, "launch_session");
 	if (prog)
 		bpf_program__set_autoload(prog, false);
 	err = bpf_object__load(object);
-	puts("program                  | insns  | states | peak");
+	puts("BPF program              | instructions | states | peak states");
 	bpf_object__for_each_program(prog, object)
 		print_program(prog);
 	return err < 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The longest time that a task was able to run and did not, of all tasks on the
- * machine. Runs in a guest only.
+ * Measures the longest time that a task was runnable but did not run, over all tasks
+ * of the machine. Runs in a guest only.
  */
 #include "bpf/compat.bpf.h"
 #include "sched/waits.h"
@@ -33,7 +33,8 @@ static void now_running(struct task_struct *p)
 		return;
 	waited = bpf_ktime_get_ns() - *since;
 	*since = 0;
-	/* Two CPUs at once may lose the shorter of two records, or mix up their names. */
+	/* A race of two CPUs may lose a new maximum, or combine the time of one task with the name
+	 * of the other. */
 	if (waited <= longest.ns)
 		return;
 	longest.ns = waited;

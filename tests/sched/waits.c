@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * waits: says "ready", watches until SIGTERM and then says how long the longest
- * runnable wait was, in ns, and whose.
+ * waits: prints "ready", watches until SIGTERM, and then prints the longest time that
+ * a task was runnable but did not run, in ns, and the name of the task.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ int main(void)
 
 	skel = waits__open_and_load();
 	if (!skel || waits__attach(skel) < 0) {
-		fputs("waits: cannot watch this kernel\n", stderr);
+		fputs("waits: cannot load or attach the BPF programs\n", stderr);
 		return EXIT_FAILURE;
 	}
 	puts("ready");

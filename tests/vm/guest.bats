@@ -1,7 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What only a kernel with sched_ext can show. Runs as the guest's one job.
+# Tests that need a kernel with sched_ext. Runs as the only command of a guest.
 
 scx=/sys/kernel/sched_ext
 cpu1=/sys/devices/system/cpu/cpu1/online
@@ -25,7 +25,7 @@ wait_for_state() {
 	return 1
 }
 
-# A CPU that comes for the first time takes the scheduler down; zerneld attaches it again.
+# A CPU that comes online for the first time detaches the scheduler; zerneld attaches it again.
 attached_times() {
 	for _ in {1..600}; do
 		[ "$(grep -c 'scheduler attached' "$BATS_TEST_TMPDIR/log")" = "$1" ] && return
@@ -45,12 +45,12 @@ teardown() {
 	echo 1 >$cpu1 || true
 	[ -z "${zerneld-}" ] || kill -9 "$zerneld" 2>/dev/null || true
 	wait_for_state disabled
-	# The kernel's own word that nothing went wrong under us.
+	# The kernel log must not report a problem.
 	! dmesg | grep -E 'WARNING:|BUG:|sched_ext:.*(error|stall)'
 }
 
 @test "$(uname -r): the scheduler's largest programs pass the verifier (veristat)" {
-	# The two largest; `./dev sched verifier` has all of them, and the tests below load all.
+	# The two largest programs; `./dev sched verifier` shows all, and the tests below load all.
 	run veristat -o table -e prog,verdict,duration,insns,states,peak_states \
 		-f zernel_dispatch -f zernel_enqueue "$ZERNEL_BUILD/src/bpf/zernel.bpf.o"
 	echo "$output" | sed 's/^/# /' >&3
@@ -59,7 +59,7 @@ teardown() {
 	[[ "$output" != *failure* ]]
 }
 
-@test "$(uname -r): 100,000 parity vectors through BPF and user space" {
+@test "$(uname -r): BPF and user space agree on 100,000 parity vectors" {
 	run "$ZERNEL_BUILD/tests/parity/test_parity"
 	echo "$output" | sed 's/^/# /' >&3
 	[ "$status" = 0 ]
@@ -72,7 +72,7 @@ teardown() {
 	rejected=$(cat $scx/nr_rejected)
 	stress-ng --quiet --timeout 30 --cpu 2 --affinity 1 --fork 1 --switch 1 --yield 1 3>&- &
 	stress=$!
-	# The lightest tasks there are: fair would be so late that the kernel ejects us.
+	# Tasks with the smallest weight: strictly fair scheduling would delay them until the kernel ejects the scheduler.
 	for _ in {1..3}; do
 		nice -n 19 timeout 25 sh -c 'while :; do :; done' 3>&- &
 	done
@@ -81,7 +81,7 @@ teardown() {
 	sleep 5
 	echo 1 >$cpu1
 	wait "$stress"
-	# Of a dump: what ended it, and where each task that could run was.
+	# From a dump, show the reason of the exit and the queue of each runnable task.
 	grep -E '^[^ ]+Z zerneld |^CPU|^ [ *]R|cpus=' "$BATS_TEST_TMPDIR/log"
 	[ "$(cat $scx/state)" = enabled ]
 	[ "$(cat $scx/root/ops)" = zernel ]
@@ -91,8 +91,8 @@ teardown() {
 	grep -q 'scheduler left: unregistered from user space' "$BATS_TEST_TMPDIR/log"
 }
 
-# One life of zerneld for all of these: loading its programs is what takes an emulated CPU longest.
-@test "$(uname -r): a CPU that was offline at the start; a second zerneld; kill -9" {
+# One zerneld for all of these, because loading its programs takes an emulated CPU the longest.
+@test "$(uname -r): zernel handles a CPU that was offline at the start, a second zerneld, and kill -9" {
 	echo 0 >$cpu1
 	start_zerneld
 	echo 1 >$cpu1

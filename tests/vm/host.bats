@@ -1,40 +1,40 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# tools/vm seen from outside: what it passes on and what it leaves behind.
+# Tests tools/vm from outside: output, exit status, and cleanup.
 
-# Guests of other tests run meanwhile: these have a directory of their own.
+# Guests of other tests run at the same time, so these use their own directory.
 setup() {
 	VM_RUNS=$(mktemp -d /var/tmp/host.XXXXXX)
 	export VM_RUNS
 }
 
-# Whatever happened, no run directory and no process that names it is left.
+# After each test, no run directory remains, and no process with its name in the command line.
 teardown() {
 	rmdir "$VM_RUNS"
 	! grep -qsa "$VM_RUNS" /proc/[0-9]*/cmdline
 }
 
-@test "output and exit status of the command come through" {
+@test "tools/vm passes on output and exit status of the command" {
 	run --separate-stderr tools/vm -- sh -c 'echo out; echo err >&2; exit 7'
 	[ "$status" = 7 ]
 	[ "$output" = out ]
 	[ "$stderr" = err ]
 }
 
-@test "a kernel panic is a failure and shows the console" {
+@test "a kernel panic fails the run and prints the console" {
 	run tools/vm -- sh -c 'echo c >/proc/sysrq-trigger'
 	[ "$status" = 125 ]
 	[[ "$output" == *"Kernel panic"* ]]
 }
 
-@test "a guest that does not finish is ended in time" {
+@test "a guest that exceeds the timeout is stopped" {
 	run tools/vm --timeout 15 -- sleep 300
 	[ "$status" = 124 ]
 }
 
-@test "Ctrl-C ends the guest and leaves nothing" {
-	# bats ignores SIGINT in background children; env gives it its default back.
+@test "Ctrl-C stops the guest and leaves no process or directory" {
+	# bats ignores SIGINT in background children; env restores the default.
 	setsid env --default-signal=INT tools/vm -- sleep 300 3>&- &
 	pid=$!
 	for _ in {1..3000}; do

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs unittest cases and prints TAP, so that a run counts every single test."""
+"""Runs unittest cases and prints TAP, so that each test is counted."""
 import sys
 import unittest
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Statistics, rows and report of the comparer, on figures whose answer is known."""
+"""Tests statistics, rows and report of the comparer with figures whose result is known."""
 import json
 import pathlib
 import random
@@ -34,15 +34,15 @@ class Stats(unittest.TestCase):
         hundred = stats.summarise([[float(value) for value in range(200)]])
         self.assertEqual((hundred["p50"], hundred["p99"]), (100.0, 198.0))
 
-    def test_blocks_lose_no_step(self):
+    def test_blocks_contain_every_step(self):
         blocks = stats.blocks_of([1.0] * 25)
         self.assertEqual(blocks, [(10.0, 10), (10.0, 10), (5.0, 5)])
 
-    def test_interval_holds_95_per_cent(self):
+    def test_interval_contains_95_percent(self):
         self.assertEqual(stats.interval(range(1000)), (25, 975))
 
     def test_bootstrap_covers_the_mean(self):
-        """About 95 of 100 intervals should hold the true mean; blocks make it a little less."""
+        """About 95 of 100 intervals should contain the true mean; blocks make it slightly fewer."""
         rng, held = random.Random(7), 0
         for _ in range(100):
             runs = [[rng.gauss(20, 3) for _ in range(100)] for _ in range(5)]
@@ -51,7 +51,7 @@ class Stats(unittest.TestCase):
         self.assertGreaterEqual(held, 85)
         self.assertLessEqual(held, 100)
 
-    def test_bootstrap_sees_that_rounds_differ(self):
+    def test_interval_is_wide_when_rounds_differ(self):
         alike = stats.interval(stats.resampled_means([steps(20, seed=s) for s in range(3)], random.Random(1)))
         apart = stats.interval(stats.resampled_means([steps(m) for m in (10, 20, 30)], random.Random(1)))
         self.assertLess(alike[1] - alike[0], 1)
@@ -68,7 +68,7 @@ class Rows(unittest.TestCase):
     def make(self, runs, names=("noisy",), scheds=("eevdf", "nice")):
         return rows.make_rows(runs, names, scheds, seed=3)
 
-    def test_known_figures_give_a_known_recovery(self):
+    def test_recovered_is_computed_from_known_figures(self):
         made, references = self.make([made_run("quiet", "eevdf", 20), made_run("noisy", "eevdf", 40, 0.8),
                                       made_run("noisy", "nice", 25, 0.4)])
         eevdf, nice = made
@@ -83,12 +83,12 @@ class Rows(unittest.TestCase):
             self.assertLessEqual(REQUIRED, row.keys())
         json.dumps(made)
 
-    def test_what_is_not_slower_than_quiet_recovers_nothing(self):
+    def test_recovered_is_none_when_noise_does_not_slow_eevdf(self):
         made, _ = self.make([made_run("quiet", "eevdf", 20), made_run("noisy", "eevdf", 20, 0.8, seed=1),
                              made_run("noisy", "nice", 18, 0.4)])
         self.assertEqual([row["recovered"] for row in made], [None, None])
 
-    def test_an_ejection_is_shown_and_its_figures_do_not_count(self):
+    def test_ejected_run_is_shown_and_its_figures_are_left_out(self):
         made, _ = self.make([made_run("quiet", "eevdf", 20), made_run("noisy", "eevdf", 40, 0.8),
                              made_run("noisy", "nice", 25, 0.4),
                              made_run("noisy", "nice", 1000, 0.4, trouble="ejected: stall")])
@@ -96,19 +96,19 @@ class Rows(unittest.TestCase):
         self.assertLess(made[1]["step_mean_ms"], 30)
         self.assertIn("ejected 1 x", report.table(made))
 
-    def test_truth_that_does_not_add_up_is_shown(self):
+    def test_inconsistent_truth_is_shown(self):
         made, _ = self.make([made_run("noisy", "eevdf", 40, 0.8, truth_ok=False)])
         self.assertFalse(made[0]["truth_ok"])
-        self.assertIn("truth does not add up", report.table(made))
+        self.assertIn("truth is inconsistent", report.table(made))
 
-    def test_a_cell_without_runs_has_every_key(self):
+    def test_cell_without_runs_has_every_key(self):
         made, _ = self.make([])
         self.assertLessEqual(REQUIRED, made[0].keys())
         self.assertIsNone(made[0]["step_mean_ms"])
         report.table(made)
         report.svg(made, "nothing")
 
-    def test_each_job_of_two_has_its_line(self):
+    def test_each_of_two_jobs_has_its_own_line(self):
         twin = scenarios.twin_of(scenarios.BY_NAME["two-jobs"]).name
         made, _ = self.make([made_run(twin, "eevdf", 20), made_run("two-jobs", "eevdf", 40, 0.5)],
                             ("two-jobs",), ("eevdf",))
@@ -119,13 +119,19 @@ class Rows(unittest.TestCase):
 
 
 class Report(unittest.TestCase):
-    def test_a_table_has_a_line_a_row_and_one_width(self):
+    def test_table_has_one_line_per_row_and_aligned_columns(self):
         made, _ = rows.make_rows([made_run("quiet", "eevdf", 20)], ["quiet"], ["eevdf"], 1)
         lines = report.table(made).splitlines()
         self.assertEqual(len(lines), 3)
         self.assertEqual(len({len(line) for line in lines}), 1)
 
-    def test_a_picture_is_well_formed_and_has_a_bar_a_row(self):
+    def test_scheduler_names_are_readable(self):
+        made, _ = rows.make_rows([made_run("noisy", "eevdf", 20)], ["noisy"], ["eevdf", "nice", "zernel"], 1)
+        text = report.table(made)
+        for name in ("| EEVDF ", "| EEVDF with nice ", "| Zernel "):
+            self.assertIn(name, text)
+
+    def test_picture_is_well_formed_and_has_one_bar_per_row(self):
         runs = [made_run("quiet", "eevdf", 20), made_run("noisy", "eevdf", 400, 0.8),
                 made_run("noisy", "nice", 25, 0.4)]
         made, _ = rows.make_rows(runs, ["quiet", "noisy"], ["eevdf", "nice"], 1)
@@ -134,26 +140,26 @@ class Report(unittest.TestCase):
         self.assertEqual(len(bars), 3)  # quiet under nice has no run
         self.assertTrue(all(float(e.get("width")) <= report.WIDTH for e in bars))
 
-    def test_a_spread_is_over_the_smallest(self):
+    def test_spread_is_relative_to_the_smallest_round(self):
         runs = [made_run("quiet", "eevdf", 20), made_run("quiet", "eevdf", 21)]
         _, references = rows.make_rows(runs, ["quiet"], ["eevdf"], 1)
-        self.assertRegex(list(report.spreads(references))[0], r"5\.\d% apart")
+        self.assertRegex(list(report.spreads(references))[0], r"spread 5\.\d%")
 
 
 class Plan(unittest.TestCase):
-    def test_a_seed_decides_the_order(self):
+    def test_seed_determines_the_order(self):
         orders = [cli.make_order(["quiet", "noisy", "spin"], ["eevdf", "zernel"], 2, seed) for seed in (1, 1, 2)]
         self.assertEqual(orders[0], orders[1])
         self.assertNotEqual(orders[0], orders[2])
 
-    def test_every_round_has_every_cell_and_twin_once(self):
+    def test_every_round_contains_every_cell_and_twin_once(self):
         order = cli.make_order(["noisy", "spin"], ["zernel"], 3, 1)
         cells = [(r["scenario"], r["sched"]) for r in order if r["round"] == 1]
         self.assertEqual(sorted(cells), [("noisy", "eevdf"), ("noisy", "zernel"), ("quiet", "eevdf"),
                                          ("spin", "eevdf"), ("spin", "zernel"), ("spin, quiet", "eevdf")])
         self.assertEqual(len(order), 3 * len(cells))
 
-    def test_twins_make_no_noise_and_are_found_by_name(self):
+    def test_twins_have_no_noise_and_are_found_by_name(self):
         for scenario in scenarios.SCENARIOS:
             twin = scenarios.twin_of(scenario)
             self.assertEqual(twin.noise, "")
@@ -168,19 +174,19 @@ class Plan(unittest.TestCase):
 
 
 class Ejection(unittest.TestCase):
-    def test_its_reason_is_found_below_a_dump(self):
+    def test_reason_is_found_below_a_dump(self):
         example = "local=1\nSCX_EV_ENQ_SKIP_EXITING: 1\nEXIT: runnable task stall (hog[7] failed to run)\n"
         ours = "2026-11-16T01:30:10Z zerneld error: scheduler ejected by the kernel: stall; the kernel's own scheduler is back\n"
         self.assertEqual(schedulers.exit_reason(example), "runnable task stall (hog[7] failed to run)")
         self.assertEqual(schedulers.exit_reason(ours), "stall; the kernel's own scheduler is back")
-        self.assertEqual(schedulers.exit_reason("local=1\n"), "it did not say why")
+        self.assertEqual(schedulers.exit_reason("local=1\n"), "no reason found in the log")
 
 
 class TruthLog(unittest.TestCase):
     def test_steps_of_rank_0_are_read_in_order(self):
         record = struct.Struct("=QQQQQIHH")
         logged = [(5_000_000, 9_000_000, 1, 0, 0, 1, 0, run.KIND_STEP),  # step 1
-                  (1_000_000, 5_000_000, 0, 1, 0, 1, 0, run.KIND_STEP),  # of rank 1
+                  (1_000_000, 5_000_000, 0, 1, 0, 1, 0, run.KIND_STEP),  # step of rank 1
                   (1_000_000, 3_000_000, 0, 0, 0, 1, 2, 2),  # a phase
                   (2_000_000, 5_000_000, 0, 0, 0, 1, 0, run.KIND_STEP)]  # step 0
         with tempfile.TemporaryDirectory() as name:

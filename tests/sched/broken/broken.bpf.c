@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * The scheduler with one fault, for a test of what happens then: a task named
- * "dropped" that has to wait is forgotten. Everything else is the scheduler's own
- * source, whose call to put a task into a queue is replaced.
+ * The scheduler with one fault, to test an ejection: it does not enqueue a task
+ * named "dropped" that has to wait. Everything else is the scheduler's own
+ * source; only its call that inserts a task into a queue is replaced.
  */
 #include "bpf/compat.bpf.h"
 

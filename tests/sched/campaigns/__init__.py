@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Campaigns against the scheduler: faults, fairness, everyday work, topologies.
+"""Campaigns that test the scheduler: faults, fairness, everyday work, topologies.
 
-table.py says which there are, how long each is in its short and its full form and
-what guest it needs; cli.py boots that guest; guest.py runs campaigns inside it and
-speaks TAP. machine.py is what the campaigns do to the guest and how they watch it.
+table.py lists the campaigns, with the length of the short and the full form and the
+guest that each one needs. cli.py boots that guest. guest.py runs campaigns inside it
+and prints TAP. machine.py contains the operations on the guest and the measurements.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Outside the guest: boots one and hands on what campaigns in it say."""
+"""Outside the guest: boots a guest and prints the output of the campaigns in it."""
 import argparse
 import os
 import subprocess
@@ -19,12 +19,13 @@ def boot(names, form, kernel, options):
 def main(argv):
     if argv[:1] == ["guest"]:
         return guest.main(*argv[1:])
-    parser = argparse.ArgumentParser(prog="./dev sched", description="Campaigns against the scheduler, in a guest.",
+    parser = argparse.ArgumentParser(prog="./dev sched", description="Test the scheduler in a guest.",
                                      formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     epilog="\n".join(f"{c.name:10} {c.help}" for c in table.CAMPAIGNS))
+                                     epilog="Campaigns:\n" + "\n".join(f"  {c.name:10} {c.help}" for c in table.CAMPAIGNS))
     parser.add_argument("campaign", choices=[*table.BY_NAME, "short"], metavar="CAMPAIGN",
-                        help="one of those below, or `short`: those of CI, in their short form")
-    parser.add_argument("--kernel", default="6.18", metavar="V", help="6.18 (default), newest or any X.Y")
+                        help="a campaign of the list below, or `short`: the campaigns of CI in their short form")
+    parser.add_argument("--kernel", default="6.18", metavar="V",
+                        help="kernel of the guest: 6.18 (default), newest, or any X.Y of the archive")
     args = parser.parse_args(argv)
     if args.campaign == "short":
         return boot([c.name for c in table.CAMPAIGNS if c.short], "short", args.kernel, ())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who gets how much."""
+"""Measures how CPU time is shared between tasks and jobs."""
 import contextlib
 import os
 import pathlib
@@ -22,15 +22,15 @@ CGROUP_WEIGHTS = (300, 100)
 def equal_jobs(seconds):
     with machine.attached(), machine.hogs([machine.Hog] * (2 * JOB_HOGS)) as hogs:
         got = machine.cpu_time_of(hogs, seconds)
-    # Every other one, as they were started: neither job is the older.
+    # Tasks belong to the jobs alternately, in the order of their start, so that neither job is older.
     one, other = sum(got[::2]), sum(got[1::2])
     apart = abs(one - other) / max(one, other)
-    yield f"two jobs of {JOB_HOGS} hogs: {one:.2f} s and {other:.2f} s of CPU in {seconds} s, {apart:.1%} apart"
-    check(apart <= 0.05, "equal jobs are more than 5 % apart")
+    yield f"two jobs of {JOB_HOGS} hogs: {one:.2f} s and {other:.2f} s of CPU time in {seconds} s, difference {apart:.1%}"
+    check(apart <= 0.05, f"the CPU times of equal jobs differ by {apart:.1%}, more than 5 %")
 
 
 def nice_shares(scheduler, seconds):
-    """What each level got over what level 0 got, on one CPU."""
+    """Returns the CPU time of each nice level divided by that of nice 0, on one CPU."""
     with machine.attached(scheduler), machine.hogs(
             [lambda nice=nice: machine.Hog(nice, cpus={1}) for nice in NICE]) as hogs:
         got = dict(zip(NICE, machine.cpu_time_of(hogs, seconds)))
@@ -39,15 +39,16 @@ def nice_shares(scheduler, seconds):
 
 def nice_weights(seconds):
     eevdf, ours = (nice_shares(scheduler, seconds) for scheduler in (machine.EEVDF, machine.ZERNEL))
-    yield "nice | share of nice 0's: EEVDF | zernel | over EEVDF's"
+    yield "nice | CPU time / that of nice 0, EEVDF | CPU time / that of nice 0, Zernel | Zernel / EEVDF"
     for nice in NICE:
-        yield f"{nice:4} | {eevdf[nice]:26.3f} | {ours[nice]:6.3f} | {ours[nice] / eevdf[nice]:.3f}"
-    check(all(abs(ours[nice] / eevdf[nice] - 1) <= 0.1 for nice in NICE), "more than 10 % off EEVDF's ratios")
+        yield f"{nice:4} | {eevdf[nice]:32.3f} | {ours[nice]:33.3f} | {ours[nice] / eevdf[nice]:.3f}"
+        check(all(abs(ours[nice] / eevdf[nice] - 1) <= 0.1 for nice in NICE),
+              "the ratios of the nice levels differ from those of EEVDF by more than 10 %")
 
 
 @contextlib.contextmanager
 def weighted_groups():
-    """A cgroup for each weight."""
+    """Creates a cgroup for each weight."""
     (CGROUPS / "cgroup.subtree_control").write_text("+cpu")
     groups = [CGROUPS / f"weight-{weight}" for weight in CGROUP_WEIGHTS]
     for group, weight in zip(groups, CGROUP_WEIGHTS):
@@ -63,7 +64,7 @@ def weighted_groups():
 
 
 def shares_of_groups(scheduler, groups, seconds):
-    """What a hog in each group got, on one CPU."""
+    """Returns the CPU time of one hog in each group, on one CPU."""
     made = [lambda group=group: machine.Hog(cpus={1}, prepare=lambda: (group / "cgroup.procs").write_text("0"))
             for group in groups]
     with machine.attached(scheduler), machine.hogs(made) as hogs:
@@ -71,17 +72,21 @@ def shares_of_groups(scheduler, groups, seconds):
 
 
 def weights(seconds):
-    """A hog each in cgroups of weight 300 and 100, on one CPU."""
+    """Run one hog in a cgroup of weight 300 and one in a cgroup of weight 100, on one CPU."""
     with weighted_groups() as groups:
         for scheduler in (machine.EEVDF, machine.ZERNEL):
             heavy, light = shares_of_groups(scheduler, groups, seconds)
-            yield f"{heavy:.2f} s and {light:.2f} s of CPU in {seconds} s: {heavy / light:.2f} : 1 under {scheduler.name}"
+            yield (f"weight {CGROUP_WEIGHTS[0]}: {heavy:.2f} s, weight {CGROUP_WEIGHTS[1]}: {light:.2f} s of CPU time "
+                   f"in {seconds} s: {heavy / light:.2f} : 1 under {scheduler.name}")
     wanted = CGROUP_WEIGHTS[0] / CGROUP_WEIGHTS[1]
-    check(abs(heavy / light / wanted - 1) <= 0.1, f"more than 10 % off {wanted:.0f} : 1")
+    check(abs(heavy / light / wanted - 1) <= 0.1, f"the ratio differs from {wanted:.0f} : 1 by more than 10 %")
 
 
 def starved(job):
-    """The same job with more to load than there are CPUs for, and no collectives: who waits in one polls."""
+    """
+    Returns the same job with loaders that need more CPU time than there is, and without collectives, because a
+    rank that waits in a collective polls.
+    """
     args = job.args.replace("--load-cpu-us 4000", "--load-cpu-us 30000").replace("--allreduce-bytes 4194304", "")
     return replace(job, args=args)
 
@@ -103,24 +108,25 @@ def shares_of_jobs(scheduler, jobs, seconds):
 
 
 def gpu_shares(seconds):
-    """Two jobs that would use more CPU than there is, with a process for each GPU."""
+    """Two jobs that need more CPU time than there is, with one process for each GPU."""
     jobs = [starved(scenarios.THREE_GPUS), starved(scenarios.ONE_GPU)]
     for scheduler in (machine.EEVDF, machine.ZERNEL):
         three, one = shares_of_jobs(scheduler, jobs, seconds)
-        yield f"3 GPUs {three:.2f} s, 1 GPU {one:.2f} s of CPU in {seconds} s: {three / one:.2f} : 1 under {scheduler.name}"
-    check(abs(three / one / 3 - 1) <= 0.1, "more than 10 % off 3 : 1")
+        yield (f"job with 3 GPUs: {three:.2f} s, job with 1 GPU: {one:.2f} s of CPU time in {seconds} s: "
+               f"{three / one:.2f} : 1 under {scheduler.name}")
+        check(abs(three / one / 3 - 1) <= 0.1, "the ratio differs from 3 : 1 by more than 10 %")
 
 
 def oversubscribed(seconds):
     number = OVERSUBSCRIBED * os.cpu_count()
     with machine.attached(), machine.hogs([machine.Hog] * number) as hogs, machine.Waits() as waits:
         got = machine.cpu_time_of(hogs, seconds)
-    yield (f"{number} hogs on {os.cpu_count()} CPUs in {seconds} s: {min(got):.2f} to {max(got):.2f} s, "
+    yield (f"{number} hogs on {os.cpu_count()} CPUs in {seconds} s: {min(got):.2f} to {max(got):.2f} s of CPU time each, "
            f"median {statistics.median(got):.2f} s; {waits}")
-    check(min(got) >= statistics.median(got) / 2, "somebody starves")
+    check(min(got) >= statistics.median(got) / 2, "a hog got less than half of the median CPU time")
 
 
 def fairness(seconds):
-    """Equal jobs, nice levels, jobs by their GPUs, 20 hogs a CPU."""
+    """Compare equal jobs, nice levels, jobs with 3 and with 1 GPU, and 20 hogs per CPU."""
     for part in (equal_jobs, nice_weights, gpu_shares, oversubscribed):
         yield from part(seconds)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What must never hurt a machine: coming and going, dying, being broken, being starved."""
+"""Faults that must never harm a machine: attach and detach, kill, a broken scheduler, starvation."""
 import itertools
 import os
 import pathlib
@@ -15,7 +15,7 @@ SEED = 20261115
 
 
 def cycles(number):
-    """Attaches and detaches under load."""
+    """Attach and detach the scheduler many times under load."""
     with machine.load(), subprocess.Popen([machine.BUILD / "tests/sched/cycle", str(number)],
                                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         for line in process.stdout:
@@ -24,7 +24,7 @@ def cycles(number):
 
 
 def kill(number):
-    """kill -9 at moments of zerneld's whole life: while it loads, attaches and runs."""
+    """Kill zerneld with SIGKILL while it loads, attaches and runs."""
     rng, killed = random.Random(SEED), []
     with machine.load():
         begin = time.monotonic()
@@ -38,7 +38,7 @@ def kill(number):
                 state = machine.read_sysfs("state")
                 begin = time.monotonic()
                 process.kill()
-                # At once, when it dies before it attached; it may still attach as it dies.
+                # When zerneld dies before it attached, this returns at once; but it may still attach while it dies.
                 machine.wait_for(machine.is_back, machine.BACK_SECONDS)
                 back = time.monotonic() - begin
                 process.wait()
@@ -46,60 +46,60 @@ def kill(number):
                     machine.wait_for(machine.is_back, machine.BACK_SECONDS)
                     back = time.monotonic() - begin
                 killed.append((moment, state, back))
-    yield "killed after s | state then | EEVDF back after ms"
+    yield "killed after, s | sched_ext state at the kill | EEVDF back after, ms"
     for moment, state, back in killed:
-        yield f"{moment:14.2f} | {state:10} | {back * 1000:.0f}"
+        yield f"{moment:15.2f} | {state:27} | {back * 1000:.0f}"
     check(max(back for _, _, back in killed) <= 1, "EEVDF was not back within 1 s")
-    check(any(state == "enabled" for _, state, _ in killed), "no kill hit an attached scheduler")
+    check(any(state == "enabled" for _, state, _ in killed), "the scheduler was attached at none of the kills")
 
 
 def broken(_):
-    """A build that drops a task: the watchdog ejects it, zerneld says why, the task lives on."""
+    """Run a build that drops a task: the watchdog ejects the scheduler, zerneld reports why, the task continues."""
     def named_dropped():
         pathlib.Path("/proc/self/comm").write_text("dropped")
 
     with machine.hogs([machine.Hog] * 3), machine.attached(machine.BROKEN) as attached:
         with machine.hogs([lambda: machine.Hog(prepare=named_dropped)]) as dropped:
             begin = time.monotonic()
-            check(machine.wait_for(lambda: "ejected" in machine.log_text(), 60), "never ejected")
+            check(machine.wait_for(lambda: "ejected" in machine.log_text(), 60), "the scheduler was not ejected within 60 s")
             yield f"ejected after {time.monotonic() - begin:.1f} s: {machine.schedulers.exit_reason(machine.log_text())}"
-            check(machine.is_back(), "the kernel's own scheduler is not back")
-            check(attached.process.poll() is None, "zerneld does not go on watching")
+            check(machine.is_back(), "EEVDF is not back")
+            check(attached.process.poll() is None, "zerneld exited after the ejection")
             got = machine.cpu_time_of(dropped, 2)[0]
     check("runnable task stall" in machine.log_text() and "dropped[" in machine.log_text(),
-          "zerneld does not say who was dropped")
-    check("class 0, role 0" in machine.log_text(), "zerneld does not show the dump")
+          "the log of zerneld does not name the dropped task")
+    check("class 0, role 0" in machine.log_text(), "the log of zerneld does not contain the dump")
     check(got > 0.1, f"the dropped task does not run under EEVDF: {got:.2f} s of CPU in 2 s")
-    yield f"the dropped task then got {got:.2f} s of CPU in 2 s beside 3 hogs on {os.cpu_count()} CPUs"
-    # The kernel's own report of it is what was asked for.
+    yield f"after that, the dropped task got {got:.2f} s of CPU time in 2 s beside 3 hogs on {os.cpu_count()} CPUs"
+    # The kernel's own report of the stall is expected.
     machine.forget_kernel_log()
 
 
 def has_ext_server():
-    """Whether this kernel keeps time for sched_ext tasks when RT tasks never sleep."""
+    """Returns whether this kernel reserves CPU time for sched_ext tasks when RT tasks never sleep."""
     subprocess.run(["mount", "-t", "debugfs", "debugfs", "/sys/kernel/debug"], check=False)
     return pathlib.Path("/sys/kernel/debug/sched/ext_server").is_dir()
 
 
 def rt(seconds):
-    """An RT hog on every CPU."""
+    """Run a SCHED_FIFO hog on every CPU."""
     def make(cpu):
         def fifo():
             os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(10))
         return lambda: machine.Hog(cpus={cpu}, prepare=fifo)
 
-    # Whoever watches must run.
+    # This process must run while the hogs do.
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(50))
     served = has_ext_server()
     yield f"the kernel {'has' if served else 'has no'} deadline server for sched_ext"
     with machine.attached() as attached, machine.hogs([machine.Hog] * 2) as ordinary:
-        # Nobody else can even end while they run, so they go first.
+        # No other process can exit while the RT hogs run, so they end first.
         with machine.hogs([make(cpu) for cpu in os.sched_getaffinity(0)]):
             got = machine.cpu_time_of(ordinary, seconds)
         machine.wait_for(attached.trouble, machine.BACK_SECONDS)
         trouble = attached.trouble()
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    yield f"ordinary hogs got {sum(got) / seconds:.1%} of a CPU in {seconds} s; zernel: {trouble or 'still attached'}"
+    yield f"ordinary hogs got {sum(got) / seconds:.1%} of a CPU in {seconds} s; Zernel: {trouble or 'still attached'}"
     if trouble:
         check(not served, trouble)
         check("stall" in trouble or "failed to check in" in trouble, trouble)
@@ -107,7 +107,7 @@ def rt(seconds):
 
 
 def churn(stop, moves):
-    """CPU 1 comes and goes, and a task is moved to and fro between two cgroups, until `stop` is set."""
+    """Takes CPU 1 offline and online, and moves a task between two cgroups, until `stop` is set."""
     groups = [pathlib.Path(f"/sys/fs/cgroup/churn{i}") for i in range(2)]
     for group in groups:
         group.mkdir(exist_ok=True)
@@ -127,7 +127,7 @@ def churn(stop, moves):
 
 
 def stress(seconds):
-    """Everything at once; the lightest tasks there are beside it."""
+    """Run stress-ng, CPU hotplug, cgroup moves and hogs of nice 19 at the same time."""
     rejected = machine.read_sysfs("nr_rejected")
     stop, moves = threading.Event(), {"cgroup moves": 0, "CPU switches": 0}
     light = [lambda: machine.Hog(nice=19)] * 3

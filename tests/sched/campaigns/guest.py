@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Inside the guest: runs campaigns and speaks TAP."""
+"""Inside the guest: runs campaigns and prints TAP."""
 import os
 
 from . import machine, table
 
 
 def run(campaign, size):
-    """None, or why it failed. Lines of figures are printed as they come."""
+    """Returns None, or why the campaign failed. Prints figures as they arrive."""
     machine.forget_kernel_log()
     try:
         for line in campaign.run(size):
             print(f"# {campaign.name}: {line}", flush=True)
-        machine.check(machine.wait_for(machine.is_back, machine.BACK_SECONDS), "the scheduler stayed")
-        machine.check(not machine.kernel_trouble(), f"the kernel says: {machine.kernel_trouble()[:5]}")
+        machine.check(machine.wait_for(machine.is_back, machine.BACK_SECONDS), "the scheduler is still attached at the end")
+        machine.check(not machine.kernel_trouble(), f"the kernel log has warnings: {machine.kernel_trouble()[:5]}")
     except (machine.Failed, machine.schedulers.SchedulerError, OSError) as error:
         return str(error) or type(error).__name__
     return None
 
 
 def main(form, *names):
-    # So that zerneld loads in time, whatever load it is put under.
+    # zerneld inherits this, so that it loads in time under any load.
     os.setpriority(os.PRIO_PROCESS, 0, -20)
     print(f"1..{len(names)}", flush=True)
     failed = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What campaigns do to the guest they run in, and how they watch it."""
+"""Operations of the campaigns on their guest, and measurements in it."""
 import contextlib
 import json
 import os
@@ -20,12 +20,12 @@ SOCKET = "/run/zernel/zernel.sock"
 ZERNEL = schedulers.BY_NAME["zernel"]
 EEVDF = schedulers.BY_NAME["eevdf"]
 BROKEN = replace(ZERNEL, command="{build}/tests/sched/broken/zerneld")
-BACK_SECONDS = 10  # until a campaign gives up on the kernel's own scheduler
+BACK_SECONDS = 10  # time until EEVDF must be back
 TROUBLE = re.compile(r"WARNING:|BUG:|soft lockup|detected stall|task stall|sched_ext:.*error")
 
 
 class Failed(Exception):
-    """What was asserted does not hold."""
+    """An assertion of a campaign failed."""
 
 
 def check(condition, text):
@@ -34,12 +34,12 @@ def check(condition, text):
 
 
 def attached(scheduler=ZERNEL):
-    """A scheduler for the body of a with statement."""
+    """Attaches a scheduler for the body of a with statement."""
     return schedulers.running(scheduler, {"build": BUILD}, LOG)
 
 
 def ask(*requests):
-    """Requests to zerneld, each of which must succeed."""
+    """Sends requests to zerneld. Each one must succeed."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(SOCKET)
         stream = connection.makefile("rw", encoding="utf-8")
@@ -59,7 +59,7 @@ def is_back():
 
 
 def kernel_trouble():
-    """Lines of the kernel's log that speak of trouble."""
+    """Returns the lines of the kernel log that report a problem."""
     text = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
     return [line for line in text.splitlines() if TROUBLE.search(line)]
 
@@ -74,7 +74,7 @@ def be_ordinary():
 
 @contextlib.contextmanager
 def running(command):
-    """A program, in a process group of its own, that ends with the body of a with statement."""
+    """Runs a program in its own process group until the body of the with statement ends."""
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           start_new_session=True, preexec_fn=be_ordinary) as process:
         try:
@@ -89,7 +89,7 @@ def stress(*arguments):
 
 
 def load():
-    """More of everything than the guest's CPUs can do."""
+    """Runs more work than the CPUs of the guest can do."""
     return stress("--cpu", "2", "--fork", "1", "--switch", "1", "--yield", "1")
 
 
@@ -124,7 +124,7 @@ class Hog:
 
 @contextlib.contextmanager
 def hogs(made):
-    """Hogs, made by a list of functions, for the body of a with statement."""
+    """Starts hogs, one by each function of a list, for the body of a with statement."""
     running_hogs = []
     try:
         for make in made:
@@ -136,7 +136,7 @@ def hogs(made):
 
 
 def cpu_time_of(running_hogs, seconds):
-    """What each hog got in so many seconds, once all of them run."""
+    """Returns the CPU time of each hog in `seconds`, measured after all hogs started."""
     time.sleep(0.5)
     before = [hog.cpu_seconds() for hog in running_hogs]
     time.sleep(seconds)
@@ -144,11 +144,11 @@ def cpu_time_of(running_hogs, seconds):
 
 
 class Waits:
-    """The longest time a task was able to run and did not, while the body of a with statement ran."""
+    """Measures the longest time that a task was runnable but did not run, during the body of a with statement."""
 
     def __enter__(self):
         self.process = subprocess.Popen([BUILD / "tests/sched/waits"], stdout=subprocess.PIPE, text=True)
-        check(self.process.stdout.readline() == "ready\n", "the watcher of waits does not start")
+        check(self.process.stdout.readline() == "ready\n", "tests/sched/waits does not start")
         return self
 
     def __exit__(self, *_):
@@ -163,14 +163,14 @@ class Waits:
 
 def set_online(cpu, online):
     path = pathlib.Path(f"/sys/devices/system/cpu/cpu{cpu}/online")
-    # The kernel refuses while somebody else brings CPUs up or down.
+    # The kernel refuses while another process changes the state of a CPU.
     for _ in range(50):
         try:
             path.write_text(str(int(online)))
             return
         except OSError:
             time.sleep(0.1)
-    raise Failed(f"cpu{cpu} cannot be switched {'on' if online else 'off'}")
+    raise Failed(f"cannot take cpu{cpu} {'online' if online else 'offline'}")
 
 
 def attachments():

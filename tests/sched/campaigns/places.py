@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Machines of other shapes."""
+"""Tests the scheduler on machines with other topologies."""
 import collections
 import contextlib
 import os
@@ -29,13 +29,13 @@ def nodes():
 
 
 def caches():
-    """The CPUs behind each last-level cache."""
+    """Returns the CPUs of each last-level cache."""
     return {(path / "shared_cpu_list").read_text().strip()
             for path in SYSTEM.glob("cpu/cpu[0-9]*/cache/index3")}
 
 
 def family_of(pid):
-    """Threads of a process and of its children."""
+    """Yields the threads of a process and of its children."""
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*"):
         yield task
         for child in (task / "children").read_text().split():
@@ -43,14 +43,14 @@ def family_of(pid):
 
 
 def last_cpus(pid):
-    """Where each thread ran last; those that just ended are left out."""
+    """Yields the last CPU of each thread; threads that just ended are left out."""
     for task in family_of(pid):
         with contextlib.suppress(OSError):
             yield int((task / "stat").read_text().rpartition(")")[2].split()[36])
 
 
 def begin_far():
-    """On another node than that of the GPU, and free to leave it."""
+    """Starts on another node than that of the GPU, and allows all nodes again."""
     machine.be_ordinary()
     every = os.sched_getaffinity(0)
     os.sched_setaffinity(0, every - nodes()[GPU_NODE])
@@ -58,14 +58,14 @@ def begin_far():
 
 
 def near_gpu(seconds, busy):
-    """Of a training job's threads, how often they were seen on the node of their GPU."""
+    """Returns the share of samples in which threads of a training job were on the node of their GPU."""
     environment = {**os.environ, "VGPU_SHM": "/dev/shm/places", "VGPU_NUMA": str(GPU_NODE)}
     near, seen = nodes()[GPU_NODE], collections.Counter()
     made = [lambda cpu=cpu: machine.Hog(cpus={cpu}) for cpu in (near if busy else ())]
     with machine.hogs(made), subprocess.Popen(
             [machine.BUILD / "lab/train/train", *TRAIN, "--seconds", str(seconds)], env=environment,
             stdout=subprocess.DEVNULL, preexec_fn=begin_far) as train:
-        time.sleep(seconds / 3)  # until it is known
+        time.sleep(seconds / 3)  # until zerneld knows the job
         while train.poll() is None:
             with contextlib.suppress(OSError):
                 seen.update(cpu in near for cpu in last_cpus(train.pid))
@@ -74,9 +74,9 @@ def near_gpu(seconds, busy):
 
 
 def topology(seconds):
-    """2 nodes x 2 caches x 4 CPUs, a node without CPUs: near the GPU while there is room and the rule place is on, else elsewhere."""
+    """Run a job on 2 nodes x 2 caches x 4 CPUs and a node without CPUs: the rule `place` keeps it on the node of its GPU."""
     yield f"nodes {nodes()}; last-level caches {sorted(caches())}"
-    check(len(caches()) == 4 and sorted(map(len, nodes().values())) == [0, 8, 8], "not the machine that was asked for")
+    check(len(caches()) == 4 and sorted(map(len, nodes().values())) == [0, 8, 8], "the guest has another topology than requested")
     os.environ.update(LD_LIBRARY_PATH=str(machine.BUILD / "lab/vgpu"), VGPU_SHM="/dev/shm/places",
                       VGPU_NUMA=str(GPU_NODE))
     with machine.attached() as attached:
@@ -84,16 +84,16 @@ def topology(seconds):
         machine.ask(("policy.set", {"rules_off": ["place"]}))
         off = near_gpu(seconds, False)
         trouble = attached.trouble()
-    yield f"threads of a job were on their GPU's node in {idle:.0%} of looks while it was idle, {busy:.0%} while it was busy"
-    yield f"without the rule place: {off:.0%} while it was idle"
+    yield f"threads of a job were on the node of their GPU in {idle:.0%} of samples with the node idle, {busy:.0%} with the node busy"
+    yield f"without the rule `place`: {off:.0%} of samples with the node idle"
     check(trouble is None, trouble)
-    check(idle >= 0.9, "they do not stay near their GPU")
-    check(busy <= 0.5, "they do not spread when there is no room")
-    check(off <= 0.5, "they are brought near their GPU although the rule is off")
+    check(idle >= 0.9, "the threads do not stay on the node of their GPU")
+    check(busy <= 0.5, "the threads do not leave the node of their GPU while it is busy")
+    check(off <= 0.5, "the threads move to the node of their GPU although the rule is disabled")
 
 
 def many(seconds):
-    """64 CPUs: attach, load, detach."""
+    """Attach on 64 CPUs, run 96 hogs, detach."""
     check(os.cpu_count() == 64, f"{os.cpu_count()} CPUs")
     with machine.attached() as attached, machine.hogs([machine.Hog] * 96):
         time.sleep(seconds)

@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The campaigns there are."""
+"""The table of campaigns."""
 from dataclasses import dataclass
 from typing import Callable
 
 from . import ablation, everyday, fairness, faults, places, verifier
 
-# The guest's own time: what else the machine does shows in no figure.
+# In virtual time, other work on the machine does not change a figure.
 VIRTUAL = ("--virtual-time",)
 
 
 @dataclass(frozen=True)
 class Campaign:
     name: str
-    run: Callable  # yields lines of what it measured, raises machine.Failed
-    full: int  # how many, or how many seconds
-    short: int = 0  # the same in CI; 0: not there
-    guest: tuple = ()  # options of tools/vm
+    run: Callable  # yields lines with figures, raises machine.Failed
+    full: int  # size of the full form: repetitions or seconds
+    short: int = 0  # size of the short form for CI; 0: not part of it
+    guest: tuple = ()  # options for tools/vm
 
     @property
     def help(self):
