@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * noise: other people's work on the same machine. It says how much CPU time it
- * got, so that a comparer can tell a scheduler that helps a job from one that
- * starves everybody else.
+ * noise: competing load on the same machine. It reports how much CPU time it got, so
+ * that a comparer can tell a scheduler that helps a job from one that starves all
+ * other tasks.
  *
  *   hogs N          N processes that only compute
- *   forkstorm RATE  RATE processes a second, each like a small compiler run: a
- *                   fork, an exec, 5 to 50 ms of CPU and some memory
+ *   forkstorm RATE  RATE processes per second, each like a short compiler run: a
+ *                   fork, an exec, 5 to 50 ms of CPU time and some memory
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +27,7 @@
 
 #define MAX_HOGS      1024
 #define MAX_RATE      1000
-#define MAX_JOBS      64 /* running at once; what would exceed it is skipped and counted */
+#define MAX_JOBS      64 /* that run at once; jobs above the limit are skipped and counted */
 #define HOG_UNIT_NS   NSEC_PER_MSEC
 #define JOB_MIN_US    5000
 #define JOB_MAX_US    50000
@@ -37,11 +37,11 @@
 struct noise {
 	double seconds; /* 0: until SIGTERM */
 	u64 seed;
-	u64 count; /* the operand: hogs, or jobs a second */
+	u64 count; /* the operand: hogs, or jobs per second */
 	struct burn burn;
 };
 
-/* What the processes did, as far as they were waited for. */
+/* Totals of the processes that were reaped. */
 struct tally {
 	u64 nr_processes;
 	u64 nr_skipped;
@@ -68,7 +68,7 @@ static void signals_block(sigset_t *ret_set)
 	sigprocmask(SIG_BLOCK, ret_set, NULL);
 }
 
-/* True when a signal asks to end; false at `until_ns` (0: wait for ever). */
+/* Returns true when a signal requests the end, false at `until_ns` (0: no time limit). */
 static bool wait_until(const sigset_t *set, u64 until_ns)
 {
 	for (;;) {
@@ -134,8 +134,8 @@ static int run_hogs(const struct noise *noise, struct tally *tally)
 }
 
 /*
- * The body of one job, in its own image: `noise job MICROSECONDS ROUNDS`. The
- * rounds are the storm's calibration; a job is too short for one of its own.
+ * The body of one job, after the exec: `noise job MICROSECONDS ROUNDS`. ROUNDS is the
+ * calibration of the parent; a job is too short to calibrate itself.
  */
 static int run_job(u64 us, struct burn burn)
 {
@@ -147,7 +147,7 @@ static int run_job(u64 us, struct burn burn)
 		memory[at] = (char)at;
 		burn_ns(&burn, us * NSEC_PER_USEC / (JOB_MEM_BYTES / PAGE_BYTES) / 2);
 	}
-	/* The thread's clock began at the fork, so starting up counts as well. */
+	/* The thread's clock starts at the fork, so the startup counts as well. */
 	for (u64 spent; (spent = thread_cpu_ns()) < us * NSEC_PER_USEC;)
 		burn_ns(&burn, us * NSEC_PER_USEC - spent);
 	free((void *)memory);
@@ -171,7 +171,7 @@ static int job_start(const struct noise *noise, const sigset_t *set, u64 i)
 	return pid < 0 ? -errno : 0;
 }
 
-/* Reaps what has ended, or all of it when `last`. */
+/* Reaps the processes that ended; waits for all of them when `last`. */
 static void jobs_reap(struct tally *tally, u64 *nr_running, bool last)
 {
 	struct rusage usage;
@@ -222,8 +222,9 @@ static const struct kind {
 
 static const struct option_row options[] = {
 	{ "seconds", OPTION_DOUBLE, offsetof(struct noise, seconds), 0, NULL,
-	  "how long; 0: until SIGTERM" },
-	{ "seed", OPTION_U64, offsetof(struct noise, seed), 0, NULL, "of the lengths of jobs" },
+	  "run for so many seconds; 0: until SIGTERM" },
+	{ "seed", OPTION_U64, offsetof(struct noise, seed), 0, NULL,
+	  "seed of the lengths of jobs" },
 };
 
 static int kind_run(const struct kind *kind, const struct noise *noise)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Continuous batching: between two tokens, waiting requests join the batch. A
- * round either computes the first token of those that just joined, or the next
- * token of all. Phases follow the boundaries of DESIGN.md; waiting for a
- * tokenized request is DataLoading.
+ * Continuous batching: waiting requests join the batch between two tokens. A round
+ * computes either the first token of the requests that just joined, or the next
+ * token of all requests. Phases follow docs/concepts/phases-and-roles.md; the wait for
+ * a tokenized request is DataLoading.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -17,7 +17,7 @@ struct launcher {
 	struct phases phases;
 	struct request *active[SERVE_MAX_BATCH];
 	u64 nr_active;
-	u64 nr_fresh; /* the last so many of `active` have no token yet */
+	u64 nr_fresh; /* number of requests at the end of `active` without a token */
 };
 
 static int cuda_check(const char *what, cudaError_t error)
@@ -59,7 +59,7 @@ static void admit(struct launcher *launcher)
 	}
 }
 
-/* Device work of one token, in many small launches; *ret_now is when the sync returned. */
+/* Runs the GPU work of one token, in many small launches; *ret_now is when the sync returned. */
 static int compute(struct launcher *launcher, u64 *ret_now)
 {
 	const struct serve_config *config = launcher->serve->config;
@@ -88,7 +88,7 @@ static void finish(struct launcher *launcher, struct request *request, u64 now_n
 		  request->first_token_ns, request->id, now_ns, 0);
 }
 
-/* Those that got a token: the fresh ones if there are any, else all. */
+/* The requests that got a token: the fresh requests if there are any, otherwise all. */
 static void deliver(struct launcher *launcher, u64 now_ns)
 {
 	u64 first = launcher->nr_fresh ? launcher->nr_active - launcher->nr_fresh : 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * serve: inference serving on the virtual GPU that logs what really happened.
- * Requests arrive by themselves, are tokenized on the CPU and answered in
- * batches, a token at a time.
+ * serve: inference serving on the virtual GPU that logs the truth. Requests arrive
+ * at random times, are tokenized on the CPU and answered in batches, one token at a
+ * time.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,16 +23,16 @@
 
 static const struct option_row options[] = {
 	/* clang-format off */
-	{ "rate", OPTION_DOUBLE, AT(rate), 0, NULL, "requests a second, Poisson" },
-	{ "requests", OPTION_U64, AT(requests), 1, NULL, "how many" },
-	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "arrivals for so long instead of --requests" },
-	{ "tokenizers", OPTION_U64, AT(tokenizers), 1, NULL, "tokenizer threads" },
-	{ "tokenize-us", OPTION_U64, AT(tokenize_us), 0, NULL, "CPU time to tokenize, +-20 %" },
-	{ "prefill-us", OPTION_U64, AT(prefill_us), 0, NULL, "device time of a request's first token" },
-	{ "decode-us", OPTION_U64, AT(decode_us), 0, NULL, "device time of a batch's next token" },
-	{ "launches", OPTION_U64, AT(launches), 1, NULL, "kernel launches of a token" },
-	{ "batch", OPTION_U64, AT(batch), 1, NULL, "requests computed together at most" },
-	{ "tokens", OPTION_U64, AT(tokens), 1, NULL, "tokens of an answer" },
+	{ "rate", OPTION_DOUBLE, AT(rate), 0, NULL, "mean number of requests per second (Poisson)" },
+	{ "requests", OPTION_U64, AT(requests), 1, NULL, "number of requests" },
+	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "generate requests for so long, instead of --requests" },
+	{ "tokenizers", OPTION_U64, AT(tokenizers), 1, NULL, "number of tokenizer threads" },
+	{ "tokenize-us", OPTION_U64, AT(tokenize_us), 0, NULL, "CPU time to tokenize a request, +-20 %" },
+	{ "prefill-us", OPTION_U64, AT(prefill_us), 0, NULL, "GPU time of the first token of a request" },
+	{ "decode-us", OPTION_U64, AT(decode_us), 0, NULL, "GPU time of the next token of a batch" },
+	{ "launches", OPTION_U64, AT(launches), 1, NULL, "kernel launches per token" },
+	{ "batch", OPTION_U64, AT(batch), 1, NULL, "maximum number of requests in a batch" },
+	{ "tokens", OPTION_U64, AT(tokens), 1, NULL, "tokens per answer" },
 	WORKLOAD_OPTIONS,
 	/* clang-format on */
 };
@@ -55,9 +55,9 @@ static const char *config_wrong(const void *arg)
 	const struct serve_config *config = arg;
 
 	if (config->tokenizers > SERVE_MAX_TOKENIZERS || config->batch > SERVE_MAX_BATCH)
-		return "too many tokenizers or too large a batch";
+		return "--tokenizers or --batch is too large";
 	if (!(config->rate > 0))
-		return "--rate must be more than 0";
+		return "--rate must be greater than 0";
 	if (config->requests > MAX_REQUESTS || config->rate * config->seconds > MAX_REQUESTS)
 		return "too many requests";
 	return NULL;
@@ -65,7 +65,7 @@ static const char *config_wrong(const void *arg)
 
 static const struct workload_kind kind = { "serve", options, ARRAY_SIZE(options), config_wrong };
 
-/* Poisson arrivals: the gaps are exponential. */
+/* Poisson arrivals: the gaps are exponentially distributed. */
 static u64 arrival_gap_ns(const struct serve_config *config, u64 i)
 {
 	double u = ((double)(random_at(config->work.seed, i) >> 11) + 0.5) / (double)(1ULL << 53);
@@ -126,7 +126,8 @@ static void serve_close(struct serve *serve)
 	free(serve->requests);
 }
 
-/* A thread that cannot be had, or a device that fails, ends the program: nothing would arrive. */
+/* A thread that cannot be created, or a device that fails, ends the program: no request would
+ * complete. */
 static int serve_run(struct serve *serve)
 {
 	pthread_t threads[SERVE_MAX_TOKENIZERS + 1];

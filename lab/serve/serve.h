@@ -8,7 +8,7 @@
 #define SERVE_MAX_TOKENIZERS 256
 #define SERVE_MAX_BATCH	     1024
 
-/* The command line; main.c has the table with defaults and help. */
+/* The command line; main.c contains the table with defaults and help. */
 struct serve_config {
 	struct workload work;
 	double rate;
@@ -23,11 +23,11 @@ struct serve_config {
 	u64 tokens;
 };
 
-/* A run; threads share it, each request belongs to whoever holds it. */
+/* A run. Threads share it; a request belongs to the thread that took it from a queue. */
 struct serve {
 	const struct serve_config *config;
 	struct truth *truth;
-	struct request *requests; /* arrival_ns counts from the start until the run starts */
+	struct request *requests; /* before the run starts, arrival_ns is relative to its start */
 	u64 nr_requests;
 	struct queue *arrived;	 /* generator -> tokenizers */
 	struct queue *tokenized; /* tokenizers -> launcher */
@@ -38,5 +38,5 @@ struct serve {
 void *generator_thread(void *arg);
 void *tokenizer_thread(void *arg);
 
-/* The launcher's part, in the calling thread: until every request is done. */
+/* Runs the launcher in the calling thread until every request is done. */
 int launcher_run(struct serve *serve);

@@ -18,7 +18,7 @@ static void sleep_until(u64 ns)
 		;
 }
 
-/* Open loop: requests come when they are due, however slow the answers are. */
+/* Open loop: requests arrive when they are due, even when the answers are slow. */
 void *generator_thread(void *arg)
 {
 	struct serve *serve = arg;
@@ -35,7 +35,7 @@ void *generator_thread(void *arg)
 	return NULL;
 }
 
-/* To the device a tokenizer is what a data loader is in training. */
+/* A tokenizer supplies the launcher with data, like a loader in training. */
 void *tokenizer_thread(void *arg)
 {
 	struct serve *serve = arg;

@@ -8,9 +8,9 @@
 #include "work/process.h"
 
 #define CHUNK_BYTES (256ULL << 10)
-#define CHUNK_NS    NSEC_PER_MSEC /* CPU time to copy one, +-20 % */
+#define CHUNK_NS    NSEC_PER_MSEC /* CPU time to copy a chunk, +-20 % */
 
-/* How many chunks a rank has passed on, ever. */
+/* Total number of chunks that a rank has passed on. */
 struct hidden_rank {
 	u32 nr_chunks;
 } __attribute__((aligned(64)));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A loader makes every nr_loaders-th batch: it reads from storage, preprocesses,
- * and hands the batch over when there is room. It is in DataLoading all its
- * life; TRUTH_LOAD says what it did there.
+ * A loader produces every nr_loaders-th batch: it reads from storage, preprocesses,
+ * and puts the batch into the ring when there is room. It is always in DataLoading;
+ * TRUTH_LOAD logs its activity.
  */
 #include "train/loader.h"
 
@@ -18,9 +18,9 @@
 #include "work/phases.h"
 #include "work/process.h"
 
-#define IO_BLOCK      4096 /* what O_DIRECT wants things aligned to */
+#define IO_BLOCK      4096 /* alignment that O_DIRECT requires */
 #define TRUTH_RECORDS (1U << 20)
-#define PIECE_NS      (2 * NSEC_PER_MSEC) /* of preprocessing, each with a record of its own */
+#define PIECE_NS      (2 * NSEC_PER_MSEC) /* preprocessing time for each record */
 
 struct loader {
 	const struct train_config *config;
@@ -35,7 +35,7 @@ struct loader {
 	int fd;
 	u64 nr_blocks;
 	char *buffer;
-	/* Who does it */
+	/* Thread or process */
 	pid_t pid;
 	pthread_t thread;
 	int result;
@@ -63,7 +63,7 @@ static int storage_open(struct loader *loader)
 	loader->fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
 	if (loader->fd < 0 && errno == EINVAL)
 		loader->fd = open(path, O_RDONLY | O_CLOEXEC);
-	/* fstat() knows no size of a block device. */
+	/* fstat() does not return the size of a block device. */
 	size = loader->fd < 0 ? -1 : lseek(loader->fd, 0, SEEK_END);
 	if (size < 0)
 		return -errno;
@@ -82,7 +82,7 @@ static void storage_close(struct loader *loader)
 	loader->buffer = NULL;
 }
 
-/* What it did since `start`, and how it spent that time. */
+/* Logs the activity since `start`, with its CPU time and delay. */
 static void load_log(const struct loader *loader, enum truth_load what, u64 batch, u64 start,
 		     struct times before)
 {
@@ -134,7 +134,7 @@ static int batch_make(struct loader *loader, u64 batch)
 	return 0;
 }
 
-/* False when the rank wants no more. */
+/* Returns false when the rank takes no more batches. */
 static bool wait_for_room(struct loader *loader, u64 batch)
 {
 	struct times times;

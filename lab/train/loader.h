@@ -8,13 +8,14 @@ struct loaders;
 
 /*
  * Starts the loaders of a rank, as processes or as threads that log to `truth`.
- * nr_batches is how many the rank will take, or more when it does not know.
+ * nr_batches is at least the number of batches that the rank will take.
  */
 int loaders_start(const struct train_config *config, u64 rank, u64 nr_batches, struct ring *ring,
 		  struct truth *truth, struct loaders **ret);
 
-/* Can the one that makes this batch no longer do so? */
+/* Returns whether the loader of this batch can no longer deliver it. */
 bool loaders_lost(struct loaders *loaders, u64 batch);
 
-/* Waits for them to end (ring_stop() makes them) and frees. Negative when one failed. */
+/* Waits until all loaders end (ring_stop() stops them) and frees. Returns a negative value if one
+ * failed. */
 int loaders_finish(struct loaders *loaders);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * train: a training job on the virtual GPU that logs what really happened. It
- * calls the vendors' libraries as a framework does, so that probes see it.
+ * train: a training job on the virtual GPU that logs the truth. It calls the
+ * vendors' libraries like a framework, so that probes see the calls.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -24,28 +24,28 @@ static const char *const collective_kinds[] = { "nccl", "hidden", NULL };
 
 static const struct option_row options[] = {
 	/* clang-format off */
-	{ "ranks", OPTION_U64, AT(ranks), 1, NULL, "processes, one rank each" },
-	{ "steps", OPTION_U64, AT(steps), 1, NULL, "training steps" },
-	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "run for so long instead of --steps" },
-	{ "loaders", OPTION_U64, AT(loaders), 0, NULL, "data loaders of each rank" },
-	{ "loader-kind", OPTION_CHOICE, AT(loader_threads), 0, loader_kinds, "loaders are a" },
-	{ "load-cpu-us", OPTION_U64, AT(load_cpu_us), 0, NULL, "CPU time to make a batch, +-20 %" },
-	{ "load-io-bytes", OPTION_U64, AT(load_io_bytes), 0, NULL, "bytes read for a batch" },
-	{ "load-io-file", OPTION_STRING, AT(load_io_file), 0, NULL, "file they are read from" },
-	{ "prefetch", OPTION_U64, AT(prefetch), 1, NULL, "batches a loader may be ahead" },
-	{ "launches", OPTION_U64, AT(launches), 1, NULL, "kernel launches of a step" },
-	{ "kernel-us", OPTION_U64, AT(kernel_us), 0, NULL, "device time of a launch" },
-	{ "copy-bytes", OPTION_U64, AT(copy_bytes), 0, NULL, "bytes copied to the device a step" },
-	{ "allreduces", OPTION_U64, AT(allreduces), 1, NULL, "all-reduces of a step, each of" },
-	{ "allreduce-bytes", OPTION_U64, AT(allreduce_bytes), 0, NULL, "... so many bytes, 0: none" },
-	{ "collective", OPTION_CHOICE, AT(hidden_collective), 0, collective_kinds, "they are reduced through" },
+	{ "ranks", OPTION_U64, AT(ranks), 1, NULL, "number of ranks, one process each" },
+	{ "steps", OPTION_U64, AT(steps), 1, NULL, "number of training steps" },
+	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "run for so many seconds, instead of --steps" },
+	{ "loaders", OPTION_U64, AT(loaders), 0, NULL, "loaders per rank" },
+	{ "loader-kind", OPTION_CHOICE, AT(loader_threads), 0, loader_kinds, "kind of a loader" },
+	{ "load-cpu-us", OPTION_U64, AT(load_cpu_us), 0, NULL, "CPU time to produce a batch, +-20 %" },
+	{ "load-io-bytes", OPTION_U64, AT(load_io_bytes), 0, NULL, "bytes to read for a batch" },
+	{ "load-io-file", OPTION_STRING, AT(load_io_file), 0, NULL, "file that loaders read from" },
+	{ "prefetch", OPTION_U64, AT(prefetch), 1, NULL, "maximum number of batches that a loader is ahead" },
+	{ "launches", OPTION_U64, AT(launches), 1, NULL, "kernel launches per step" },
+	{ "kernel-us", OPTION_U64, AT(kernel_us), 0, NULL, "GPU time of a launch" },
+	{ "copy-bytes", OPTION_U64, AT(copy_bytes), 0, NULL, "bytes copied to the GPU per step" },
+	{ "allreduces", OPTION_U64, AT(allreduces), 1, NULL, "all-reduces per step" },
+	{ "allreduce-bytes", OPTION_U64, AT(allreduce_bytes), 0, NULL, "bytes of each all-reduce; 0: no all-reduce" },
+	{ "collective", OPTION_CHOICE, AT(hidden_collective), 0, collective_kinds, "implementation of the all-reduces" },
 	{ "optimizer-us", OPTION_U64, AT(optimizer_us), 0, NULL, "CPU time after the sync" },
 	{ "launch-gap-us", OPTION_U64, AT(launch_gap_us), 0, NULL, "CPU time between launches" },
-	{ "checkpoint-every", OPTION_U64, AT(checkpoint_every), 0, NULL, "steps, 0: never" },
+	{ "checkpoint-every", OPTION_U64, AT(checkpoint_every), 0, NULL, "steps between checkpoints; 0: no checkpoints" },
 	{ "checkpoint-bytes", OPTION_U64, AT(checkpoint_bytes), 0, NULL, "size of a checkpoint" },
-	{ "startup-ms", OPTION_U64, AT(startup_ms), 0, NULL, "sleep with the libraries mapped, before all else" },
-	{ "slow-rank", OPTION_U64, AT(slow_rank), 0, NULL, "rank whose kernels take" },
-	{ "slow-factor", OPTION_DOUBLE, AT(slow_factor), 0, NULL, "... so many times as long" },
+	{ "startup-ms", OPTION_U64, AT(startup_ms), 0, NULL, "sleep at the start, with the libraries mapped" },
+	{ "slow-rank", OPTION_U64, AT(slow_rank), 0, NULL, "rank whose kernels take longer" },
+	{ "slow-factor", OPTION_DOUBLE, AT(slow_factor), 0, NULL, "multiply the GPU time of the slow rank by this" },
 	WORKLOAD_OPTIONS,
 	/* clang-format on */
 };
@@ -72,7 +72,7 @@ static const char *config_wrong(const void *arg)
 	const struct train_config *config = arg;
 
 	if (config->ranks > TRAIN_MAX_RANKS || config->loaders > TRAIN_MAX_LOADERS)
-		return "too many ranks or loaders";
+		return "--ranks or --loaders is too large";
 	if (config->load_io_bytes && !config->load_io_file)
 		return "--load-io-bytes needs --load-io-file";
 	if (config->allreduce_bytes % sizeof(float))
@@ -102,7 +102,7 @@ static struct train_shared *shared_new(const struct train_config *config)
 	return shared;
 }
 
-/* The others may wait in a barrier or a collective for a rank that is gone. */
+/* The remaining ranks may wait in a barrier or a collective for a rank that ended. */
 static void ranks_kill(const pid_t *pids, u64 nr)
 {
 	for (u64 i = 0; i < nr; i++)
@@ -175,7 +175,7 @@ int main(int argc, char **argv)
 	poll(NULL, 0, (int)config.startup_ms);
 	shared = shared_new(&config);
 	if (!shared) {
-		fprintf(stderr, "train: no shared memory\n");
+		fprintf(stderr, "train: cannot allocate shared memory\n");
 		return EXIT_FAILURE;
 	}
 	if (ranks_run(&config, shared, &rank0) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The life of a rank: what it opens, its steps, what it leaves behind. */
+/* A rank: setup, steps, cleanup. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static int gpu_open(struct rank *rank)
 	int r = cuda_check(rank, "cudaGetDeviceCount", cudaGetDeviceCount(&nr_devices));
 
 	if (r == 0 && nr_devices == 0)
-		r = rank_error(rank, "cudaGetDeviceCount", "no device");
+		r = rank_error(rank, "cudaGetDeviceCount", "no device found");
 	if (r == 0)
 		r = cuda_check(rank, "cudaSetDevice",
 			       cudaSetDevice((int)(rank->index % (u64)nr_devices)));
@@ -119,9 +119,9 @@ static int step_note(struct rank *rank, u64 step, u64 start_ns, u64 end_ns)
 }
 
 /*
- * Rank 0 ends a run by time, two steps ahead: no other rank gets past the
- * collective of the next step before rank 0 took part in it, so all of them see
- * the decision in time and none is left alone in a collective.
+ * Rank 0 decides by time that a run ends two steps later. No other rank can complete
+ * the collective of the next step before rank 0 joined it, so every rank sees the
+ * decision in time and no rank waits alone in a collective.
  */
 static u64 stop_at(struct rank *rank, u64 step, u64 elapsed_ns)
 {

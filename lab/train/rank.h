@@ -22,10 +22,10 @@ struct rank {
 	u64 nr_steps, room_steps;
 };
 
-/* Each says on stderr what failed; negative when something did. */
+/* Each prints an error message on stderr and returns a negative value on failure. */
 int rank_error(const struct rank *rank, const char *what, const char *why);
 int cuda_check(const struct rank *rank, const char *what, cudaError_t error);
 int nccl_check(const struct rank *rank, const char *what, ncclResult_t result);
 
-/* One training step of the launcher. */
+/* Runs one training step of the launcher. */
 int step_run(struct rank *rank, u64 step);

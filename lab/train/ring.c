@@ -65,7 +65,7 @@ bool ring_has_batch(struct ring *ring, u64 batch)
 
 void ring_wait_room(struct ring *ring, u64 batch)
 {
-	/* Full with the batch one round earlier. */
+	/* Waits while the slot is full with the batch of the previous round. */
 	futex_wait(word_of(ring, batch), empty_for(ring, batch) - 1, 0);
 }
 
@@ -74,7 +74,7 @@ void ring_wait_batch(struct ring *ring, u64 batch, u64 timeout_ns)
 	futex_wait(word_of(ring, batch), empty_for(ring, batch), timeout_ns);
 }
 
-/* A slot that was stopped in between stays stopped. */
+/* Does not change a slot that ring_stop() stopped meanwhile. */
 static void word_advance(struct ring *ring, u64 batch, u32 from)
 {
 	u32 *word = word_of(ring, batch);

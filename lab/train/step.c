@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One step of a rank, whose main thread is the launcher. The instants handed to
- * phases_set() are taken right before the call that begins a phase and right
- * after the one that ends it, as the boundaries in DESIGN.md have it (phases.h says
- * what a launcher does about the time that its own look takes):
+ * One step of a rank, whose main thread is the launcher. The times passed to
+ * phases_set() are taken right before the call that begins a phase and right after the
+ * call that ends it, as docs/concepts/phases-and-roles.md defines (phases.c corrects
+ * for the time that a launcher spends reading its own times):
  *
- *   DataLoading     only when the batch is not there yet, until it is
+ *   DataLoading     only if the batch is not ready, until it is
  *   GpuCompute      from the first copy or launch
- *   NcclCollective  from the all-reduce call; a hidden one blocks, so it comes after the sync
+ *   NcclCollective  from the all-reduce call; a hidden collective blocks, so it follows the sync
  *   OptimizerStep   from the return of the sync
  */
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "train/rank.h"
 
 #define CHECKPOINT_CHUNK (1ULL << 20)
-#define LOADER_CHECK_NS	 NSEC_PER_SEC /* how often a waiting launcher looks after its loader */
+#define LOADER_CHECK_NS	 NSEC_PER_SEC /* interval at which a waiting launcher checks its loader */
 
 static int batch_get(struct rank *rank, u64 batch)
 {
@@ -28,10 +28,11 @@ static int batch_get(struct rank *rank, u64 batch)
 	if (!ring_has_batch(rank->ring, batch)) {
 		phases_set(&rank->phases, PHASE_DATA_LOADING, truth_now_ns());
 		while (!ring_has_batch(rank->ring, batch)) {
-			/* It may have put its last batch and ended since we looked. */
+			/* It may have put its last batch and ended since the last check. */
 			if (loaders_lost(rank->loaders, batch) &&
 			    !ring_has_batch(rank->ring, batch))
-				return rank_error(rank, "loader", "died");
+				return rank_error(rank, "loader",
+						  "ended before it delivered its batch");
 			ring_wait_batch(rank->ring, batch, LOADER_CHECK_NS);
 		}
 		phases_set(&rank->phases, PHASE_UNKNOWN, truth_now_ns());

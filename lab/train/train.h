@@ -8,16 +8,16 @@
 #include "work/workload.h"
 
 #define TRAIN_MAX_RANKS	  64
-#define TRAIN_MAX_LOADERS 256 /* of a rank */
+#define TRAIN_MAX_LOADERS 256 /* per rank */
 
-/* The command line; main.c has the table with defaults and help. */
+/* The command line; main.c contains the table with defaults and help. */
 struct train_config {
 	struct workload work;
 	u64 ranks;
 	u64 steps;
 	double seconds;
 	u64 loaders;
-	u64 loader_threads; /* threads instead of processes */
+	u64 loader_threads; /* loaders are threads instead of processes */
 	u64 load_cpu_us;
 	u64 load_io_bytes;
 	const char *load_io_file;
@@ -37,15 +37,15 @@ struct train_config {
 	double slow_factor;
 };
 
-/* What the ranks share. */
+/* Memory that the ranks share. */
 struct train_shared {
 	pthread_barrier_t barrier;
 	ncclUniqueId id;
-	struct hidden *hidden; /* NULL: collectives are NCCL's */
-	u64 stop_at;	       /* the first step that is not taken */
+	struct hidden *hidden; /* NULL: collectives use NCCL */
+	u64 stop_at;	       /* the first step that does not run */
 	struct truth_quantiles steps;
 	double seconds;
 };
 
-/* The life of a rank process; 0 or a negative errno, having said on stderr what failed. */
+/* Runs a rank process. Returns 0, or a negative errno after an error message on stderr. */
 int rank_run(const struct train_config *config, struct train_shared *shared, u64 rank);

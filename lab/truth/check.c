@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The truth is what everything else is held against, so it must be whole: no
- * record lost, every instant of a thread's life in exactly one phase, every
- * launch with exactly one span of device time, every step after the one before.
+ * Everything else is compared with the truth, so it must be complete: no record is
+ * lost, every instant of a thread's life is in exactly one phase, every launch has
+ * exactly one span of GPU time, and every step follows the previous step.
  */
 #include "truth/check.h"
 
@@ -30,7 +30,7 @@ __attribute__((format(printf, 3, 4))) static void fault(struct check *check, con
 	check->nr_faults++;
 }
 
-/* Of a launcher or loader: what it did cannot take longer than it lasted. */
+/* The CPU time and delay of a launcher or loader cannot exceed the span they belong to. */
 static bool is_too_long(const struct truth_record *rec)
 {
 	u64 length = rec->end_ns - rec->start_ns;
@@ -45,7 +45,7 @@ static void check_whole(struct check *check, u64 i)
 	const char *name = check->dir->names[i];
 
 	if (file->cut)
-		fault(check, name, "cut off");
+		fault(check, name, "the file is truncated");
 	if (file->header.nr_dropped)
 		fault(check, name, "%" PRIu64 " records dropped",
 		      (uint64_t)file->header.nr_dropped);
@@ -53,18 +53,18 @@ static void check_whole(struct check *check, u64 i)
 		const struct truth_record *rec = &file->records[j];
 
 		if (rec->kind >= TRUTH_NR)
-			fault(check, name, "unknown kind %u", rec->kind);
+			fault(check, name, "unknown record kind %u", rec->kind);
 		if (rec->end_ns < rec->start_ns)
-			fault(check, name, "kind %u of thread %u ends before it starts", rec->kind,
-			      rec->tid);
+			fault(check, name, "a record of kind %u of thread %u ends before it starts",
+			      rec->kind, rec->tid);
 		else if (is_too_long(rec))
 			fault(check, name,
-			      "thread %u did more at %" PRIu64 " than there was time for", rec->tid,
+			      "thread %u: CPU time and delay exceed the span at %" PRIu64, rec->tid,
 			      (uint64_t)rec->start_ns);
 	}
 }
 
-/* Threads and phases by thread; a thread's life before its phases, phases in order of time. */
+/* Orders records by thread; the life of a thread comes before its phases, phases by time. */
 static int life_cmp(const void *left, const void *right)
 {
 	const struct truth_record *l = left, *r = right;
@@ -78,7 +78,7 @@ static int life_cmp(const void *left, const void *right)
 	return (l->end_ns > r->end_ns) - (l->end_ns < r->end_ns);
 }
 
-/* `recs` is all that is known of one thread, in the order of life_cmp(). */
+/* `recs` are all records of one thread, in the order of life_cmp(). */
 static void check_tiles(struct check *check, const char *name, const struct truth_record *recs,
 			u64 nr)
 {
@@ -86,11 +86,11 @@ static void check_tiles(struct check *check, const char *name, const struct trut
 	u64 at = life->start_ns;
 
 	if (life->kind != TRUTH_THREAD) {
-		fault(check, name, "thread %u has phases but no life", life->tid);
+		fault(check, name, "thread %u has phases but no thread record", life->tid);
 		return;
 	}
 	if (nr > 1 && recs[1].kind == TRUTH_THREAD) {
-		fault(check, name, "thread %u lives twice", life->tid);
+		fault(check, name, "thread %u has two thread records", life->tid);
 		return;
 	}
 	if (nr == 1) {
@@ -108,11 +108,12 @@ static void check_tiles(struct check *check, const char *name, const struct trut
 		at = recs[i].end_ns;
 	}
 	if (at != life->end_ns)
-		fault(check, name, "thread %u: phases end %" PRId64 " ns from the end of its life",
+		fault(check, name,
+		      "thread %u: its phases end %" PRId64 " ns from the end of the thread",
 		      life->tid, (int64_t)(life->end_ns - at));
 }
 
-/* A log without any phase, as the virtual GPU writes, says nothing about phases. */
+/* A log without phases, as the virtual GPU writes it, needs no check of phases. */
 static int check_phases(struct check *check, u64 file_nr)
 {
 	const struct truth_file *file = &check->dir->files[file_nr];
@@ -156,7 +157,7 @@ static void check_steps(struct check *check, u64 file_nr)
 			fault(check, name, "step %" PRIu64 " is out of order", (uint64_t)rec->a);
 		if (before && rec->start_ns != before->end_ns)
 			fault(check, name,
-			      "step %" PRIu64 " does not start where the last one ends",
+			      "step %" PRIu64 " does not start at the end of the previous step",
 			      (uint64_t)rec->a);
 		before = rec;
 	}
@@ -186,7 +187,7 @@ static void check_pair(struct check *check, const struct truth_event *launch,
 		       const struct truth_event *busy)
 {
 	if (launch->rec.sub != busy->rec.sub || launch->rec.b != busy->rec.b)
-		fault_work(check, busy, "the device did other work than was launched");
+		fault_work(check, busy, "the device did other work than the launch requested");
 	if (busy->rec.start_ns < launch->rec.start_ns)
 		fault_work(check, busy, "the device was busy before the launch");
 }
@@ -205,7 +206,7 @@ static void check_pairs(struct check *check, const struct truth_event *launches,
 			check_pair(check, &launches[l++], &busy[b++]);
 		else if (order < 0)
 			fault_work(check, &launches[l++],
-				   "launched, but the device was never busy");
+				   "the device was never busy with this launch");
 		else
 			fault_work(check, &busy[b++], "the device was busy without a launch");
 	}
@@ -235,7 +236,7 @@ s64 truth_check(const struct truth_dir *dir)
 	int r = 0;
 
 	if (dir->nr_files == 0)
-		fault(&check, "truth", "there is no truth log");
+		fault(&check, "truth", "no truth log found");
 	for (u64 i = 0; i < dir->nr_files && r == 0; i++) {
 		check_whole(&check, i);
 		check_steps(&check, i);

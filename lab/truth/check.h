@@ -4,7 +4,7 @@
 #include "truth/dir.h"
 
 /*
- * Does the truth of a run add up? Every fault is one line on stderr. Returns how
- * many there were, or a negative errno.
+ * Checks that the truth of a run is consistent. Prints one line on stderr for each
+ * fault. Returns the number of faults, or a negative errno.
  */
 s64 truth_check(const struct truth_dir *dir);

@@ -8,13 +8,13 @@ struct truth_dir {
 	struct truth_file *files;
 	char **names; /* file names without the directory */
 	u64 nr_files;
-	u64 nr_unreadable; /* files that are no truth log any more; each is named on stderr */
+	u64 nr_unreadable; /* files that are not a valid truth log; each is reported on stderr */
 };
 
 int truth_dir_read(const char *path, struct truth_dir *ret);
 void truth_dir_done(struct truth_dir *dir);
 
-/* A record with the process it came from, for questions that span several files. */
+/* A record and its process, for queries over several files. */
 struct truth_event {
 	u32 pid;
 	struct truth_record rec;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reading. A killed writer can leave holes (slots claimed, never published), so
- * every slot is looked at; stretches the file system knows to be empty are
- * skipped, since logs are made far larger than they get.
+ * Reading. A killed writer can leave holes (slots that were claimed but never
+ * published), so every slot is read. Ranges that are holes in the file system are
+ * skipped, because a log file has room for far more records than it gets.
  */
 #include "truth/truth.h"
 
@@ -25,7 +25,7 @@ static int record_cmp(const void *left, const void *right)
 	return (int)l->kind - (int)r->kind;
 }
 
-/* As much as there is, up to `bytes`: a short count means the end of the file. */
+/* Reads up to `bytes`; fewer mean the end of the file. */
 static ssize_t read_full(int fd, void *buf, size_t bytes, off_t offset)
 {
 	size_t done = 0;
@@ -59,7 +59,7 @@ static int file_append(struct truth_file *file, u64 *room, const struct truth_re
 	return 0;
 }
 
-/* The first slot at or after `slot` that may hold data, or `end` when there is none. */
+/* Returns the first slot at or after `slot` that may contain data, or `end`. */
 static u64 skip_hole(int fd, u64 slot, u64 end)
 {
 	off_t at = (off_t)(sizeof(struct truth_header) + slot * sizeof(struct truth_record));

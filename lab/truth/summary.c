@@ -17,7 +17,7 @@ static int u64_cmp(const void *left, const void *right)
 	return (l > r) - (l < r);
 }
 
-/* A span's start is its first member, so spans sort by start. */
+/* The first member of a span is its start, so spans sort by start. */
 static int span_cmp(const void *left, const void *right)
 {
 	return u64_cmp(left, right);
@@ -40,7 +40,7 @@ struct truth_quantiles truth_quantiles_of(u64 *values_ns, u64 nr)
 	return ret;
 }
 
-/* Sorts `spans`; the length of their union within `window`. */
+/* Sorts `spans`; returns the length of their union within `window`. */
 static u64 union_ns(struct span *spans, u64 nr, struct span window)
 {
 	u64 total = 0, at = window.start_ns;
@@ -58,7 +58,7 @@ static u64 union_ns(struct span *spans, u64 nr, struct span window)
 	return total;
 }
 
-/* What is gathered from all logs of one process before it is boiled down. */
+/* Data from all logs of one process, before it is summarized. */
 struct gather {
 	u64 *steps_ns, *ttfts_ns;
 	struct span *busy;
@@ -92,7 +92,7 @@ static void window_grow(struct span *window, u64 start_ns, u64 end_ns)
 		window->end_ns = end_ns;
 }
 
-/* The thread that launches, 0 when the log knows none. */
+/* Returns the launcher thread, 0 if the log contains none. */
 static u32 launcher_of(const struct truth_file *file)
 {
 	for (u64 i = 0; i < file->nr_records; i++)

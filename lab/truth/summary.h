@@ -4,7 +4,7 @@
 #include "core/phase.h"
 #include "truth/dir.h"
 
-/* Exact quantiles, sorted[min(floor(q n), n - 1)]; all zero when there are no values. */
+/* Exact quantiles, sorted[min(floor(q n), n - 1)]; all zero without values. */
 struct truth_quantiles {
 	u64 nr;
 	double mean_ms;
@@ -19,16 +19,16 @@ struct truth_summary {
 	u32 pid;
 	struct truth_quantiles steps;
 	struct truth_quantiles ttft;
-	u64 phase_ns[PHASE_NR]; /* of the launcher if there is one, else of all threads */
-	u64 window_ns;		/* first to last step or request; 0 when there is neither */
-	u64 busy_ns;		/* union of device time within the window */
+	u64 phase_ns[PHASE_NR]; /* of the launcher if there is one, otherwise of all threads */
+	u64 window_ns;		/* first to last step or request; 0 without steps and requests */
+	u64 busy_ns;		/* union of GPU time within the window */
 };
 
-/* One entry per process that logged phases, steps or requests, by pid. The caller frees. */
+/* One entry for each process that logged phases, steps or requests, by pid. The caller frees. */
 int truth_summarise(const struct truth_dir *dir, struct truth_summary **ret, u64 *ret_nr);
 
-/* One process; -ENOENT when it left no truth. */
+/* One process; -ENOENT if it left no truth. */
 int truth_summarise_pid(const struct truth_dir *dir, u32 pid, struct truth_summary *ret);
 
-/* Share of the window the device was busy, as JSON: null when there is no window. */
+/* Prints the share of the window that the GPU was busy, as JSON: null without a window. */
 void truth_print_busy(const struct truth_summary *summary);

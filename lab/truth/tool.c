@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* truth: shows truth logs and says whether they add up. */
+/* truth: prints truth logs and checks that they are consistent. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -124,15 +124,16 @@ static int cmd_summary(int nr, char **args)
 static const struct command {
 	const char *name;
 	const char *args;
-	const char *last; /* what the last argument must be, for fixed forms */
+	const char *last; /* required last argument, or NULL */
 	int min, max;
 	int (*run)(int nr, char **args);
 	const char *help;
 } commands[] = {
-	{ "dump", "FILE...", NULL, 1, 1 << 20, cmd_dump, "every record as a line of JSON" },
-	{ "check", "DIR", NULL, 1, 1, cmd_check, "exit 1 when the truth of a run does not add up" },
+	{ "dump", "FILE...", NULL, 1, 1 << 20, cmd_dump, "print each record as a line of JSON" },
+	{ "check", "DIR", NULL, 1, 1, cmd_check,
+	  "exit with 1 if the truth of a run is inconsistent" },
 	{ "summary", "DIR --json", "--json", 2, 2, cmd_summary,
-	  "steps, first tokens, device use and phases" },
+	  "print steps, times to first token, GPU use and phases" },
 };
 
 int main(int argc, char **argv)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Writing: a slot is claimed by one atomic add and belongs to its claimer from
- * then on; the kind is stored last with release order, which publishes it. The
- * counter lives in memory that is wiped on fork, so a child that still holds
- * its parent's log writes nothing instead of overwriting its parent's slots.
+ * Writing: a thread claims a slot with one atomic add and owns it from then on. It
+ * stores the kind last, with release order, which publishes the record. The counter
+ * is in memory that is wiped on fork, so a child that still uses its parent's log
+ * writes nothing, instead of overwriting its parent's slots.
  */
 #include "truth/truth.h"
 
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 struct truth {
-	struct truth_header *header; /* NULL in a forked child: logs nothing */
+	struct truth_header *header; /* NULL in a forked child: it logs nothing */
 	struct truth_record *records;
 	u64 capacity;
 	size_t map_bytes;
@@ -40,8 +40,8 @@ u64 truth_now_ns(void)
 }
 
 /*
- * gettid is a system call, and launches are logged by the ten thousand. The pid
- * beside it tells when the cached number was inherited over a fork.
+ * gettid is a system call, and tens of thousands of launches are logged, so the tid is
+ * cached. The pid beside it shows whether the tid was inherited from a parent.
  */
 static u32 cached_tid(u32 pid)
 {
@@ -87,7 +87,7 @@ static void header_fill(struct truth_header *header, const char *writer, u32 cap
 	header->start_ns = truth_now_ns();
 	header->boottime_minus_monotonic_ns = clock_ns(CLOCK_BOOTTIME) - truth_now_ns();
 	snprintf(header->writer, sizeof(header->writer), "%s", writer);
-	/* The magic last: a file with it has a whole header. */
+	/* The magic is written last: a file with it has a complete header. */
 	atomic_thread_fence(memory_order_release);
 	memcpy(header->magic, TRUTH_MAGIC, sizeof(header->magic));
 }

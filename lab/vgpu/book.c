@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The books: every allocation of this process by address. Device addresses are
- * address space without access, so the host cannot touch them, as on real
- * hardware; host and managed memory is real.
+ * The table of all allocations of this process, by address. Device addresses are
+ * address space without access rights, so the host cannot access them, as on real
+ * hardware. Host and managed memory is real.
  */
 #include "vgpu/engine.h"
 
@@ -23,7 +23,7 @@ static void book_unlockp(pthread_mutex_t **lock)
 	pthread_mutex_unlock(*lock);
 }
 
-/* Entries never overlap, so one that overlaps the key is the one that holds it. */
+/* Entries never overlap, so an entry that overlaps the key contains it. */
 static int entry_cmp(const void *a, const void *b)
 {
 	const struct book_entry *x = a, *y = b;

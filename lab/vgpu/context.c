@@ -56,7 +56,7 @@ CUresult ctx_set(struct CUctx_st *ctx)
 	return ctx ? ctx_push(ctx) : CUDA_SUCCESS;
 }
 
-/* With the engine locked. */
+/* The caller holds the lock of the engine. */
 static CUresult ctx_open(struct CUctx_st *ctx)
 {
 	ctx->object.live = true;
@@ -110,7 +110,7 @@ CUresult ctx_retain(CUdevice ordinal, struct CUctx_st **ret)
 	return CUDA_SUCCESS;
 }
 
-/* With the engine locked. */
+/* The caller holds the lock of the engine. */
 static void ctx_close(struct CUctx_st *ctx)
 {
 	for (struct object *o = engine.streams; o; o = o->next)
@@ -135,7 +135,7 @@ CUresult ctx_release(struct CUctx_st *ctx, bool reset)
 		return CUDA_ERROR_NOT_INITIALIZED;
 	if (!ctx || !(ctx->object.live || ctx->refs))
 		return CUDA_ERROR_INVALID_CONTEXT;
-	/* A reset does not release: who retained the context before it must still do so. */
+	/* A reset does not release: a caller that retained the context must still release it. */
 	if (!reset) {
 		ENGINE_LOCKED();
 

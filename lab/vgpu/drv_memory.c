@@ -50,7 +50,7 @@ CUresult CU(MemAllocHost_v2)(void **ptr, size_t size)
 	return book_alloc(VGPU_ALLOC_HOST, size, (u64 *)ptr);
 }
 
-/* A free waits for the device, as the real one does: the memory may be in use. */
+/* A free waits for the device, like the real call: the memory may be in use. */
 static CUresult free_synced(u64 ptr, bool host)
 {
 	struct CUctx_st *ctx;
@@ -99,7 +99,7 @@ static u64 copy_ns(size_t count)
 	return (u64)((double)count * 1e9 / (double)engine.shm->config.bandwidth);
 }
 
-/* Which end of a copy must be device memory. */
+/* The ends of a copy that must be device memory. */
 enum copy_ends { COPY_DST = 1, COPY_SRC = 2, COPY_BOTH = 3 };
 
 static CUresult copy_check(u64 dst, u64 src, size_t count, enum copy_ends ends)
@@ -161,7 +161,8 @@ CUresult CU(MemcpyDtoDAsync_v2)(CUdeviceptr dst, CUdeviceptr src, size_t count, 
 	return copy_async(dst, src, count, COPY_BOTH, stream);
 }
 
-/* Where the pointers themselves say what they are; true when the host did it all. */
+/* For copies whose direction depends on the pointers. Returns true if both are on the host and the
+ * copy is done. */
 static bool copy_on_host(u64 dst, u64 src, size_t count)
 {
 	if (!count || !dst || !src || book_covers(dst, 1) || book_covers(src, 1))
@@ -202,7 +203,7 @@ CUresult CU(MemsetD8Async)(CUdeviceptr ptr, unsigned char value, size_t count, C
 	return set(ptr, count, stream);
 }
 
-/* A set is asynchronous to the host even where its name does not say so. */
+/* A memset is asynchronous to the host even without Async in its name. */
 CUresult CU(MemsetD8_v2)(CUdeviceptr ptr, unsigned char value, size_t count)
 {
 	return set(ptr, count, NULL);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Driver calls of the virtual memory interface: reserve addresses, create
- * memory, map the one onto the other. Memory is taken by create and given back
- * when the handle is released and nothing of it is mapped any more.
+ * Driver calls of the virtual memory interface: reserve addresses, create memory, map
+ * memory to addresses. Memory counts as used from cuMemCreate until the handle is
+ * released and no part of it is mapped.
  */
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -24,7 +24,7 @@ struct reservation {
 	struct reservation *next;
 	u64 base;
 	u64 size;
-	u64 map, map_size; /* what was mapped to get the alignment */
+	u64 map, map_size; /* the larger mapping that contains the aligned range */
 };
 
 static pthread_mutex_t vmm_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -52,7 +52,7 @@ static struct handle *handle_find(CUmemGenericAllocationHandle value)
 	return NULL;
 }
 
-/* Gives the memory back once nobody can reach it. */
+/* Returns the memory when there is no reference and no mapping left. */
 static void handle_put(struct handle *handle)
 {
 	struct handle **at = &handles;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Sparse: only what is written takes space. */
+/* The file is sparse: only written records use space. */
 #define TRUTH_CAPACITY (4U << 20)
 
 struct engine engine = {
@@ -13,7 +13,7 @@ struct engine engine = {
 	.state = CUDA_ERROR_NOT_INITIALIZED,
 };
 
-/* As with the real libraries, the list ends at the first entry that is no device. */
+/* As with the real libraries, the list ends at the first entry that is not a valid device. */
 static void visible_read(void)
 {
 	u32 nr = engine.shm->config.nr_devices;
@@ -36,7 +36,7 @@ static void visible_read(void)
 	}
 }
 
-/* As with the real driver, a device opened before a fork is not there after it. */
+/* As with the real driver, a child cannot use a device that was opened before the fork. */
 static void engine_forked(void)
 {
 	engine.state = CUDA_ERROR_NOT_INITIALIZED;
@@ -81,7 +81,7 @@ CUresult engine_init(void)
 	return engine.state;
 }
 
-/* The log and the mapping stay: other threads may still call while the process exits. */
+/* The log and the mapping stay, because other threads may still call while the process exits. */
 __attribute__((destructor)) static void engine_leave(void)
 {
 	if (engine.state == CUDA_SUCCESS)

@@ -4,49 +4,49 @@
 /*
  * The engine of the virtual GPU: devices, contexts, streams, events, memory.
  *
- * Time. A stream is a "ready at" time. Work put on it starts when the stream is
- * ready (or now) and makes it ready later by the work's duration; nothing runs,
- * so device time costs no CPU. A sync waits until the ready time: spinning,
- * yielding or sleeping, by the context's flags. An event is the ready time of a
- * stream when it was recorded. The legacy stream waits for the blocking streams
- * of its context and they for it.
+ * Time. A stream is a "ready at" time. Work on it starts when the stream is ready (or
+ * now) and moves the ready time by its duration. Nothing runs, so device time uses no
+ * CPU time. A sync waits until the ready time by spinning, yielding or sleeping,
+ * depending on the context's flags. An event is the ready time of a stream when it was
+ * recorded. The legacy stream waits for the blocking streams of its context, and they
+ * wait for it.
  *
- * Collectives end when the last rank has arrived, which may be in another
- * process and not known yet. Such work, and all that is queued behind it, waits
- * in the stream's list; progress() gives it times as soon as they are known.
- * Without collectives no list is ever used.
+ * A collective ends when the last rank has arrived. That rank may be in another
+ * process, and its arrival may not be known yet. Such work, and all work queued behind
+ * it, waits in the stream's list; engine_progress() sets its times as soon as they are
+ * known. Without collectives the list is never used.
  *
- * What is not modelled: streams of one device, and processes on one device, run
- * side by side at full speed (utilisation is the union of their spans); copies
- * have an engine each; device memory has no content, so a copy to the host leaves
- * the host's bytes as they are (host to host copies do copy); no memory is lost to
- * contexts or rounding, so memory in use is what was asked for; managed memory is
- * taken at allocation; memory freed in stream order is free at the call.
+ * Simplifications: streams and processes on one device run in parallel at full speed
+ * (utilization is the union of their spans); each copy has its own engine; device
+ * memory has no content, so a copy to the host does not change the host's bytes (copies
+ * from host to host do copy); contexts and rounding use no memory, so memory in use is
+ * the memory that was requested; managed memory counts from its allocation; memory
+ * freed in stream order is free at the call.
  *
- * In truth logs a device is numbered as NVML does (not by *_VISIBLE_DEVICES), a
- * stream is the handle the program passed, and a BUSY span is logged once its
- * times are known, which is at the launch unless a collective is in the way.
+ * Truth logs number devices like NVML (not by *_VISIBLE_DEVICES). A stream is the
+ * handle that the program passed. A BUSY span is logged when its times are known: at
+ * the launch, unless a collective is queued before it.
  */
 #include "truth/truth.h"
 #include "vgpu/include/vgpu_cuda.h"
 #include "vgpu/shm.h"
 
-/* The end of some queued work; shared by the work, events and waiters. */
+/* The end of queued work; the work, events and waiters share it. */
 struct node {
 	u32 refs;
 	bool done;
 	u64 end_ns;
 };
 
-/* A moment on a device's time line, maybe not known yet. */
+/* A moment on the timeline of a device, which may not be known yet. */
 struct target {
 	u64 time_ns; /* at least */
 	struct node *node;
 };
 
 /*
- * Work whose end others decide. Called with the engine locked once the stream has
- * reached it, again and again until it returns true.
+ * Work whose end depends on other processes. The engine calls it with its lock held
+ * after the stream has reached the work, repeatedly until it returns true.
  */
 typedef bool (*external_poll)(void *arg, u64 arrival_ns, u64 *ret_end_ns);
 
@@ -59,15 +59,14 @@ struct op {
 	u64 seq;
 	u64 queued_ns;
 	u64 duration_ns; /* OP_WAIT: wait at least until this time */
-	u64 arrival_ns;	 /* OP_EXTERNAL: 0 until the stream has reached it */
+	u64 arrival_ns;	 /* OP_EXTERNAL: when the stream reached it, 0 before */
 	struct node *wait;
 	struct node *node;
 	external_poll poll;
 	void *arg;
 };
 
-/* Handles stay valid memory for ever and are used again, so a stale one is an error, not a crash.
- */
+/* Handles are never freed but used again, so a stale handle causes an error, not a crash. */
 struct object {
 	struct object *next;
 	bool live;
@@ -89,7 +88,7 @@ struct CUstream_st {
 	unsigned int flags;
 	u64 ready_ns;
 	struct op *head, *tail;
-	bool destroyed; /* by the program, while work is still queued */
+	bool destroyed; /* by the program; work may still be queued */
 	bool capturing;
 	u64 captured_ns;
 };
@@ -97,14 +96,14 @@ struct CUstream_st {
 struct CUevent_st {
 	struct object object;
 	struct CUctx_st *ctx;
-	u64 stream; /* handle, 0: the legacy one */
+	u64 stream; /* handle; 0: the legacy stream */
 	unsigned int flags;
 	bool recorded;
 	struct target target; /* held */
 };
 
 struct CUfunc_st {
-	bool busy; /* the first parameter says for how long */
+	bool busy; /* the first parameter is the duration */
 };
 
 struct CUgraph_st {
@@ -115,7 +114,7 @@ struct CUgraphExec_st {
 	u64 duration_ns;
 };
 
-/* One a process: the vendors' calls carry no handle to hang it on. */
+/* One for each process, because the vendors' calls pass no handle for it. */
 struct engine {
 	pthread_mutex_t lock;
 	pthread_cond_t progressed;
@@ -149,7 +148,7 @@ static inline u64 max_u64(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-/* The library names the truth log and the variable that picks devices. */
+/* The library defines the name of the truth log and the variable that selects devices. */
 struct engine_variant {
 	const char *truth_writer;
 	const char *visible_env;
@@ -160,7 +159,7 @@ CUresult engine_init(void);
 struct object *object_new(struct object **list, size_t size);
 CUresult device_check(CUdevice ordinal);
 
-/* context.c: the current context is the top of a stack each thread has. */
+/* context.c: the current context is the top of a stack of each thread. */
 CUresult ctx_current(struct CUctx_st **ret);
 CUresult ctx_set(struct CUctx_st *ctx);
 CUresult ctx_push(struct CUctx_st *ctx);
@@ -173,23 +172,23 @@ CUresult ctx_release(struct CUctx_st *ctx, bool reset);
 /* stream.c */
 CUresult stream_get(CUstream handle, struct CUstream_st **ret);
 struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned int flags);
-void stream_free(struct CUstream_st *stream); /* with the engine locked */
+void stream_free(struct CUstream_st *stream); /* the caller holds the lock */
 CUresult stream_submit(CUstream handle, enum truth_work work, u64 duration_ns);
-/* On the legacy stream, returning when it is done. */
+/* Submits to the legacy stream and returns when the work is done. */
 CUresult stream_submit_wait(enum truth_work work, u64 duration_ns);
 CUresult stream_submit_external(CUstream handle, external_poll poll, void *arg, u64 entry_ns);
-void engine_progress(void); /* with the engine locked */
+void engine_progress(void); /* the caller holds the lock */
 
-/* With the engine locked, both. */
+/* The caller of these two holds the lock. */
 void stream_join(struct CUstream_st *stream, struct target target);
 void stream_join_legacy(struct CUstream_st *stream);
 
-/* sync.c: the first four with the engine locked. */
+/* sync.c: the caller of the first four holds the lock. */
 struct target stream_target(const struct CUstream_st *stream);
 struct target target_hold(struct target target);
 bool target_reached(struct target target);
 void node_unref(struct node *node);
-/* Lets go of a held target. */
+/* Waits for a held target and releases it. */
 void target_wait(struct target *target, unsigned int flags);
 /* Waits for all work of the context; ctx_sync() also logs it as a sync call. */
 CUresult ctx_drain(struct CUctx_st *ctx);
@@ -197,7 +196,7 @@ CUresult ctx_sync(struct CUctx_st *ctx);
 CUresult stream_sync(CUstream handle);
 CUresult event_sync(struct CUevent_st *event);
 
-/* book.c: what is allocated where. */
+/* book.c: the table of allocations. */
 struct book_entry {
 	u64 base;
 	u64 size;
@@ -209,13 +208,13 @@ struct book_entry {
 };
 CUresult book_alloc(enum vgpu_alloc api, u64 size, u64 *ret_ptr);
 CUresult book_free(u64 ptr, bool host);
-/* Drops what the context allocated. */
+/* Removes the allocations of the context. */
 void book_drop(struct CUctx_st *ctx);
-bool book_covers(u64 ptr, u64 size); /* all of it allocated on a device */
+bool book_covers(u64 ptr, u64 size); /* true if the whole range is device memory */
 bool book_add(struct book_entry *entry);
 struct book_entry *book_find(u64 ptr);
 void book_remove(struct book_entry *entry);
-/* Takes memory of the device and logs it, and gives it back. */
+/* Take and return memory of the device, and log it. */
 CUresult memory_take(u32 device, enum vgpu_alloc api, u64 bytes);
 void memory_log(enum truth_kind kind, u32 device, enum vgpu_alloc api, u64 ptr, u64 bytes);
 void memory_give(u32 device, enum vgpu_alloc api, u64 ptr, u64 bytes);

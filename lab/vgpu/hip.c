@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What HIP exports beyond the runtime calls it shares with CUDA; see rt.c. */
+/* Calls that only HIP exports; rt.c has the calls that it shares with CUDA. */
 #include "vgpu/rt.h"
 
 hipError_t hipInit(unsigned int flags)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the virtual devices say they are, the same through every interface. */
+/* The identity of the virtual devices, the same in every interface. */
 #define IDENTITY_VERSION    12040
 #define IDENTITY_DRIVER	    "550.54.15"
 #define IDENTITY_NAME	    "NVIDIA vGPU Lab"

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The collective library's calls and groups; see nccl.h. */
+/* Calls and groups of the collective library; see nccl.h. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "vgpu/nccl.h"
 
-/* A communicator that is asked for, to be handed over when all ranks are there. */
+/* A requested communicator, which the program gets when all ranks have joined. */
 struct joining {
-	struct ncclComm *comm; /* NULL until its split is known */
+	struct ncclComm *comm; /* NULL until the split is complete */
 	struct ncclComm *parent;
 	u64 split_number;
 	ncclComm_t *out;
@@ -116,7 +116,7 @@ static ncclResult_t join(ncclComm_t *comm, int nranks, const ncclUniqueId *id, i
 	u64 number;
 
 	memcpy(&number, id->internal, sizeof(number));
-	/* 0 stands for an unused place in the shared file. */
+	/* 0 marks an unused entry of the shared file. */
 	r = comm_join(number | 1, (u32)nranks, (u32)rank, device, &joined);
 	return r == ncclSuccess ? group_add_join(joined, comm) : r;
 }

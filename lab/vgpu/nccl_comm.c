@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Communicators: joining, splitting, leaving, and their helper threads; see nccl.h. */
+/* Communicators: join, split, leave, and their helper threads; see nccl.h. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 #define MEET_POLL_US   200
 #define PEERS_CHECK_NS (100 * NSEC_PER_MSEC)
 
-/* All communicators of the process, guarded by the engine's lock. */
+/* All communicators of the process, protected by the lock of the engine. */
 static struct ncclComm *comms;
 
 static struct shm_comm *shared_find(struct shm *shm, u64 id)
@@ -130,7 +130,7 @@ static void helper_stop(struct ncclComm *comm)
 	pthread_join(comm->helper, NULL);
 }
 
-/* So that a program that never destroys its communicators still logs its helpers. */
+/* Logs the helpers also for a program that never destroys its communicators. */
 __attribute__((destructor)) static void helpers_stop(void)
 {
 	while (comms) {
@@ -196,7 +196,8 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
 	return comm_leave(comm, true);
 }
 
-/* Ranks of one colour, ordered by key and then by old rank, get an id all can compute. */
+/* Ranks of one color, ordered by key and then by old rank, get an id that each of them can compute.
+ */
 ncclResult_t split_finish(struct ncclComm *parent, u64 number, struct ncclComm **ret)
 {
 	const struct shm_rank *ranks = parent->shared->ranks;

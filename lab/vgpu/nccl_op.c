@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Collective work: publishing arrivals and finding ends; see nccl.h. */
+/* Collective work: publishes arrivals and computes ends; see nccl.h. */
 #include <stdlib.h>
 
 #include "vgpu/nccl.h"
@@ -31,7 +31,7 @@ static struct shm_arrival *arrival_of(const struct call *call, u32 rank)
 {
 	struct shm_rank *shared = &call->comm->shared->ranks[rank];
 	u32 me = call->comm->rank;
-	/* The other end of a send is a receive, and the other way round. */
+	/* The other end of a send is a receive, and vice versa. */
 	bool send = (call->op == VGPU_COLL_SEND) == (rank == me);
 	u32 peer = rank == me ? call->peer : me;
 
@@ -41,7 +41,7 @@ static struct shm_arrival *arrival_of(const struct call *call, u32 rank)
 		    : &shared->recv[peer][call->number % SHM_P2P];
 }
 
-/* A send to oneself has both ends in one rank. */
+/* A send of a rank to itself has both ends in one rank. */
 static struct shm_arrival *other_end(const struct call *call)
 {
 	struct call other = *call;
@@ -68,7 +68,7 @@ static bool arrived(const struct shm_arrival *arrival, u64 number, u64 *last_ns)
 	return true;
 }
 
-/* Raises *end to where this call ends, if everyone it needs has arrived. */
+/* Raises *end to the end of this call, if all ranks that it needs have arrived. */
 static bool call_ended(const struct call *call, u64 at_ns, u64 *end)
 {
 	u64 bandwidth = VGPU_OPS.shm()->config.nccl_bandwidth, last = at_ns;
@@ -128,7 +128,7 @@ static bool fuses(const struct call *a, const struct call *b)
 	return is_p2p(a->op) && is_p2p(b->op) && a->comm == b->comm && a->stream == b->stream;
 }
 
-/* Takes the first call and all that belong to it out of the list. */
+/* Removes the first call, and all calls that belong to it, from the list. */
 static struct work *work_take(struct call *calls, u32 *nr)
 {
 	struct work *work = calloc(1, sizeof(*work) + *nr * sizeof(*calls));
@@ -148,7 +148,7 @@ static struct work *work_take(struct call *calls, u32 *nr)
 	return work;
 }
 
-/* What one piece of work may have in flight to one peer is bounded by the shared rings. */
+/* The shared rings limit how many transfers to one peer a piece of work may have in flight. */
 static bool work_fits(const struct work *work)
 {
 	u32 send[SHM_RANKS] = {}, recv[SHM_RANKS] = {};
@@ -169,7 +169,7 @@ static ncclResult_t work_submit(struct work *work, u64 entry_ns)
 	CUstream stream = work->calls[0].stream;
 	CUresult r;
 
-	/* Once submitted, the work may be finished and freed at any moment. */
+	/* After submission, the work may be finished and freed at any moment. */
 	VGPU_OPS.lock();
 	work->order = comm->nr_queued++;
 	for (u32 i = 0; i < work->nr_calls; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* NVML: what the shared file says about the devices, for monitors. */
+/* NVML: shows the state of the devices in the shared file to monitors. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@
 #include "vgpu/identity.h"
 #include "vgpu/nvml.h"
 
-/* The documentation leaves between 1/6 s and 1 s for a sample. */
+/* The documentation allows a sample period between 1/6 s and 1 s. */
 #define SAMPLE_NS (NSEC_PER_SEC / 2)
 
 #define IDLE_WATTS 50
@@ -39,7 +39,7 @@ nvmlReturn_t nvmlInit_v2(void)
 	return nvmlInitWithFlags(0);
 }
 
-/* The mapping stays: another thread may be reading. */
+/* The mapping stays, because another thread may read it. */
 nvmlReturn_t nvmlShutdown(void)
 {
 	nvmlReturn_t r = NVML_ERROR_UNINITIALIZED;
@@ -212,10 +212,11 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 	return NVML_SUCCESS;
 }
 
-/* One with a context on the device, as a call of NVML shows it: entry `i` of `list`. */
+/* Writes a process with a context on the device as entry `i` of `list`, in the form of an NVML
+ * call. */
 typedef void (*process_show)(void *list, u32 i, u32 proc, u32 device, u64 now);
 
-/* Fills up to *count entries and says in *count how many there are. */
+/* Fills up to *count entries and sets *count to the number of processes. */
 static nvmlReturn_t processes_list(nvmlDevice_t device, unsigned int *count, void *list,
 				   process_show show)
 {

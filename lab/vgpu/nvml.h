@@ -9,8 +9,8 @@ struct nvmlDevice_st {
 	u32 index;
 };
 
-/* What all devices share, once NVML is initialised. */
+/* The shared file, after NVML is initialized. */
 extern struct shm *shm;
 
-/* Whether NVML is initialised, the device is one, and there is room for the answer. */
+/* Checks that NVML is initialized, that the device is valid, and that `out` is not NULL. */
 nvmlReturn_t nvml_check(nvmlDevice_t device, const void *out);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * NVML's performance monitoring: how much of the device worked between two samples.
- * Kernels use all of its multiprocessors; one of a collective, which waits for
- * other ranks most of the time, uses only a few.
+ * NVML's performance monitoring: the share of the device that was busy between two
+ * samples. Kernels use all multiprocessors. The kernel of a collective, which mostly
+ * waits for other ranks, uses only a few.
  */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 #define COLLECTIVE_SM_PERCENT 10
 
 struct nvmlGpmSample_st {
-	u64 time_ns; /* 0: not taken */
+	u64 time_ns; /* 0: no sample taken */
 	u32 device;
 };
 
@@ -49,7 +49,7 @@ nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
 	return r;
 }
 
-/* In per cent of all there was time for. */
+/* In percent of the time between the samples. */
 static double sm_utilisation(const struct nvmlGpmSample_st *from, const struct nvmlGpmSample_st *to)
 {
 	u64 all, kernels;

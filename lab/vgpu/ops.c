@@ -57,7 +57,8 @@ static CUresult ops_submit(int ordinal, CUstream stream, external_poll poll, voi
 		return r;
 	r = stream_submit_external(stream, poll, arg, entry_ns);
 	ctx_pop(&popped);
-	/* The program keeps the context; it was only held while it was pushed. */
+	/* Release the reference for the push, but never the last one: the program keeps the
+	 * context. */
 	if (ctx->refs > 1)
 		ctx_release(ctx, false);
 	return r;

@@ -2,21 +2,21 @@
 #pragma once
 
 /*
- * How the collective library reaches the engine of its vendor: libnccl through
- * libcuda, librccl through libamdhip64. Not part of any vendor's interface.
+ * The interface between the collective library and the engine of its vendor: libnccl
+ * uses libcuda, librccl uses libamdhip64. It is not part of a vendor's interface.
  */
 #include "vgpu/engine.h"
 
 struct vgpu_ops {
-	/* Starts the engine if need be; the device of the calling thread. */
+	/* Starts the engine if needed and returns the device of the calling thread. */
 	CUresult (*enter)(int *ret_ordinal);
 	struct shm *(*shm)(void);
 	struct truth *(*truth)(void);
 	void (*lock)(void);
 	void (*unlock)(void);
-	void (*progress)(void);		     /* locked */
-	void (*sleep)(pthread_cond_t *cond); /* locked, as pthread_cond_wait */
-	/* On a stream of this device, whichever is current. */
+	void (*progress)(void);		     /* the caller holds the lock */
+	void (*sleep)(pthread_cond_t *cond); /* the same, as for pthread_cond_wait() */
+	/* Puts work on a stream of this device, which need not be the current device. */
 	CUresult (*submit)(int ordinal, CUstream stream, external_poll poll, void *arg,
 			   u64 entry_ns);
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The runtime, compiled twice: as libcudart on top of libcuda, so that both
- * levels of calls are seen by a probe as in reality, and as the runtime half of
- * libamdhip64. A thread that never chose a device gets the first one.
+ * The runtime, compiled twice: as libcudart on top of libcuda, so that probes see both
+ * levels of calls as in reality, and as the runtime part of libamdhip64. A thread that
+ * never selected a device uses the first device.
  */
 #include "vgpu/rt.h"
 
@@ -32,7 +32,7 @@ RT(Error_t) RT(GetLastError)(void)
 	return (RT(Error_t))r;
 }
 
-/* The runtime holds each primary context once, however many threads use it. */
+/* The runtime retains each primary context once for all threads. */
 static CUresult device_use(int device)
 {
 	CUcontext ctx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside the runtime only: what its two builds are called, and how calls begin and end. */
+/* Internal to the runtime: the names of its two builds, and the begin and end of calls. */
 #include "vgpu/include/vgpu_cuda.h"
 
 #ifdef VGPU_HIP
@@ -14,7 +14,7 @@
 #define RT_PREFIX "cuda"
 #endif
 
-/* Gives the thread a context if it has none. */
+/* Creates a context for the thread if it has none. */
 CUresult rt_enter(void);
-/* Every failed call is remembered for this thread until it is asked for. */
+/* Stores the error of a failed call for this thread until the program reads it. */
 RT(Error_t) rt_result(CUresult r);

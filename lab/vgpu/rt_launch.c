@@ -16,7 +16,7 @@ void vgpu_busy(u64 ns)
 {
 }
 
-/* The runtime has the program's device code loaded before its first launch. */
+/* The runtime loads the program's device code before its first launch. */
 static void kernels_load(void)
 {
 	CUmodule module;
@@ -112,7 +112,7 @@ RT(Error_t) RT(GraphDestroy)(RT(Graph_t) graph)
 	return rt_result(CU(GraphDestroy)(graph));
 }
 
-/* The texts are the driver's; the names are the runtime's own. */
+/* The error texts come from the driver; the error names belong to the runtime. */
 #define NAME(name) { RT(name), RT_PREFIX #name }
 static const struct {
 	RT(Error_t) error;

@@ -13,7 +13,7 @@
 
 #include "truth/truth.h"
 
-/* Numbers may be written as 25e9. */
+/* Accepts numbers like 25e9. */
 static u64 env_u64(const char *name, u64 fallback)
 {
 	const char *text = getenv(name);
@@ -64,7 +64,7 @@ u64 shm_starttime(u32 pid)
 	if (n <= 0)
 		return 0;
 	text[n] = 0;
-	/* The name may hold anything, so count fields from its closing bracket. */
+	/* The name may contain any character, so count fields from its closing bracket. */
 	p = strrchr(text, ')');
 	if (!p || p[2] == 'Z' || p[2] == 'X')
 		return 0;
@@ -96,7 +96,7 @@ static void proc_clear(struct shm *shm, u32 index)
 	struct shm_proc *proc = &shm->procs[index];
 	u64 now = truth_now_ns();
 
-	/* Queued work dies with its process. */
+	/* Queued work ends with its process. */
 	for (u32 d = 0; d < shm->config.nr_devices; d++)
 		for (u32 i = 0; i < SHM_SPANS; i++) {
 			struct shm_span *span = &shm->devices[d].spans[i];
@@ -116,7 +116,7 @@ static void comm_reap(struct shm_comm *comm)
 		if (comm->ranks[r].joined == 1 &&
 		    proc_lives(comm->ranks[r].pid, comm->ranks[r].starttime))
 			return;
-	/* Only the part in use: the file is sparse and stays so. */
+	/* Clear only the part in use, so that the file stays sparse. */
 	memset(comm->ranks, 0, comm->nr_ranks * sizeof(comm->ranks[0]));
 	comm->id = 0;
 }
@@ -178,7 +178,7 @@ int shm_attach(struct shm **ret)
 	err = shm_open_file(&fd);
 	if (err)
 		return err;
-	/* The file lock covers making the devices. */
+	/* The file lock protects the creation of the devices. */
 	if (flock(fd, LOCK_EX) < 0 || ftruncate(fd, sizeof(*shm)) < 0) {
 		err = -errno;
 		close(fd);
@@ -193,11 +193,11 @@ int shm_attach(struct shm **ret)
 	config_read(&config);
 	if (shm->magic != SHM_MAGIC || shm->size != sizeof(*shm) ||
 	    (memcmp(&shm->config, &config, sizeof(config)) && !shm_in_use(shm))) {
-		/* Emptied in place: a monitor may have it mapped. */
+		/* Clear the file in place, because a monitor may have mapped it. */
 		fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, sizeof(*shm));
 		shm_make(shm, &config);
 	}
-	/* The mapping keeps the open file, and with it the lock, alive. */
+	/* The mapping keeps the open file, so close() alone would not release the lock. */
 	flock(fd, LOCK_UN);
 	close(fd);
 	*ret = shm;

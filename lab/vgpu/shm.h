@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * What all processes on the virtual devices share: one mapped file. It holds who
- * uses how much memory, when each device was busy, and where ranks meet.
+ * State that all processes on the virtual devices share, in one mapped file: the
+ * memory use of each process, the busy times of each device, and the arrivals of ranks.
  *
- * A process may be killed at any instant. So nothing is a running total that two
- * stores must keep right: memory in use is the sum over the processes that live,
- * and a dead one's slot is simply emptied by whoever looks next. The lock is a
- * robust mutex, and every update under it is whole after any single store.
+ * A process may be killed at any instant. So no total needs two stores to stay correct:
+ * memory in use is the sum over the live processes, and the next reader empties the
+ * slot of a dead process. The lock is a robust mutex, and the data under it is
+ * consistent after each single store.
  */
 #include <pthread.h>
 
@@ -20,19 +20,19 @@
 #define SHM_SPANS   16384
 #define SHM_COMMS   64
 #define SHM_RANKS   32
-#define SHM_P2P	    16 /* sends from one rank to another that may be in flight */
-#define SHM_COLL    4  /* a rank is at most one collective ahead of the slowest */
+#define SHM_P2P	    16 /* maximum number of sends in flight from one rank to another */
+#define SHM_COLL    4  /* a rank is at most one collective ahead of the slowest rank */
 
 enum shm_span_kind {
 	SHM_SPAN_COMPUTE = 1 << 0,
 	SHM_SPAN_COPY = 1 << 1,
-	SHM_SPAN_COLLECTIVE = 1 << 2, /* waiting for ranks included */
+	SHM_SPAN_COLLECTIVE = 1 << 2, /* includes the wait for ranks */
 };
 #define SHM_SPAN_KINDS	 3
-/* What counts as using the device. */
+/* The spans that count as device utilization. */
 #define SHM_SPAN_KERNELS (SHM_SPAN_COMPUTE | SHM_SPAN_COLLECTIVE)
 
-/* One process's view of "the device was busy"; end 0 is not written (yet). */
+/* A time when the device was busy for one process; end 0: not written, or not yet. */
 struct shm_span {
 	u64 start_ns;
 	u64 end_ns;
@@ -41,9 +41,9 @@ struct shm_span {
 };
 
 struct shm_device {
-	u64 head; /* spans ever added */
+	u64 head; /* total number of spans added */
 	u64 folded_until_ns;
-	u64 folded_busy_ns; /* time of kernels before folded_until_ns */
+	u64 folded_busy_ns; /* kernel time before folded_until_ns */
 	u32 numa_node;
 	u32 pad;
 	struct shm_span spans[SHM_SPANS];
@@ -54,11 +54,11 @@ struct shm_proc {
 	u32 pad;
 	u64 starttime;
 	u64 memory[SHM_DEVICES];
-	u64 open_since_ns[SHM_DEVICES]; /* a collective began and waits for ranks; 0: none */
+	u64 open_since_ns[SHM_DEVICES]; /* start of a collective that waits for ranks; 0: none */
 	u32 contexts[SHM_DEVICES];
 };
 
-/* A rank's arrival at the collective or transfer with this number (from 1). */
+/* Arrival of a rank at the collective or transfer with this number (from 1). */
 struct shm_arrival {
 	u64 number;
 	u64 at_ns;
@@ -106,7 +106,7 @@ struct shm {
 	struct shm_comm comms[SHM_COMMS];
 };
 
-/* Maps the file of VGPU_SHM, making the devices if no living process has any. */
+/* Maps the file of VGPU_SHM. Creates the devices if no live process uses them. */
 int shm_attach(struct shm **ret);
 
 void shm_lock(struct shm *shm);
@@ -119,9 +119,9 @@ static inline void shm_unlockp(struct shm **shm)
 	shm_unlock(*shm);
 }
 
-/* Start time of a living process in clock ticks since boot, 0 when it is gone. */
+/* Start time of a live process in clock ticks since boot, 0 if it ended. */
 u64 shm_starttime(u32 pid);
-/* Empties the slots of dead processes. With the lock held. */
+/* Empties the slots of dead processes. The caller holds the lock. */
 void shm_reap(struct shm *shm);
 
 int shm_join(struct shm *shm, u32 *ret_proc);
@@ -129,18 +129,18 @@ void shm_leave(struct shm *shm, u32 proc);
 
 int shm_charge(struct shm *shm, u32 proc, u32 device, u64 bytes);
 void shm_uncharge(struct shm *shm, u32 proc, u32 device, u64 bytes);
-/* With the lock held. */
+/* The caller holds the lock. */
 u64 shm_memory_used(const struct shm *shm, u32 device);
 
 /*
- * Adds a busy span of this process. `cursor` (from 0) remembers the last one, so
- * that work queued back to back stays one span.
+ * Adds a busy span of this process. `cursor` (initially 0) refers to the last span, so
+ * that consecutive work stays one span.
  */
 void shm_span_add(struct shm *shm, u32 device, u32 proc, u32 kind, u64 start_ns, u64 end_ns,
 		  u64 *cursor);
 
 #define SHM_ANY_PROC (~0U)
-/* Nanoseconds in [from, to) with any span of these kinds: the union, not the sum. */
+/* Nanoseconds in [from, to) that are covered by spans of these kinds: the union, not the sum. */
 u64 shm_busy_ns(const struct shm *shm, u32 device, u32 proc, u32 kinds, u64 from_ns, u64 to_ns);
-/* Time of kernels on the device since it was made. With the lock held. */
+/* Kernel time on the device since it was created. The caller holds the lock. */
 u64 shm_busy_total_ns(struct shm *shm, u32 device, u64 now_ns);

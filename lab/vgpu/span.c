@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * When a device was busy. Every process adds its spans to a ring without a lock;
- * a reader takes the union. Before the ring wraps, what is past is folded into a
- * total, from which the energy comes.
+ * The times when a device was busy. Every process adds its spans to a ring without a
+ * lock; a reader computes the union. Before the ring wraps, past spans are added to a
+ * total, from which the energy is computed.
  */
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ static u32 interval_clip(struct interval *list, u32 nr, u64 start, u64 end, u64 
 	return nr + 1;
 }
 
-/* Room in `list` for every span and every process. */
+/* `list` must have room for every span and every process. */
 static u32 intervals_of(const struct shm *shm, u32 device, u32 proc, u32 kinds, u64 from, u64 to,
 			struct interval *list)
 {
@@ -90,7 +90,7 @@ u64 shm_busy_total_ns(struct shm *shm, u32 device, u64 now_ns)
 	return dev->folded_busy_ns;
 }
 
-/* Work queued behind the last span of this process only makes that span longer. */
+/* Work queued right after the last span of this process extends that span. */
 static bool span_extend(struct shm_device *dev, u32 proc, u32 kind, u64 start_ns, u64 end_ns,
 			u64 cursor)
 {

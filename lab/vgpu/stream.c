@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Putting work on streams, and giving it times. */
+/* Puts work on streams and computes its times. */
 #include "vgpu/engine.h"
 
 #include <stdlib.h>
 
-/* The legacy default stream also goes by the handle 1. */
+/* The handle 1 also means the legacy default stream. */
 #define STREAM_LEGACY ((CUstream)1)
 
 CUresult stream_get(CUstream handle, struct CUstream_st **ret)
@@ -37,13 +37,13 @@ struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned int flags)
 
 void stream_free(struct CUstream_st *stream)
 {
-	/* What is queued still happens. */
+	/* Queued work still completes. */
 	stream->destroyed = true;
 	if (!stream->head)
 		stream->object.live = false;
 }
 
-/* The name a program knows the stream by. */
+/* The handle by which the program knows the stream. */
 static u64 stream_id(const struct CUstream_st *stream)
 {
 	return stream == stream->ctx->legacy ? 0 : (u64)stream;
@@ -64,7 +64,7 @@ static void busy(const struct CUstream_st *stream, enum truth_work work, u64 sta
 		     &engine.cursor[device][kind]);
 }
 
-/* For monitors: since when this process has had a collective waiting for ranks. */
+/* Publishes for monitors since when a collective of this process waits for ranks. */
 static void open_update(u32 device)
 {
 	u64 since = 0;
@@ -101,7 +101,7 @@ static void op_pop(struct CUstream_st *stream, u64 ready_ns)
 		stream->object.live = false;
 }
 
-/* Gives times to the head of the list, if they are known by now. */
+/* Sets the times of the head of the list, if they are known now. */
 static bool op_resolve(struct CUstream_st *stream)
 {
 	struct op *op = stream->head;
@@ -136,7 +136,7 @@ void engine_progress(void)
 {
 	bool again = engine.nr_pending, any = false;
 
-	/* One stream's end may be what another one waits for. */
+	/* Another stream may wait for the end of this one. */
 	while (again) {
 		again = false;
 		for (struct object *o = engine.streams; o; o = o->next) {
@@ -204,14 +204,14 @@ void stream_join_legacy(struct CUstream_st *stream)
 	}
 }
 
-/* What a caller needs to wait for queued work, or to log the call. */
+/* Lets a caller wait for queued work, or log the call. */
 struct ticket {
-	u64 seq; /* 0: captured into a graph, nothing was queued */
+	u64 seq; /* 0: captured into a graph, not queued */
 	const struct CUstream_st *stream;
 	struct target target;
 };
 
-/* With `hold` the ticket's target is the caller's to wait for, which lets it go. */
+/* With `hold`, the caller must wait for the ticket's target, which releases it. */
 static CUresult submit(CUstream handle, struct op op, bool hold, struct ticket *ret)
 {
 	struct CUstream_st *stream;
@@ -263,7 +263,7 @@ CUresult stream_submit(CUstream handle, enum truth_work work, u64 duration_ns)
 	struct ticket ticket;
 	CUresult r = submit(handle, op, false, &ticket);
 
-	/* What a driver does until its device knows of it. */
+	/* Simulates the time that a driver needs to submit work to its device. */
 	while (work == TRUTH_WORK_KERNEL && engine.launch_ns &&
 	       truth_now_ns() < entry + engine.launch_ns)
 		;

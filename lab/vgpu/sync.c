@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Waiting for device time: spinning, yielding or sleeping. */
+/* Waits for device time: by spinning, yielding or sleeping. */
 #include "vgpu/engine.h"
 
 #include <sched.h>
@@ -64,7 +64,7 @@ static void sleep_until(u64 time_ns)
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL);
 }
 
-/* Until the time is known. Who does not sleep helps to find it out. */
+/* Waits until the end of the work is known. A waiter that does not sleep also makes progress. */
 static void node_wait(const struct node *node, enum wait_mode mode)
 {
 	while (!__atomic_load_n(&node->done, __ATOMIC_ACQUIRE)) {
@@ -103,7 +103,7 @@ static void sync_log(u64 entry_ns, u32 device, u64 stream)
 	truth_log(engine.truth, TRUTH_SYNC, 0, entry_ns, truth_now_ns(), device, stream, 0);
 }
 
-/* The streams of a context as they are now; what is queued later is not waited for. */
+/* The current ends of the streams of a context; work that is queued later is not included. */
 static struct target *ctx_targets(const struct CUctx_st *ctx, u32 *ret_nr)
 {
 	struct target *targets;

@@ -39,7 +39,7 @@ static void spin(u64 rounds)
 
 	for (u64 i = 0; i < rounds; i++) {
 		x = mix(x);
-		/* The compiler must believe that somebody looks at x. */
+		/* Prevents the compiler from removing the loop. */
 		__asm__ volatile("" : "+r"(x));
 	}
 }
@@ -48,7 +48,7 @@ struct burn burn_calibrate(void)
 {
 	struct burn burn = { .rounds_per_ms = 1 };
 
-	/* The fastest try is the one that was disturbed least. */
+	/* The fastest attempt was interrupted least. */
 	for (int i = 0; i < CALIBRATION_TRIES; i++) {
 		u64 start = thread_cpu_ns();
 		u64 ns, rounds;
@@ -63,8 +63,8 @@ struct burn burn_calibrate(void)
 }
 
 /*
- * Asking for the time is a system call, so most of what remains is spun through
- * before asking again: a handful of calls whatever the size.
+ * Reading the CPU time is a system call, so the loop spends most of the remaining time
+ * before it reads again: only a few calls for any amount of work.
  */
 void burn_ns(const struct burn *burn, u64 ns)
 {

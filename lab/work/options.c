@@ -111,8 +111,8 @@ int options_parse(const char *usage, const struct option_row *rows, size_t nr_ro
 		if (found != 1)
 			return -EINVAL;
 		if (option_set(&rows[index], optarg, config) < 0) {
-			fprintf(stderr, "%s: --%s cannot be '%s'\n", argv[0], rows[index].name,
-				optarg);
+			fprintf(stderr, "%s: invalid value for --%s: '%s'; see --help\n", argv[0],
+				rows[index].name, optarg);
 			return -EINVAL;
 		}
 	}

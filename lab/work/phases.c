@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-/* The burst bound of a detector left at its defaults. */
+/* Contains the burst bound of a detector with default settings. */
 static const struct phase_config defaults = PHASE_CONFIG_DEFAULT;
 
 void phases_begin(struct phases *phases, struct truth *truth, enum phase phase)
@@ -49,8 +49,8 @@ static void idle_log(struct phases *phases, u64 now_ns, struct times times)
 }
 
 /*
- * Looks at its own time, unless the device has work before and after. A look takes a
- * while, so when the device is to get work the instant is the one after the look.
+ * Reads the thread's own times, unless the GPU has work before and after. Reading takes
+ * some time, so when the GPU gets work next, the phase changes after the read.
  */
 static u64 launcher_look(struct phases *phases, enum phase next, u64 now_ns)
 {

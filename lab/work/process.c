@@ -16,12 +16,12 @@ pid_t fork_tied(void)
 	pid_t parent = getpid();
 	pid_t pid;
 
-	/* What is buffered now would be printed once by each side. */
+	/* Otherwise parent and child would both print the buffered output. */
 	fflush(NULL);
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		/* The parent may have died before we asked to be told. */
+		/* The parent may have ended before the prctl(). */
 		if (getppid() != parent)
 			_exit(1);
 	}

@@ -8,7 +8,7 @@
 #include "truth/truth.h"
 #include "work/burn.h"
 
-#define ASKING_NS (100 * NSEC_PER_USEC) /* no longer than this, unless somebody else runs */
+#define ASKING_NS (100 * NSEC_PER_USEC) /* a read takes longer only if the thread was preempted */
 #define TRIES	  5
 
 int times_open(void)
@@ -16,7 +16,7 @@ int times_open(void)
 	return open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
 }
 
-/* The second number; the first is the time on a CPU, but as of the last tick. */
+/* Reads the second number. The first is the time on a CPU, but only up to the last tick. */
 static u64 read_delay(int fd)
 {
 	char text[128], *end;
@@ -38,7 +38,8 @@ struct times times_read(int fd)
 
 		times.delay_ns = read_delay(fd);
 		times.cpu_ns = thread_cpu_ns();
-		/* Both are of the same moment only when nobody else ran in between. */
+		/* Both times belong to the same moment only if the thread was not preempted in
+		 * between. */
 		if (truth_now_ns() - start <= times.cpu_ns - cpu + ASKING_NS)
 			break;
 	}

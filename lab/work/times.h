@@ -4,20 +4,20 @@
 #include "abi/types.h"
 
 /*
- * What the kernel says of a thread's own time: on a CPU, and able to run but not
- * running. Exact for the thread that asks. Where the kernel does not count delays
- * there are none.
+ * The times of a thread, from the kernel: time on a CPU, and delay (runnable but not
+ * running). Exact for the calling thread. The delay is 0 if the kernel does not count
+ * delays.
  */
 struct times {
 	u64 cpu_ns;
 	u64 delay_ns;
 };
 
-/* For the thread that calls it; a negative descriptor knows no delays. */
+/* Opens the times of the calling thread. A negative descriptor yields no delays. */
 int times_open(void);
 struct times times_read(int fd);
 
-/* As of `now_ns`, since when the thread has not slept. */
+/* The times at `now_ns`; the thread must not have slept since then. */
 struct times times_at(int fd, u64 now_ns);
 
 struct times times_since(int fd, struct times before);

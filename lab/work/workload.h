@@ -6,21 +6,21 @@
 #include "work/burn.h"
 #include "work/options.h"
 
-/* What every workload is told and knows: the first member of its configuration. */
+/* Options and state of every workload: the first member of its configuration. */
 struct workload {
-	u64 sync; /* position in spin, yield, block */
+	u64 sync; /* index into spin, yield, block */
 	u64 seed;
-	const char *truth; /* directory, NULL: none */
+	const char *truth; /* directory; NULL: no truth log */
 	struct burn burn;
 };
 
-/* The end of every workload's table of options. */
+/* The last rows of the option table of every workload. */
 /* clang-format off */
 #define WORKLOAD_AT(field) offsetof(struct workload, field)
 #define WORKLOAD_OPTIONS \
 	{ "sync", OPTION_CHOICE, WORKLOAD_AT(sync), 0, workload_syncs, "how a sync waits" }, \
-	{ "seed", OPTION_U64, WORKLOAD_AT(seed), 0, NULL, "of everything random" }, \
-	{ "truth", OPTION_STRING, WORKLOAD_AT(truth), 0, NULL, "directory for truth logs" }
+	{ "seed", OPTION_U64, WORKLOAD_AT(seed), 0, NULL, "seed of all random numbers" }, \
+	{ "truth", OPTION_STRING, WORKLOAD_AT(truth), 0, NULL, "write truth logs to this directory" }
 /* clang-format on */
 extern const char *const workload_syncs[];
 
@@ -28,12 +28,13 @@ struct workload_kind {
 	const char *name;
 	const struct option_row *options;
 	size_t nr_options;
-	const char *(*wrong)(const void *config); /* what is wrong with it, or NULL */
+	const char *(*wrong)(const void *config); /* an error message, or NULL if it is valid */
 };
 
 /*
- * Fills the configuration, which holds the defaults, and makes ready to run. False
- * when the program is to end now: with *ret_status, having said why.
+ * Parses the command line into the configuration, which contains the defaults, and
+ * prepares the run. Returns false if the program must exit now with *ret_status; a
+ * message was printed.
  */
 bool workload_begin(const struct workload_kind *kind, int argc, char **argv,
 		    struct workload *config, int *ret_status);
@@ -41,5 +42,5 @@ bool workload_begin(const struct workload_kind *kind, int argc, char **argv,
 /* For cudaSetDeviceFlags(). */
 unsigned int workload_sync_flags(const struct workload *workload);
 
-/* Share of the time the device was busy for that process, by the truth, as JSON. */
+/* Prints the share of the time that the GPU was busy for this process, from the truth, as JSON. */
 void workload_print_busy(const struct workload *workload, pid_t pid);

@@ -2,31 +2,31 @@
 #pragma once
 
 /*
- * What the virtual GPU adds to the vendors' interfaces: how a launch says how
- * long it lasts, and the numbers used in truth logs.
+ * Additions of the virtual GPU to the vendors' interfaces: the duration of a launch,
+ * and the numbers in truth logs.
  *
  * A kernel's duration:
  *  - cudaLaunchKernel / hipLaunchKernel with `vgpu_busy` as the function:
- *    args[0] points at a u64, the nanoseconds the device is busy;
+ *    args[0] points to a u64, the number of nanoseconds that the device is busy;
  *  - cuLaunchKernel / hipModuleLaunchKernel with a function whose name is
- *    "busy", from any module: kernelParams[0] points at the same u64;
+ *    "busy", from any module: kernelParams[0] points to such a u64;
  *  - any other function: VGPU_KERNEL_NS (default 10000).
  *
- * Environment (devices are made by the first process that uses VGPU_SHM):
- *   VGPU_SHM              file the processes share (default /dev/shm/vgpu-<uid>)
+ * Environment (the first process that uses VGPU_SHM creates the devices):
+ *   VGPU_SHM              file that the processes share (default /dev/shm/vgpu-<uid>)
  *   VGPU_DEVICES          number of devices (default 1, at most 16)
  *   VGPU_MEMORY_BYTES     memory of each device (default 16 GiB)
- *   VGPU_BANDWIDTH        copies, bytes/s (default 25e9)
- *   VGPU_NCCL_BANDWIDTH   collectives, bytes/s (default 100e9)
- *   VGPU_NUMA             NUMA node of each device, as in "0,1" (default 0; the last repeats)
+ *   VGPU_BANDWIDTH        bandwidth of copies, bytes/s (default 25e9)
+ *   VGPU_NCCL_BANDWIDTH   bandwidth of collectives, bytes/s (default 100e9)
+ *   VGPU_NUMA             NUMA node of each device, for example "0,1" (default 0; the last repeats)
  *   VGPU_KERNEL_NS        see above
- *   VGPU_LAUNCH_NS        for how long a launch keeps its caller busy, at least (default 0)
+ *   VGPU_LAUNCH_NS        minimum time that a launch takes in its caller (default 0)
  *   VGPU_TRUTH            directory for truth logs (unset: no log)
  *   CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES   as with the real libraries
  */
 #include "abi/types.h"
 
-/* Only its address means anything: a device function for the launch calls. */
+/* Only its address is used: it is a device function for the launch calls. */
 void vgpu_busy(u64 ns);
 
 /* TRUTH_ALLOC and TRUTH_FREE: sub. */
@@ -35,8 +35,8 @@ enum vgpu_alloc {
 	VGPU_ALLOC_ASYNC,
 	VGPU_ALLOC_PITCHED,
 	VGPU_ALLOC_MANAGED,
-	VGPU_ALLOC_HOST, /* pinned host memory: no device memory is taken */
-	VGPU_ALLOC_VMM,	 /* logged by handle: cuMemCreate to the last release or unmap */
+	VGPU_ALLOC_HOST, /* pinned host memory: uses no device memory */
+	VGPU_ALLOC_VMM,	 /* logged by handle: from cuMemCreate to the last release or unmap */
 };
 
 /* TRUTH_COLLECTIVE: sub; its c is the same number in all ranks of a communicator. */

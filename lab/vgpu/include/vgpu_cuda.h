@@ -3,8 +3,8 @@
 
 /*
  * The CUDA driver interface (libcuda.so.1), written from its public
- * documentation. CU(MemAlloc_v2) stands for cuMemAlloc_v2; libamdhip64, which
- * has no driver below it, compiles the same calls under hidden names.
+ * documentation. CU(MemAlloc_v2) stands for cuMemAlloc_v2; libamdhip64, which has
+ * no separate driver, compiles the same calls with hidden names.
  */
 #include <stddef.h>
 

@@ -3,7 +3,7 @@
 
 /*
  * The CUDA runtime (libcudart.so.12), written from its public documentation.
- * rt_api.inc holds the calls, with RT(Malloc) standing for cudaMalloc.
+ * rt_api.inc contains the calls; RT(Malloc) stands for cudaMalloc.
  */
 #include <stddef.h>
 

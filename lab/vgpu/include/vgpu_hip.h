@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * HIP (libamdhip64.so.6), written from its public documentation. What it shares
- * with the CUDA runtime is in rt_api.inc, with RT(Malloc) standing for hipMalloc.
+ * HIP (libamdhip64.so.6), written from its public documentation. rt_api.inc contains
+ * the calls that it shares with the CUDA runtime; RT(Malloc) stands for hipMalloc.
  */
 #include <stddef.h>
 

@@ -52,7 +52,7 @@ typedef enum {
 	ncclAvg = 4,
 } ncclRedOp_t;
 
-/* As laid out since 2.14; the virtual GPU reads none of it. */
+/* The layout since 2.14; the virtual GPU does not read it. */
 typedef struct {
 	size_t size;
 	unsigned int magic;

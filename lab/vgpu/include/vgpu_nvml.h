@@ -67,7 +67,7 @@ typedef struct {
 typedef struct nvmlGpmSample_st *nvmlGpmSample_t;
 
 #define NVML_GPM_METRIC_SM_UTIL	     2
-#define NVML_GPM_METRIC_MAX	     98 /* of the first version; later ones have more */
+#define NVML_GPM_METRIC_MAX	     98 /* of the first version; later versions have more */
 #define NVML_GPM_METRICS_GET_VERSION 1
 #define NVML_GPM_SUPPORT_VERSION     1
 
