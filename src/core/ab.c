@@ -10,11 +10,11 @@
 #define WINDOW_MIN_NS	 (NSEC_PER_SEC / 2)
 #define SETTLE_MIN_NS	 (NSEC_PER_SEC / 10)
 #define SETTLE_MAX_NS	 (2 * NSEC_PER_SEC)
-/* Settling takes this part of a window. */
+/* The settling time is 1/SETTLE_PART of a window. */
 #define SETTLE_PART	 5
 
 #define P99_STEPS_MIN 500
-/* What happens by chance in no experiment, in standard errors. */
+/* A deviation of this many standard errors is not explained by chance. */
 #define CHANCE	      5
 #define CHANGE_MIN    0.01
 
@@ -83,7 +83,7 @@ static u64 at_most(u64 value, u64 most)
 
 int ab_plan(u64 total_ns, u64 step_ns, struct ab_plan *ret, u64 *ret_needed_ns)
 {
-	/* The steps must fit into what is left when it has settled. */
+	/* AB_STEPS_MIN steps must fit into the window after the settling time. */
 	u64 steps_ns = AB_STEPS_MIN * step_ns;
 	u64 least_ns = at_least(WINDOW_MIN_NS, steps_ns + steps_ns / (SETTLE_PART - 1) + 1);
 	u64 nr_pairs = at_least(total_ns / (2 * WINDOW_WANTED_NS), PAIRS_WANTED);
@@ -102,7 +102,7 @@ int ab_plan(u64 total_ns, u64 step_ns, struct ab_plan *ret, u64 *ret_needed_ns)
 	return 0;
 }
 
-/* The seed's stream of coins: a large odd step, then multiply and fold. */
+/* A random bit per pair, derived from the seed with the splitmix64 generator. */
 enum ab_mode ab_first(u64 seed, u32 pair)
 {
 	u64 x = seed + (pair + 1) * 0x9e3779b97f4a7c15ULL;
@@ -128,7 +128,7 @@ bool ab_is_worse(const struct ab_window *reference, const struct ab_window *wind
 		 u32 bound_permille)
 {
 	double usual_ns = (double)ab_step_ns(reference);
-	/* Each process is in the middle of a step, which may be the one that hangs. */
+	/* Each process has one unfinished step. It counts, because that step may hang. */
 	double nr = (double)(window->steps.count + window->nr_processes);
 	double step_ns = (double)window->watched_ns / nr;
 
@@ -139,7 +139,7 @@ bool ab_is_worse(const struct ab_window *reference, const struct ab_window *wind
 	       usual_ns * bound_permille / 1000 + CHANCE * spread_of(&reference->steps) / sqrt(nr);
 }
 
-/* Between the bounds of its bucket, by how many of those in it are below. */
+/* Interpolates between the bounds of the bucket, by the rank inside the bucket. */
 static double quantile(const struct hist *steps, double q)
 {
 	double rank = q * (double)steps->count, below = 0, inside;
@@ -168,11 +168,11 @@ static double busy_of(const struct ab_window *window)
 	return (double)window->busy_ns / (double)window->watched_ns;
 }
 
-/* What is compared, and whether by its ratio or by its difference. */
+/* A compared figure, and whether it is compared as a ratio or as a difference. */
 struct figure {
 	double (*of)(const struct ab_window *window);
 	bool ratio;
-	double error; /* of each value, in the same unit as the change */
+	double error; /* measurement error of each value, in the unit of the change */
 };
 
 static double change(const struct figure *figure, const struct ab_pair *all)
@@ -183,7 +183,7 @@ static double change(const struct figure *figure, const struct ab_pair *all)
 	return figure->ratio ? log(with / without) : with - without;
 }
 
-/* All but one; what is left out was part of it. */
+/* Subtracts one pair from the sum. The pair must be part of the sum. */
 static struct ab_pair leave_out(const struct ab_pair *all, const struct ab_pair *pair)
 {
 	struct ab_pair rest = *all;
@@ -199,7 +199,7 @@ static struct ab_pair leave_out(const struct ab_pair *all, const struct ab_pair 
 	return rest;
 }
 
-/* How far an estimate is off at most in 95 % of all cases, and in 99 %, in its standard errors. */
+/* Student's t for the 95 % interval (usual) and for the 99 % interval (sure). */
 struct student {
 	double usual;
 	double sure;
@@ -253,7 +253,7 @@ static struct ab_interval jackknife(const struct figure *figure, const struct ab
 	return ret;
 }
 
-/* Every figure must exist whichever pair is left out. */
+/* The jackknife needs every figure to stay defined after any one pair is left out. */
 static bool is_enough(const struct ab_pair *pairs, u32 nr, const struct ab_pair *all)
 {
 	if (nr < AB_PAIRS_MIN || nr > AB_PAIRS_MAX)

@@ -14,13 +14,13 @@ const struct snapshot_process *blame_find(const struct snapshot *s, u32 pid, u64
 
 u32 blame_permille(u64 part, u64 whole)
 {
-	/* Larger ones than a thousandth of all numbers are years. */
+	/* A larger part could overflow. In nanoseconds it would be more than 100 days. */
 	if (whole == 0 || part > ~0ULL / 2000)
 		return 0;
 	return (u32)((part * 1000 + whole / 2) / whole);
 }
 
-/* False when it went back. */
+/* False if the counter decreased. */
 static bool subtract(u64 now, u64 before, u64 *ret)
 {
 	*ret = now - before;
@@ -36,8 +36,8 @@ static const struct snapshot_gpu *find_gpu(const struct snapshot *s, u32 number)
 }
 
 /*
- * For how long the multiprocessors of a GPU worked. It was looked at when somebody had the
- * time, not when the snapshots were made, so what is known is the share of that span.
+ * The time for which the multiprocessors of a GPU were active. The GPU is not sampled at the
+ * times of the snapshots, so the active share between its samples is scaled to the span.
  */
 static bool active_between(const struct snapshot *before, const struct snapshot *after, u32 number,
 			   u64 *ret)
@@ -54,7 +54,7 @@ static bool active_between(const struct snapshot *before, const struct snapshot 
 	return true;
 }
 
-/* A process whose GPU is not known may use any. */
+/* A process whose GPU is unknown may use any GPU. */
 static bool may_use_gpu(const struct snapshot_process *process, u32 number)
 {
 	for (u32 i = 0; i < process->nr_memory; i++)
@@ -64,7 +64,10 @@ static bool may_use_gpu(const struct snapshot_process *process, u32 number)
 	return false;
 }
 
-/* A device tells of all its users at once, so that it must be the only one, on one device. */
+/*
+ * The activity of a GPU is the sum over all its users. It describes a process only if the
+ * process uses exactly one GPU and no other process may use that GPU.
+ */
 static bool has_gpu_alone(const struct snapshot *s, const struct snapshot_process *process)
 {
 	u32 nr = 0;
@@ -76,7 +79,7 @@ static bool has_gpu_alone(const struct snapshot *s, const struct snapshot_proces
 	return nr == 1;
 }
 
-/* A collective waits for other ranks on the device, which is busy then, and idles. */
+/* A collective waits for other ranks on the GPU, so the GPU is busy but not active meanwhile. */
 static void blame_waiting(const struct snapshot *before, const struct snapshot *after,
 			  struct blame *blame)
 {
@@ -113,8 +116,9 @@ static void blame_steps(const struct snapshot *before, const struct snapshot *af
 }
 
 /*
- * What a culprit had cost already. Only those that cost most are told, so that one that was
- * not among them may have cost as much as the least of those: what is left is certain.
+ * The time of a culprit up to `then`. A snapshot lists only the largest culprits. A culprit that
+ * was not listed may have had as much time as the smallest one in a full list. Subtracting that
+ * bound leaves only time that is certain.
  */
 static u64 culprit_before(const struct snapshot_process *then, const struct snapshot_culprit *now)
 {
@@ -203,13 +207,13 @@ static bool same_job(const struct blame *a, const struct blame *b)
 	return a->process->job == b->process->job && a->process->nr_ranks == b->process->nr_ranks;
 }
 
-/* All ranks by the same measure: where one has only a bound, bounds are compared. */
+/* All ranks use the same measure: if one rank has only an upper bound, bounds are compared. */
 static u64 time_in_collectives(const struct blame *blame, u32 measure)
 {
 	return measure == WAITED_MEASURED ? blame->waited_ns : blame->collective_ns;
 }
 
-/* How many ranks there are beside it whose wait is not longer: 0 for the least, ties by place. */
+/* The place of a rank in the order by wait time, from 0. On a tie, the lower index is first. */
 static u32 place_of(const struct blame *blames, u32 nr, u32 at, u32 measure)
 {
 	u64 its = time_in_collectives(&blames[at], measure);
@@ -239,7 +243,7 @@ int blame_find_straggler(const struct blame *blames, u32 nr, u32 of, struct blam
 	}
 	if (nr_ranks < 2 || measure == WAITED_UNKNOWN)
 		return -ENOENT;
-	/* Places 1 to nr_ranks - 1 are the others: theirs is the middle, the lower of two. */
+	/* Places 1 to nr_ranks - 1 are the other ranks. Their median is the lower one of two. */
 	for (u32 i = 0; i < nr; i++) {
 		u32 place;
 

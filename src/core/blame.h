@@ -2,17 +2,17 @@
 #pragma once
 
 /*
- * Why the GPU of a process was idle between two snapshots, and who is to blame. All of it
- * is differences of counters: whole numbers that are never negative. A counter that went
- * back (zerneld was started anew in between) has no answer.
+ * Why the GPU of a process was idle between two snapshots, and which tasks or disks caused it.
+ * All results are differences of counters: whole numbers that are never negative. If a counter
+ * decreased (zerneld was restarted between the snapshots), there is no result.
  */
 #include "core/snapshot.h"
 
-/* How well it is known for how long a rank waited for others inside collectives. */
+/* How precisely the time that a rank waited for other ranks in collectives is known. */
 enum blame_waited {
-	WAITED_UNKNOWN,	 /* it has no others */
-	WAITED_AT_MOST,	 /* its own work and the transfer are part of it */
-	WAITED_MEASURED, /* the device had work and did none */
+	WAITED_UNKNOWN,	 /* the process has no other ranks */
+	WAITED_AT_MOST,	 /* an upper bound: includes the rank's own work and the transfer */
+	WAITED_MEASURED, /* the GPU had queued work but was not active */
 };
 
 struct blame {
@@ -21,49 +21,49 @@ struct blame {
 	u64 busy_ns;
 	u64 idle_ns; /* the sum of the causes */
 	u64 cause_ns[IDLE_CAUSE_NR];
-	u64 collective_ns; /* in the phase of collectives */
-	u64 waited_ns;	   /* of busy_ns */
+	u64 collective_ns; /* time in the collective phase */
+	u64 waited_ns;	   /* part of busy_ns */
 	u32 waited;	   /* enum blame_waited */
 	u32 nr_culprits;
-	struct snapshot_culprit culprits[CULPRITS_MAX]; /* who cost most first */
+	struct snapshot_culprit culprits[CULPRITS_MAX]; /* sorted by time, largest first */
 	u64 nr_steps;
-	struct hist steps; /* empty when they are not known */
+	struct hist steps; /* empty if not known */
 };
 
 /*
- * `process` is one of `after`. -ESRCH: it was not there before, or was another of that
- * number; -ESTALE: its counters, or time itself, went back or stood still.
+ * `process` must be in `after`. -ESRCH: it is not in `before`, or its pid belonged to another
+ * process; -ESTALE: a counter of the process decreased, or time did not advance.
  */
 int blame_process(const struct snapshot *before, const struct snapshot *after,
 		  const struct snapshot_process *process, struct blame *ret);
 
-/* The same process earlier or later: a number is given away again, a start is not. */
+/* Finds a process by pid and start time. A pid alone can be reused. */
 const struct snapshot_process *blame_find(const struct snapshot *snapshot, u32 pid, u64 start_ns);
 
-/* The time that the GPU was watched, of which busy and idle are parts. */
+/* The time for which the GPU was observed: busy plus idle. */
 static inline u64 blame_watched_ns(const struct blame *blame)
 {
 	return blame->busy_ns + blame->idle_ns;
 }
 
-/* Per mille, to the nearest; 0 of nothing. */
+/* Per mille, rounded to nearest; 0 if `whole` is 0. */
 u32 blame_permille(u64 part, u64 whole);
 
-/* The cause that took most; IDLE_CAUSE_NR when there was no idle time. */
+/* The cause with the most idle time; IDLE_CAUSE_NR if there was no idle time. */
 u32 blame_largest_cause(const struct blame *blame);
 
 struct blame_straggler {
-	u32 at;		  /* its place among the blames */
-	u32 nr_ranks;	  /* that were compared */
-	u64 lead_ns;	  /* how much less it waited than the others at the middle */
-	bool is_measured; /* else it comes to collectives last: its device may not be the last */
+	u32 at;		  /* its index in the blames */
+	u32 nr_ranks;	  /* ranks that were compared */
+	u64 lead_ns;	  /* how much less it waited than the median of the other ranks */
+	bool is_measured; /* else it enters collectives last, but its GPU may not be last */
 };
 
-/* The others wait that much longer, in thousandths of the span, before one is named. */
+/* A straggler is named if the other ranks wait at least this much longer, per mille of the span. */
 #define STRAGGLER_PERMILLE 100
 
 /*
- * Ranks meet in collectives, so the one that comes last is the one that hardly waits. Looks
- * at the ranks of the job that `blames[of]` is a rank of. -ENOENT: nobody stands out.
+ * Finds the straggler: all ranks wait in a collective for the last one, so the slowest rank waits
+ * the least. Compares the ranks of the job of `blames[of]`. -ENOENT: no rank stands out.
  */
 int blame_find_straggler(const struct blame *blames, u32 nr, u32 of, struct blame_straggler *ret);

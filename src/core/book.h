@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * One book of memory: what is allocated now, the most that ever was, how often.
- * Threads write it at the same time, hence the atomic operations; they are the
- * same in BPF and in user space.
+ * A memory account: bytes allocated now, the peak, and the number of allocations and
+ * frees. Threads update it concurrently with atomic operations, which are the same in
+ * BPF and in user space.
  */
 #include "abi/types.h"
 
@@ -16,7 +16,7 @@ struct memory_book {
 };
 _Static_assert(sizeof(struct memory_book) == 32, "shared with BPF");
 
-/* Every failed try means that another thread raised the peak: so many are enough. */
+/* A try fails only if another thread changed the peak, so this many tries are enough. */
 #define BOOK_PEAK_TRIES 16
 
 static inline void book_alloc(struct memory_book *book, u64 bytes)

@@ -2,19 +2,19 @@
 #pragma once
 
 /*
- * When the device will be done: work takes as long as it took last time. Who
- * waits for its end may have been off the CPU when it came, and then the span
- * that was seen is too long: such a span says nothing, but that the estimate was
- * too high for those who act on it, so it goes down a little until one of them
- * is there in time and sees the end. Nobody can tell for sure that it was in time,
- * so work is expected to end a little earlier each time: an estimate that is too
- * long heals.
+ * Predicts when the GPU finishes its queued work: it should take as long as last time.
+ *
+ * The thread that waits for the end may be off its CPU when the end comes. The span that
+ * it then sees is too long and is not a valid sample. It only shows that the estimate was
+ * too high, so the estimate is lowered by 1/16, until a waiter is on its CPU in time and
+ * sees the real end. A late waiter is not always recognized. The expected end is therefore
+ * always 1/32 of the span early, so that an estimate that is too long corrects itself.
  */
 #include "abi/types.h"
 
 struct busy_estimate {
-	u64 since_ns; /* when the device got work; 0 while it has none */
-	u64 span_ns;  /* how long the work of now should take; 0 when not known */
+	u64 since_ns; /* when the GPU got work; 0 while it has no work */
+	u64 span_ns;  /* expected duration of the current work; 0 if not known */
 };
 
 static inline void busy_begin(struct busy_estimate *busy, u64 now)
@@ -23,7 +23,7 @@ static inline void busy_begin(struct busy_estimate *busy, u64 now)
 		busy->since_ns = now;
 }
 
-/* `late`: who saw the end came back to its CPU only just before. */
+/* `late`: the thread that saw the end got its CPU back only just before it. */
 static inline void busy_end(struct busy_estimate *busy, bool late, u64 now)
 {
 	u64 span = now - busy->since_ns;
@@ -37,7 +37,7 @@ static inline void busy_end(struct busy_estimate *busy, bool late, u64 now)
 		busy->span_ns -= busy->span_ns / 16;
 }
 
-/* When the work of now should be done; 0 when it is not known. */
+/* The expected end of the current work; 0 if not known. */
 static inline u64 busy_expected_end(const struct busy_estimate *busy)
 {
 	return busy->since_ns && busy->span_ns ? busy->since_ns + busy->span_ns - busy->span_ns / 32

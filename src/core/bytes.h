@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Numbers in files: little endian, wherever they lie. */
+/* Numbers in files: little endian, at any alignment. */
 #include "abi/types.h"
 
 static inline u32 get_u32(const u8 *at)

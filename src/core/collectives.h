@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * Collective calls that no sync has covered yet. Every one of them gives a sample when a
- * sync does, however many there are, from a fixed number of kept times: the first
- * COLLECTIVES_EXACT calls of an operation each have their own. After that each doubling of
- * the number of calls has COLLECTIVES_OCTAVE times at equal distances, and each stands for
- * the calls up to the next one. The number of samples is exact, and a duration is too long by
- * at most the time in which an eighth of the calls were made. Beyond the last doubling
- * the last time stands for all that follow. Compiled for BPF and user space.
+ * Collective calls that no sync has covered yet. When a sync covers them, each call yields one
+ * sample. The memory is fixed, so not every entry time is stored. The first COLLECTIVES_EXACT
+ * calls of an operation each have their own entry time. After that, each doubling of the number
+ * of calls (an octave) has COLLECTIVES_OCTAVE entry times at equal distances, and each of them
+ * stands for the calls up to the next stored one. The number of samples is exact. A duration is
+ * too long by at most the time in which an eighth of the calls were made. After the last octave,
+ * the last entry time stands for all later calls. Compiled for BPF and user space.
  */
 #include "abi/runtime.h"
 
@@ -17,13 +17,13 @@
 #define COLLECTIVES_OCTAVES 8
 #define COLLECTIVES_KEPT    (COLLECTIVES_EXACT + COLLECTIVES_OCTAVE * COLLECTIVES_OCTAVES)
 
-/* Counts are atomic, so that each call is in exactly one sync's samples. */
+/* The counts are atomic, so that each call is in the samples of exactly one sync. */
 struct open_collectives {
 	u64 nr[COLLECTIVE_NR];
 	u64 entered_ns[COLLECTIVE_NR][COLLECTIVES_KEPT];
 };
 
-/* The octave of a call: 0 while each has its own time. */
+/* The octave of a call; 0 for calls that have their own entry time. */
 static inline u32 collectives_octave(u64 call)
 {
 	u32 octave = 0;
@@ -33,7 +33,7 @@ static inline u32 collectives_octave(u64 call)
 	return octave;
 }
 
-/* Where the time of a call goes, counted from 0; COLLECTIVES_KEPT when another stands for it. */
+/* The slot for the entry time of a call (from 0); COLLECTIVES_KEPT if the time is not stored. */
 static inline u32 collectives_slot(u64 call)
 {
 	u32 octave = collectives_octave(call);
@@ -46,7 +46,7 @@ static inline u32 collectives_slot(u64 call)
 	return COLLECTIVES_EXACT + (octave - 1) * COLLECTIVES_OCTAVE + (u32)(place >> octave);
 }
 
-/* How many of `nr` calls the time in a slot stands for. */
+/* The number of calls, out of `nr`, that the entry time in a slot stands for. */
 static inline u64 collectives_weight(u32 slot, u64 nr)
 {
 	u32 place = slot - COLLECTIVES_EXACT, octave = place / COLLECTIVES_OCTAVE + 1;

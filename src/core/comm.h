@@ -2,44 +2,44 @@
 #pragma once
 
 /*
- * Communicators: who has which rank among how many. A call that makes one names
- * both, but for a split, whose result follows from what all ranks of the parent
- * asked for: those of one colour are together, ordered by key and then by their
- * rank in the parent.
+ * Communicators: the rank of a process and the number of ranks. A call that creates a
+ * communicator passes both, except a split. The result of a split follows from the
+ * arguments of all ranks of the parent: ranks with the same color form a communicator,
+ * ordered by key and then by their rank in the parent.
  *
- * A rank that nothing is known of makes the result of a split unknown, never
- * wrong: a size of 0 says so.
+ * If the call of one rank was not seen, the result of a split is unknown, never wrong.
+ * A size of 0 means unknown.
  */
 #include <stdbool.h>
 #include "abi/runtime.h"
 
-/* A split is followed up to so many ranks, all of them on this machine. */
+/* A split is followed up to this many ranks. All of them must be on this machine. */
 #define COMM_MEMBERS_MAX 64
-/* Communicators of one process. */
+/* Maximum number of communicators per process. */
 #define COMMS_MAX	 64
-/* Splits under way at the same time, on the whole machine. */
+/* Maximum number of concurrent splits on the whole machine. */
 #define SPLITS_MAX	 1024
-/* What a rank passes that will be in none of the new communicators. */
+/* The color of a rank that joins no new communicator. */
 #define COMM_NO_COLOR	 (-1)
 
-/* What a call into NCCL said when it was taken on and will be done in the background. */
+/* The return value of an NCCL call that was accepted and completes in the background. */
 #define NCCL_IN_PROGRESS 7
 
 enum comm_state {
 	COMM_FREE,
 	COMM_CLAIMED,
-	COMM_JOINING, /* asked for by the thread `tid` */
+	COMM_JOINING, /* requested by thread `tid`, not ready yet */
 	COMM_READY,
 };
 
 struct comm {
-	u64 state;    /* 64 bits wide since it is claimed by an atomic exchange */
-	u64 handle;   /* what the program knows it by */
-	u64 identity; /* the same for all its ranks, 0 where it is not known */
-	u64 since_ns; /* when it was asked for */
-	u64 parent;   /* of a split: the handle of what is split, */
-	u64 group;    /* and which group of calls it belongs to, 0 for none */
-	u64 out;      /* where the handle will be found */
+	u64 state;    /* 64 bits wide, because it is claimed by an atomic exchange */
+	u64 handle;   /* the handle that the program uses */
+	u64 identity; /* the same for all its ranks; 0 if not known */
+	u64 since_ns; /* when it was requested */
+	u64 parent;   /* of a split: the handle of the parent */
+	u64 group;    /* of a split: the group of calls it belongs to; 0 for no group */
+	u64 out;      /* the address where the call stores the handle */
 	u32 tid;
 	u32 made_by; /* enum call_detail */
 	u32 rank;
@@ -62,10 +62,10 @@ struct comm_member {
 	s32 key;
 };
 
-/* What the ranks of a parent asked for in one split, each at the place of its rank. */
+/* The arguments of all ranks of a parent in one split, indexed by rank. */
 struct comm_group {
 	u64 present; /* a bit for each rank whose call was seen */
-	u64 nr_open; /* calls that have not come to their end */
+	u64 nr_open; /* calls that have not returned yet */
 	struct comm_member member[COMM_MEMBERS_MAX];
 };
 
@@ -74,7 +74,7 @@ struct comm_place {
 	u32 nr_ranks;
 };
 
-/* Brings one more word into an identity. Never 0, which stands for unknown. */
+/* Hashes one more word into an identity. Never returns 0, which means unknown. */
 static inline u64 comm_mix(u64 identity, u64 word)
 {
 	u64 x = identity * 0x9e3779b97f4a7c15ULL ^ word;
@@ -90,13 +90,13 @@ static inline bool comm_group_is_whole(const struct comm_group *group, u32 nr_ra
 	       group->present == ~0ULL >> (COMM_MEMBERS_MAX - nr_ranks);
 }
 
-/* The order inside a colour. */
+/* The sort key inside a color: key first, then the rank in the parent. */
 static inline s64 comm_order(const struct comm_member *member, u32 rank)
 {
 	return (s64)member->key * COMM_MEMBERS_MAX + rank;
 }
 
-/* 1 below 0, else 0. The compiler must not see through it and make a branch of it. */
+/* 1 if x is negative, else 0. The asm keeps the compiler from turning it into a branch. */
 static inline u64 comm_sign(s64 x)
 {
 	__asm__ volatile("" : "+r"(x));
@@ -104,8 +104,9 @@ static inline u64 comm_sign(s64 x)
 }
 
 /*
- * Where a whole group's split puts the parent's `rank`. No comparison in the
- * loop is a branch, since every branch would double the paths the verifier walks.
+ * The new rank and size that a complete split gives to `rank` of the parent. The loop
+ * has no conditional branch, because each branch would double the number of paths that
+ * the verifier checks.
  */
 static inline struct comm_place comm_split(const struct comm_group *group, u32 rank)
 {
@@ -127,8 +128,8 @@ static inline struct comm_place comm_split(const struct comm_group *group, u32 r
 }
 
 /*
- * The rank of a process is the one it has in its world: the largest of the
- * communicators that were not split off another, of equals the oldest.
+ * The rank of a process is its rank in its world: the largest communicator that was not
+ * created by a split. Of several with the same size, the oldest counts.
  */
 static inline bool comm_is_world_before(const struct comm *comm, const struct comm *than)
 {
@@ -139,13 +140,13 @@ static inline bool comm_is_world_before(const struct comm *comm, const struct co
 	return comm->since_ns < than->since_ns;
 }
 
-/* Two ranks of one communicator in one process. */
+/* True if both are the same communicator. A process can have several ranks in it. */
 static inline bool comm_is_same(const struct comm *a, const struct comm *b)
 {
 	return a == b || (a->identity && a->state == COMM_READY && a->identity == b->identity);
 }
 
-/* Whether a collective runtime took the call on. */
+/* True if the collective runtime accepted the call. */
 static inline bool collective_accepted(u32 runtime, s32 result)
 {
 	return result == 0 || (result == NCCL_IN_PROGRESS && runtime != RUNTIME_MPI);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* CRC-32C (Castagnoli), eight bytes a step. */
+/* CRC-32C (Castagnoli), eight bytes per iteration. */
 #include <stddef.h>
 
 #include "abi/types.h"
@@ -13,5 +13,5 @@ struct crc32c_table {
 
 void crc32c_table_fill(struct crc32c_table *t);
 
-/* Begins with ~0, goes on with what it gave; the checksum is the inverse of the last. */
+/* Start with ~0, pass on the result of each call, and invert the last result. */
 u32 crc32c_add(const struct crc32c_table *t, u32 crc, const void *data, size_t size);

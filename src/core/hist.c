@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "core/hist.h"
 
-/* Geometric middles of the highest octave's buckets. */
+/* Geometric centers of the buckets in the highest octave. */
 static const u64 hist_middles_ns[4] = {
 	8933439345993ULL,
 	10623709631701ULL,

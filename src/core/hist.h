@@ -2,15 +2,15 @@
 #pragma once
 
 /*
- * Distributions of durations in fixed memory. Bucket i holds what lies in
- * (2^((i-1)/4), 2^(i/4)] seconds, as Prometheus native histograms of schema 2
- * have it, so two of them add up and exporting loses nothing. Values are
- * nanoseconds; count, sum, min and max are exact.
+ * Distributions of durations in fixed memory. Bucket i counts the values in
+ * (2^((i-1)/4), 2^(i/4)] seconds, the same as Prometheus native histograms of schema 2.
+ * Distributions can be added, and the export to Prometheus is lossless. Values are in
+ * nanoseconds. Count, sum, min and max are exact.
  *
- * Slot 0 is the zero bucket, slots 1 to HIST_SLOTS - 2 are the schema's buckets
- * from i = -119 (1 ns) to 56 (2^14 s), the last slot is all that is longer.
- * All zero is an empty distribution, as a fresh BPF map value is. Recording is
- * plain arithmetic: in BPF keep one per CPU and add them up when reading.
+ * Slot 0 is the zero bucket. Slots 1 to HIST_SLOTS - 2 are the buckets of the schema
+ * from i = -119 (1 ns) to 56 (2^14 s). The last slot counts all longer values. A
+ * distribution with all bytes zero is empty, so a new BPF map value needs no setup.
+ * Recording is not atomic: BPF keeps one distribution per CPU, and the reader adds them.
  */
 #include "abi/types.h"
 
@@ -18,7 +18,7 @@
 #define HIST_SLOTS	   (4 * HIST_OCTAVES + 2)
 #define HIST_OVERFLOW	   (HIST_SLOTS - 1)
 #define HIST_SCHEMA	   2
-/* The schema's index i of a slot is slot - HIST_SCHEMA_OFFSET. */
+/* The schema index i of a slot is slot - HIST_SCHEMA_OFFSET. */
 #define HIST_SCHEMA_OFFSET 120
 
 struct hist {
@@ -31,9 +31,9 @@ struct hist {
 _Static_assert(sizeof(struct hist) == 32 + 8 * HIST_SLOTS, "shared with BPF");
 
 /*
- * Upper bounds, floor(10^9 x 2^(i/4)) ns. The four of the highest octave give
- * all others, as halving and rounding down commute; and as values are whole,
- * comparing with the rounded bound is exact.
+ * Upper bounds, floor(10^9 x 2^(i/4)) ns. All bounds are the four bounds of the highest
+ * octave shifted right, because halving and rounding down commute. Values are integers,
+ * so comparing with a bound that is rounded down is exact.
  */
 #define HIST_OCTAVE(k)                                                                             \
 	9741984686102ULL >> (k), 11585237502960ULL >> (k), 13777246867516ULL >> (k),               \
@@ -57,7 +57,7 @@ static const u64 hist_bounds_ns[HIST_SLOTS] = {
 	/* clang-format on */
 };
 
-/* floor(log2(x)) of x > 0: smear the highest bit downwards, count the bits below it. */
+/* floor(log2(x)) for x > 0: sets all bits below the highest one, then counts them. */
 static inline u32 hist_log2(u64 x)
 {
 	x |= x >> 1;
@@ -74,9 +74,10 @@ static inline u32 hist_log2(u64 x)
 }
 
 /*
- * The slot of a value. A power of two spans five slots at most, and 2^n starts
- * in slot 4n + 1, so four comparisons settle it. They are subtractions whose
- * sign bit counts, since every branch would double the paths the verifier walks.
+ * The slot of a value. The values from 2^n to 2^(n+1) lie in at most five slots, and 2^n
+ * is in slot 4n + 1, so four comparisons are enough. Each comparison is a
+ * subtraction whose sign bit is added, because each branch would double the number of
+ * paths that the verifier checks.
  */
 static inline u32 hist_index(u64 x)
 {
@@ -86,7 +87,7 @@ static inline u32 hist_index(u64 x)
 	if (x == 0)
 		return 0;
 	slot = 4ULL * hist_log2(x) + 1;
-	/* The check below must stay a check of this very number, or the verifier cannot use it. */
+	/* Keeps the compiler from checking a different value, which the verifier could not use. */
 	__asm__ volatile("" : "+r"(slot));
 	if (slot > HIST_OVERFLOW - 4)
 		return HIST_OVERFLOW;
@@ -96,7 +97,7 @@ static inline u32 hist_index(u64 x)
 	return (u32)slot;
 }
 
-/* A value that stands for `nr` of them. */
+/* Records the same value `nr` times. */
 static inline void hist_record_times(struct hist *h, u64 x, u64 nr)
 {
 	u32 slot = hist_index(x);
@@ -119,21 +120,21 @@ static inline void hist_record(struct hist *h, u64 x)
 void hist_add(struct hist *to, const struct hist *from);
 
 /*
- * What was recorded since `before`, which is an earlier look at the same distribution.
- * Of min and max only the bucket is known then, so they are its bounds where those of all
- * time do not tell more. -1, and nothing written, when it cannot be an earlier look.
+ * Computes what was recorded since `before`, an earlier copy of the same distribution. Only
+ * the buckets of min and max are known. They become the bounds of these buckets, limited by
+ * min and max of `now`. Returns -1 and writes nothing if `before` cannot be an earlier copy.
  */
 int hist_subtract(const struct hist *now, const struct hist *before, struct hist *ret);
 
 u64 hist_mean(const struct hist *h);
 
-/* The geometric middle of a slot to the nearest ns; the ends have none of their own. */
+/* The geometric center of a slot, to the nearest ns; 0 for the first slot, ~0 for the last. */
 u64 hist_middle(u32 slot);
 
 /*
- * The value of rank min(floor(q x count / 1000), count - 1) among the sorted
- * values, 0 when empty. The answer is off by at most 2^(1/8) - 1 < 9.1 % of the
- * exact one, plus the half nanosecond of rounding that shows below 1 us. Beyond
- * the last bound only the maximum is known.
+ * The value of rank min(floor(permille x count / 1000), count - 1) among the sorted values;
+ * 0 if empty. The error is at most 2^(1/8) - 1 < 9.1 % of the exact value, plus half a
+ * nanosecond of rounding, which matters below 1 us. Beyond the last bound, the result is
+ * the maximum.
  */
 u64 hist_quantile(const struct hist *h, u32 permille);

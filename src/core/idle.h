@@ -2,26 +2,27 @@
 #pragma once
 
 /*
- * The account of one process: for how long its device had work, and why it had
- * none the rest of the time. It opens with the first launch. What the launcher
- * does is followed all the time, and every nanosecond of it is booked to a cause
- * while the device is idle: what is booked is what has passed, and no more.
+ * The idle account of one process: for how long its GPU had work, and why the GPU had no
+ * work the rest of the time. The account starts with the first launch. It follows the
+ * state of the launcher. While the GPU is idle, each nanosecond is booked to one cause.
+ * The booked times add up to the elapsed time.
  *
- * Of a sleep outside of any call it is not known what it is for until somebody
- * ends it. Until then it is pending, in no cause; it is booked as a whole.
+ * The cause of a sleep outside of any runtime call is known only when another task ends
+ * the sleep. Until then its time is pending and belongs to no cause. When the cause is
+ * known, the whole pending time is booked at once.
  */
 #include <stdbool.h>
 #include "abi/idle.h"
 #include "abi/types.h"
 
-#define IDLE_CAUSE_SLOTS 16 /* a power of two, which the verifier understands */
+#define IDLE_CAUSE_SLOTS 16 /* a power of two, so that the verifier can check a masked index */
 
 /* A sleep whose cause is not known yet. */
 #define IDLE_UNDECIDED	IDLE_CAUSE_NR
-/* A pending sleep of this length is told of before it ends. */
+/* A pending sleep of this length is reported before it ends. */
 #define IDLE_PENDING_NS NSEC_PER_SEC
 
-/* What a loader did while its consumer waited. What it did else is the rest. */
+/* What a loader did while its consumer waited. The rest of the wait is "other". */
 enum loader_share {
 	SHARE_CPU,
 	SHARE_RUNQUEUE,
@@ -29,22 +30,22 @@ enum loader_share {
 	SHARE_NR,
 };
 
-/* One loader's part in one wait of its consumer. */
+/* The states of one loader during one wait of its consumer. */
 struct wait_share {
-	u64 wait_ns;  /* when that wait began; 0: none */
+	u64 wait_ns;  /* when that wait began; 0: no wait */
 	u64 until_ns; /* booked up to here */
 	u64 ns[SHARE_NR];
 };
 
-/* The same, and who stood in its way: see culprit_key. */
+/* The same, with the names of the culprits: see struct culprit_key. */
 struct loader_wait {
 	struct wait_share share;
-	u64 longest_ns;		    /* of its waits for a CPU */
-	char ran_instead[COMM_LEN]; /* the longest time */
+	u64 longest_ns;		    /* the longest of its waits for a CPU */
+	char ran_instead[COMM_LEN]; /* the task that ran during the longest wait */
 	char disk[COMM_LEN];
 };
 
-/* While a framework says that it gets data, its launcher is what a loader else is. */
+/* While the framework reports that it loads data, the launcher itself counts as the loader. */
 static const u8 idle_causes_of_loading[IDLE_CAUSE_SLOTS] = {
 	[IDLE_CPU] = IDLE_LOADER_CPU,	 [IDLE_RUNQUEUE] = IDLE_LOADER_RUNQUEUE,
 	[IDLE_DISK] = IDLE_LOADER_DISK,	 [IDLE_MEMORY] = IDLE_MEMORY,
@@ -55,11 +56,11 @@ struct idle_account {
 	u64 since_ns; /* booked up to here; 0 until the first launch */
 	u64 busy_ns;
 	u64 idle_ns[IDLE_CAUSE_NR];
-	u64 pending_ns;	   /* of the undecided sleep */
+	u64 pending_ns;	   /* the idle time of the undecided sleep */
 	u32 doing;	   /* the launcher's cause, or IDLE_UNDECIDED */
-	u8 is_idle;	   /* the device has nothing to do */
-	u8 in_collective;  /* the launcher is in a collective call that blocks */
-	u8 sleeps_on_lock; /* of an undecided sleep: what it is if nobody brings data */
+	u8 is_idle;	   /* the GPU has no work */
+	u8 in_collective;  /* the launcher is in a blocking collective call */
+	u8 sleeps_on_lock; /* the undecided sleep is a lock wait, unless a loader brings data */
 	u8 had_data;	   /* the last undecided sleep was for data */
 };
 
@@ -68,7 +69,7 @@ static inline u32 idle_cause_now(const struct idle_account *account)
 	return account->in_collective ? IDLE_COLLECTIVE : account->doing;
 }
 
-/* Books what has passed to what was going on. */
+/* Books the time since the last call to the state that held until now. */
 static inline void idle_book(struct idle_account *account, u64 now)
 {
 	u64 cause = idle_cause_now(account);
@@ -77,7 +78,7 @@ static inline void idle_book(struct idle_account *account, u64 now)
 	if (!account->since_ns || now < account->since_ns)
 		return;
 	account->since_ns = now;
-	/* The check must stay one of this very number, or the verifier cannot use it. */
+	/* Keeps the compiler from checking a different value, which the verifier could not use. */
 	asm volatile("" : "+r"(cause));
 	if (!account->is_idle)
 		account->busy_ns += passed;
@@ -87,7 +88,7 @@ static inline void idle_book(struct idle_account *account, u64 now)
 		account->pending_ns += passed;
 }
 
-/* Of a sleep that nobody ended with data. */
+/* An undecided sleep ended and no loader brought data. */
 static inline void idle_decide(struct idle_account *account, u64 now)
 {
 	idle_book(account, now);
@@ -96,7 +97,7 @@ static inline void idle_decide(struct idle_account *account, u64 now)
 	account->had_data = 0;
 }
 
-/* The launcher does something else from now on. */
+/* The launcher changes its state at `now`. */
 static inline void idle_doing(struct idle_account *account, u32 cause, u64 now)
 {
 	if (account->doing == IDLE_UNDECIDED)
@@ -106,14 +107,14 @@ static inline void idle_doing(struct idle_account *account, u32 cause, u64 now)
 	account->doing = cause;
 }
 
-/* It goes to sleep, for data or, if nobody brings any, for a lock or something else. */
+/* The launcher goes to sleep. If no loader brings data, it is a lock wait or another sleep. */
 static inline void idle_sleeps(struct idle_account *account, bool on_lock, u64 now)
 {
 	idle_doing(account, IDLE_UNDECIDED, now);
 	account->sleeps_on_lock = on_lock;
 }
 
-/* The device got work. Whoever gave it some ran. */
+/* The GPU got work. The launcher is running, because it just launched. */
 static inline void idle_ends(struct idle_account *account, u64 now)
 {
 	if (!account->since_ns)
@@ -123,7 +124,7 @@ static inline void idle_ends(struct idle_account *account, u64 now)
 	account->in_collective = 0;
 }
 
-/* The device has done all of it. */
+/* The GPU has finished all its work. */
 static inline void idle_begins(struct idle_account *account, u64 now)
 {
 	idle_book(account, now);
@@ -137,8 +138,8 @@ static inline void idle_set_collective(struct idle_account *account, bool inside
 }
 
 /*
- * A loader was in one state from `since` to `now`, which the wait of its consumer overlaps.
- * Gives for how long.
+ * Books a state that a loader had from `since` to `now`. Only the part inside the wait of its
+ * consumer counts. Returns the length of that part.
  */
 static inline u64 share_book(struct wait_share *share, u64 wait_ns, u64 what, u64 since, u64 now)
 {
@@ -161,8 +162,8 @@ static inline u64 share_total(const struct wait_share *share)
 }
 
 /*
- * Somebody brought the data and woke the launcher up: the wait goes to what the loader did
- * meanwhile.
+ * A loader brought the data and woke the launcher. The wait is booked to what the loader did
+ * during the wait.
  */
 static inline void idle_decide_data(struct idle_account *account, const struct wait_share *share,
 				    u64 wait_ns, u64 now)
@@ -190,8 +191,9 @@ static inline void idle_decide_data(struct idle_account *account, const struct w
 }
 
 /*
- * User space only: the account as it stands at `now`, with the current stay. A sleep that
- * is pending is left out, so that no cause is ever taken back, until it is so long that
- * something is stuck: it is then told to be what the last one was.
+ * User space only: brings the account up to `now`, including the current state. A pending sleep
+ * is left out, so that a booked cause never decreases later. If it is longer than
+ * IDLE_PENDING_NS, the process may be stuck. The sleep is then booked as a wait for data if the
+ * last sleep was one, else as a lock wait or another sleep.
  */
 void idle_settle(struct idle_account *account, u64 now);

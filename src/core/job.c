@@ -67,7 +67,7 @@ static int name_unit(const char *part, size_t length, char *ret, size_t size)
 	return 1;
 }
 
-/* By preference: what is in a pod or a Slurm job may have units below and above it. */
+/* In order of preference: a pod or a Slurm job may have systemd units below and above it. */
 static int (*const namers[])(const char *part, size_t length, char *ret, size_t size) = {
 	name_slurm,
 	name_pod,
@@ -79,7 +79,7 @@ void job_name(const char *cgroup, char *ret, size_t size)
 	int found = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(namers) && !found; i++) {
-		/* The innermost unit is the one that people mean: no break at the first. */
+		/* No break at the first match: users expect the name of the innermost unit. */
 		for (const char *part = cgroup; *part; part += *part == '/') {
 			size_t length = part_length(part);
 

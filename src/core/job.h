@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What people call the job that a cgroup holds. */
+/* The name of the job that runs in a cgroup. */
 #include <stddef.h>
 
 /*
- * From the cgroup's path: "slurm-123" of a Slurm job, "pod-<uid>" of a Kubernetes pod, the
- * name of a systemd unit, else the path itself. What does not fit is cut.
+ * Derives the name from the cgroup path: "slurm-123" for a Slurm job, "pod-<uid>" for a
+ * Kubernetes pod, the name of a systemd unit, else the path itself. A long name is truncated.
  */
 void job_name(const char *cgroup, char *ret, size_t size);

@@ -2,29 +2,28 @@
 #pragma once
 
 /*
- * Which launches are timed. To see the return of a call as well costs half as much again
- * as its entry does, and a thread may launch a hundred thousand times a second: it has all
- * launches timed as long as they are few, and of more only some, by chance, each of
- * which then counts for those that were not. So counts and quantiles stay what they
- * would be, within what a sample can tell.
+ * Selects the launches that are timed. Timing a launch needs a probe at the return of the
+ * call, which adds half of the cost of the probe at its entry, and a thread may launch
+ * 100,000 times per second. At low launch rates, all launches are timed. At high rates, a
+ * random sample is timed, and each sample is weighted by the number of launches that it
+ * stands for. Counts and quantiles stay correct within the sampling error.
  */
 #include "abi/runtime.h"
 
-/* So many of a second are all timed, which costs less than a thousandth of it. */
+/* The first launches of each second are all timed, which costs less than 1 ms per second. */
 #define LAUNCH_ALL_TIMED  1000
 #define LAUNCH_TIMED_1_IN 16
 
 struct launch_timing {
-	u64 second_ns; /* when the current one began */
-	u32 nr;	       /* launches in it */
-	u32 through;   /* the runtime was called, and will call the driver */
+	u64 second_ns; /* when the current second began */
+	u32 nr;	       /* launches in the current second */
+	u32 through;   /* the runtime was called and will call the driver */
 };
 
 /*
- * For how many launches this one counts; 0: not timed. Called for every one, with a
- * number that nobody can foresee. The driver's launch inside of the runtime's is none
- * of its own; where a call of the runtime fails before that, a later one of the
- * driver's is not timed.
+ * The weight of this launch; 0: not timed. Call it for every launch, with a random number
+ * in `chance`. A driver launch inside a runtime launch is not a separate launch. If a
+ * runtime launch fails before it calls the driver, the next driver launch is not timed.
  */
 static inline u32 launch_weight(struct launch_timing *timing, u32 level, u64 now, u32 chance)
 {
@@ -42,7 +41,7 @@ static inline u32 launch_weight(struct launch_timing *timing, u32 level, u64 now
 	return chance % LAUNCH_TIMED_1_IN ? 0 : LAUNCH_TIMED_1_IN;
 }
 
-/* When a launch began and its weight, in one number: the kernel has room for no more. */
+/* The start time and the weight in one number, because the BPF programs can store only one. */
 static inline u64 launch_begun(u64 now, u32 weight)
 {
 	return now << 1 | (weight > 1);

@@ -2,17 +2,18 @@
 #pragma once
 
 /*
- * What is learned of one thread: running averages of what it does, the tier it
- * has by them, and when that is worth telling. The kernel holds one for every
- * thread, in its task storage.
+ * What Zernel learns about one thread: running averages of its behavior, the tier that
+ * follows from them, and when to report an observation. The BPF programs keep one learner
+ * per thread, in task storage.
  *
- * Evidence is counted in sleeps, and in milliseconds on a CPU for who does not
- * sleep. LEARN_AGE of it makes the averages mature: the tier is what they say. A
- * prediction is where a thread starts, with its tier and its averages. The tier
- * stands against contrary averages, such as those of a program that is still being
- * linked, for LEARN_PATIENCE more. From then on a change takes LEARN_AGE. The
- * averages give way to the thread's own faster, so that they are its own when they
- * are mature: each burst until then takes half of what is left of the prediction.
+ * The age of a learner is its amount of evidence: one per sleep, and one per millisecond
+ * of CPU time. At age LEARN_AGE the averages are mature and decide the tier. A thread with
+ * a prediction starts with the predicted tier and averages. The predicted tier then needs
+ * LEARN_PATIENCE of contrary evidence after maturity before it changes, because a program
+ * behaves differently while the dynamic linker still runs. After the first observation, a
+ * change of tier needs LEARN_AGE of contrary evidence. The predicted averages fade faster:
+ * each burst before maturity halves their weight, so that mature averages are those of the
+ * thread itself.
  */
 #include <stddef.h>
 #include "abi/procdb.h"
@@ -21,22 +22,22 @@
 
 #define LEARN_AGE	8
 #define LEARN_PATIENCE	24
-/* So much time on a CPU is worth as much as a sleep. */
+/* This much CPU time counts as much as one sleep. */
 #define LEARN_AGE_NS	NSEC_PER_MSEC
-/* A longer burst is two: what it does must show while it does it. */
+/* A longer burst is split, so that it counts while the thread still runs. */
 #define LEARN_BURST_NS	(10 * NSEC_PER_MSEC)
-/* A longer sleep counts as this, or the idle would be forgiven too much work. */
+/* Sleeps are capped at this length, else one long sleep would outweigh much work. */
 #define LEARN_SLEEP_NS	(100 * NSEC_PER_MSEC)
-/* A life that ends before it is mature was long enough to be learned from. */
+/* A thread that ends before it is mature is learned from if it had at least this CPU time. */
 #define LEARN_LIFE_NS	(NSEC_PER_MSEC / 2)
-/* Nobody changes its vote more often than this, */
+/* The shortest time between two changes of the vote of a thread. */
 #define LEARN_PAUSE_NS	NSEC_PER_SEC
-/* and who lives long repeats it, so that its profile is known to be in use. */
+/* A long-lived thread repeats its vote, so that its profile is not evicted as unused. */
 #define LEARN_REPEAT_NS (3600 * NSEC_PER_SEC)
-/* Partners' criticality is averaged in parts of one. */
+/* The criticality of partners is averaged as a fixed-point number with this scale. */
 #define LEARN_PARTS	64
 
-/* How often something happens: the average time from one to the next. */
+/* The rate of an event, as the average time between two events. */
 struct rate {
 	u64 last_ns;
 	u64 interval_ns; /* 0: not known yet */
@@ -48,28 +49,28 @@ struct learner {
 	struct rate waking;
 	struct rate switched;
 	u64 ran_ns;
-	u64 aged_ns;	     /* of it, what has counted for the age */
-	u64 burst_ns;	     /* since the last sleep, or since it was last taken in */
-	u64 slept_ns;	     /* before this burst */
-	u64 sleeps_since_ns; /* 0 unless it sleeps */
-	u64 runtime_avg_ns;  /* 0 until the first burst was taken in, unless predicted */
+	u64 aged_ns;  /* the part of ran_ns that is already in the age */
+	u64 burst_ns; /* CPU time since the last sleep or since the last update of the averages */
+	u64 slept_ns; /* length of the sleep before this burst */
+	u64 sleeps_since_ns; /* 0 unless the thread sleeps */
+	u64 runtime_avg_ns;  /* 0 until the first burst is in the average, unless predicted */
 	u64 runtime_dev_ns;
 	u64 sleep_avg_ns;
-	u64 told_ns;  /* when it was last observed, or 0 */
-	u32 partners; /* in LEARN_PARTS */
+	u64 told_ns;  /* when the last observation was reported, or 0 */
+	u32 partners; /* criticality, scaled by LEARN_PARTS */
 	u32 owner;
 	u32 age;
-	u32 doubt; /* evidence against the tier, in the measure of the age */
+	u32 doubt; /* evidence against the tier, in the same unit as the age */
 	u8 role;
 	u8 tier;
 	u8 told_tier;
-	u8 predicted;  /* it began with what was learned of others like it */
-	u16 critical;  /* tier_criticality() when it was last judged */
-	u16 nr_bursts; /* taken into the averages; no more than LEARN_AGE are counted */
+	u8 predicted;  /* the thread began with a prediction */
+	u16 critical;  /* tier_criticality() at the last evaluation */
+	u16 nr_bursts; /* bursts in the averages; the count stops at LEARN_AGE */
 };
 _Static_assert(sizeof(struct learner) == 152, "no hidden padding");
 
-/* Brings one more word into the identity of an executable. Never 0. */
+/* Hashes one more word into the identity of an executable. Never returns 0. */
 static inline u64 learn_identity(u64 identity, u64 word)
 {
 	return comm_mix(identity, word);
@@ -79,7 +80,7 @@ static inline void rate_event(struct rate *rate, u64 now)
 {
 	u64 passed = now - rate->last_ns;
 
-	/* Clocks of two CPUs may differ a little. */
+	/* The clocks of two CPUs may differ slightly. */
 	if (rate->last_ns && now > rate->last_ns)
 		rate->interval_ns =
 			rate->interval_ns ? tier_average(rate->interval_ns, passed) : passed;
@@ -92,19 +93,19 @@ static inline u64 rate_hz(const struct rate *rate, u64 now)
 
 	if (!interval)
 		return 0;
-	/* What stopped happening is rare, whatever it was. */
+	/* If the event stopped, the rate falls with the time since the last event. */
 	if (now > rate->last_ns && now - rate->last_ns > interval)
 		interval = now - rate->last_ns;
 	return NSEC_PER_SEC / interval;
 }
 
-/* Bursts end at LEARN_BURST_NS: a larger value, as in an imported file, would take long to fade. */
+/* Bursts are at most LEARN_BURST_NS. A larger value from an imported file would fade slowly. */
 static inline u64 learn_predicted_ns(u64 ns)
 {
 	return ns < LEARN_BURST_NS ? ns : LEARN_BURST_NS;
 }
 
-/* A thread of this kind begins, as what was learned of others like it. */
+/* A thread starts, with the prediction of its profile if there is one. */
 static inline void learn_begin(struct learner *l, u64 exe_id, u32 role, u32 owner,
 			       const struct procdb_record *prediction)
 {
@@ -121,7 +122,7 @@ static inline void learn_begin(struct learner *l, u64 exe_id, u32 role, u32 owne
 	l->runtime_dev_ns = learn_predicted_ns(prediction->behaviour.runtime_dev_ns);
 }
 
-/* A prediction fades by halves while the thread is young. */
+/* Until the thread is mature, each burst halves the weight of the prediction. */
 static inline u64 learn_average(const struct learner *l, u64 old, u64 fresh)
 {
 	if (l->predicted && l->age < LEARN_AGE)
@@ -129,7 +130,7 @@ static inline u64 learn_average(const struct learner *l, u64 old, u64 fresh)
 	return tier_average(old, fresh);
 }
 
-/* The burst so far becomes part of the averages. */
+/* Adds the current burst to the averages. */
 static inline void learn_take_in(struct learner *l)
 {
 	u64 burst = l->burst_ns, off;
@@ -164,7 +165,7 @@ static inline enum tier learn_observe(struct learner *l, u64 now)
 	return tier_observe(&view);
 }
 
-/* How much the evidence grew: a sleep, or time on a CPU. */
+/* The new evidence: a sleep, or CPU time. */
 static inline u32 learn_grown(struct learner *l, bool slept)
 {
 	u64 nr = (l->ran_ns - l->aged_ns) / LEARN_AGE_NS;
@@ -173,7 +174,7 @@ static inline u32 learn_grown(struct learner *l, bool slept)
 	return slept + (u32)(nr < LEARN_AGE ? nr : LEARN_AGE);
 }
 
-/* True when there is something to tell: a first tier, another one, or the same after long. */
+/* True if an observation is due: the first tier, a changed tier, or a repeat after a long time. */
 static inline bool learn_is_news(const struct learner *l, u64 now)
 {
 	if (!l->told_ns)
@@ -183,7 +184,7 @@ static inline bool learn_is_news(const struct learner *l, u64 now)
 	return now > l->told_ns + LEARN_REPEAT_NS;
 }
 
-/* How much contrary evidence changes the tier. */
+/* The contrary evidence that is needed to change the tier. */
 static inline u32 learn_doubt_needed(const struct learner *l)
 {
 	if (l->told_ns)
@@ -212,7 +213,7 @@ static inline bool learn_judge(struct learner *l, u32 grown, u64 now)
 	return learn_is_news(l, now);
 }
 
-/* It leaves its CPU, to sleep or not. True when it is to be told. */
+/* The thread leaves its CPU, to sleep or not. True if an observation is due. */
 static inline bool learn_ran(struct learner *l, u64 ran_ns, bool sleeps, u64 now)
 {
 	u32 grown;
@@ -230,8 +231,9 @@ static inline bool learn_ran(struct learner *l, u64 ran_ns, bool sleeps, u64 now
 }
 
 /*
- * Its life ends: however young, that is what it was. True when it is to be told. Its
- * own bursts are told, or predictions of short lives would confirm themselves.
+ * The thread ends. Its tier is decided now, even before maturity. True if an observation is
+ * due. Before maturity, the observation has the average of the thread's own bursts only,
+ * else the predictions of short-lived threads would confirm themselves.
  */
 static inline bool learn_ended(struct learner *l, u64 now)
 {
@@ -245,7 +247,7 @@ static inline bool learn_ended(struct learner *l, u64 now)
 	return true;
 }
 
-/* It ends a sleep. */
+/* The sleep of the thread ends. */
 static inline void learn_woken(struct learner *l, u64 now)
 {
 	if (!l->sleeps_since_ns)
@@ -257,7 +259,7 @@ static inline void learn_woken(struct learner *l, u64 now)
 	rate_event(&l->woken, now);
 }
 
-/* One thread wakes another: each is judged by the other as well. */
+/* One thread wakes another. The criticality of each affects the score of the other. */
 static inline void learn_wakes(struct learner *waker, struct learner *wakee, u64 now)
 {
 	rate_event(&waker->waking, now);
@@ -265,7 +267,7 @@ static inline void learn_wakes(struct learner *waker, struct learner *wakee, u64
 	wakee->partners = (u32)tier_average(wakee->partners, waker->critical * LEARN_PARTS);
 }
 
-/* What is told of it, and that it was told. */
+/* Makes the observation to report, and notes that it was reported. */
 static inline struct procdb_record learn_tell(struct learner *l, u64 now)
 {
 	struct procdb_record record = {

@@ -2,29 +2,29 @@
 #pragma once
 
 /*
- * What MPI handles say. The standard leaves open what a handle is, and the two
- * families of implementations differ: to Open MPI it is a pointer to an object
- * whose layout has not changed in many versions (5.0 was looked at; a debug build
- * differs), to MPICH and its many children a number that holds the size of a
+ * Decoding of MPI handles. The standard does not define what a handle is, and the two
+ * families of implementations differ. In Open MPI, a handle is a pointer to an object
+ * whose layout has not changed in many versions (checked with 5.0; a debug build
+ * differs). In MPICH and its derivatives, it is a number that contains the size of a
  * predefined datatype.
  *
- * The objects of Open MPI are read through the handle and never compared with the
- * library's symbols: an executable may have its own copy of them, and datatypes
- * that the program made have no symbol. Compiled for BPF and user space.
+ * Open MPI objects are read through the handle. The handle is not compared with symbols
+ * of the library, because an executable may have its own copy of these objects, and
+ * datatypes that the program created have no symbol. Compiled for BPF and user space.
  */
 #include "abi/types.h"
 
-/* Where a datatype of Open MPI keeps its size, a u64. */
+/* The offset of the size (a u64) in an Open MPI datatype object. */
 #define OPEN_MPI_DATATYPE_SIZE_AT 24
 
 enum mpi_handle {
 	MPI_HANDLE_EMPTY,
-	MPI_HANDLE_NUMBER,  /* MPICH's, the size is in it */
-	MPI_HANDLE_OPAQUE,  /* MPICH's, the size is not in it: the program made the datatype */
-	MPI_HANDLE_POINTER, /* Open MPI's */
+	MPI_HANDLE_NUMBER,  /* MPICH, built-in datatype: contains the size */
+	MPI_HANDLE_OPAQUE,  /* MPICH, any other handle: does not contain the size */
+	MPI_HANDLE_POINTER, /* Open MPI */
 };
 
-/* MPICH: two bits say how a handle was made (1: built in), four what it is (3: a datatype). */
+/* MPICH: the top two bits are the origin (1: built in), the next four the kind (3: datatype). */
 #define MPICH_MADE_SHIFT	30
 #define MPICH_BUILT_IN_DATATYPE 0x13
 
@@ -32,26 +32,26 @@ static inline enum mpi_handle mpi_datatype_kind(u64 handle)
 {
 	if (!handle)
 		return MPI_HANDLE_EMPTY;
-	/* Programs without position independence have their copies of Open MPI's below 1 GiB. */
+	/* A non-PIE program has its copies of the Open MPI objects below 1 GiB. */
 	if (handle >> 32 || !(handle >> MPICH_MADE_SHIFT))
 		return MPI_HANDLE_POINTER;
 	return handle >> 26 == MPICH_BUILT_IN_DATATYPE ? MPI_HANDLE_NUMBER : MPI_HANDLE_OPAQUE;
 }
 
-/* Of MPI_HANDLE_NUMBER. */
+/* Only for MPI_HANDLE_NUMBER. */
 static inline u64 mpich_datatype_bytes(u64 handle)
 {
 	return (handle >> 8) & 0xff;
 }
 
 /*
- * Who a process is among how many: what it was told of the largest communicator it
- * asked about, or of the first of several that are as large. That is the world,
- * unless a program never asks for it.
+ * The rank of a process and the number of ranks, as MPI returned them for the largest
+ * communicator that the program asked about. Of several with the same size, the first
+ * counts. This is the world, unless the program never asks about the world.
  */
 struct mpi_world {
 	u64 comm;
-	s32 rank; /* below 0 when it was not told */
+	s32 rank; /* negative if not known */
 	u32 nr_ranks;
 };
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The phase detector. The rule and the stability count are compiled twice from
- * this header, for BPF and for user space, so everything is integer-only and
- * fractions are per mille.
+ * The phase detector. The rule and the stability count are compiled twice from this
+ * header, for BPF and for user space. All arithmetic is therefore on integers, and
+ * fractions are in per mille.
  */
 #include "abi/types.h"
 
@@ -19,16 +19,16 @@ enum phase {
 
 struct phase_config {
 	u64 optimizer_burst_max_ns; /* a shorter burst after a sync is an optimizer step */
-	u32 io_wait_threshold;	    /* per mille; above it, I/O wait speaks for data loading */
-	u32 gpu_idle_threshold;	    /* per cent; below it the GPU counts as idle */
-	u32 gpu_active_threshold;   /* per cent; above it the GPU counts as busy */
-	u32 phase_stability_count;  /* equal samples in a row before a change is believed */
+	u32 io_wait_threshold;	    /* per mille; a larger I/O wait indicates data loading */
+	u32 gpu_idle_threshold;	    /* percent; below it the GPU counts as idle */
+	u32 gpu_active_threshold;   /* percent; above it the GPU counts as busy */
+	u32 phase_stability_count;  /* equal samples in a row that change the phase */
 	u8 nccl_detection_enabled;
 	u8 pad[7];
 };
 _Static_assert(sizeof(struct phase_config) == 32, "shared with BPF");
 
-/* An initialiser, so that it also serves BPF read-only data. */
+/* An initializer, so that it can also initialize read-only data in BPF. */
 #define PHASE_CONFIG_DEFAULT                                                                       \
 	{                                                                                          \
 		.optimizer_burst_max_ns = 5 * NSEC_PER_MSEC,                                       \
@@ -39,11 +39,11 @@ _Static_assert(sizeof(struct phase_config) == 32, "shared with BPF");
 		.nccl_detection_enabled = 0,                                                       \
 	}
 
-/* What the rule looks at. All zero is a task of which nothing is known. */
+/* The inputs of the rule. All zero means that nothing is known about the task. */
 struct phase_signals {
 	u64 burst_ns;	      /* length of the latest CPU burst that ended */
-	u64 last_sync_ns;     /* when the last device sync was seen, 0 for never */
-	u32 gpu_utilization;  /* per cent */
+	u64 last_sync_ns;     /* when the last GPU sync was seen; 0: never */
+	u32 gpu_utilization;  /* percent */
 	u32 io_wait_permille; /* share of time in I/O wait */
 	u32 nr_futex_waits;   /* recent ones; see process_infer() */
 	u8 is_ml;
@@ -52,20 +52,20 @@ struct phase_signals {
 };
 _Static_assert(sizeof(struct phase_signals) == 32, "shared with BPF");
 
-/* The raw phase that wants to become current. All zero is no candidate. */
+/* The raw phase that may become the current phase. All zero means no candidate. */
 struct phase_candidate {
 	u32 phase;
 	u32 count;
 };
 _Static_assert(sizeof(struct phase_candidate) == 8, "shared with BPF");
 
-/* Phases are stored as plain integers; anything that is no phase is Unknown. */
+/* Phases are stored as plain integers. An invalid value counts as Unknown. */
 static inline enum phase phase_of(u32 value)
 {
 	return value < PHASE_NR ? (enum phase)value : PHASE_UNKNOWN;
 }
 
-/* The raw rule: the numbers are those of the reference semantics, first match wins. */
+/* The raw rule. The numbers are those of the reference semantics. The first match wins. */
 static inline enum phase phase_raw(const struct phase_config *c, const struct phase_signals *s)
 {
 	u32 io = s->io_wait_permille;
@@ -86,7 +86,7 @@ static inline enum phase phase_raw(const struct phase_config *c, const struct ph
 	/* 5 */
 	if (s->burst_ns > 0 && s->burst_ns < c->optimizer_burst_max_ns && s->last_sync_ns > 0)
 		return PHASE_OPTIMIZER;
-	/* 6: prefetch overlap; doubling the one side is exact where halving the other is not */
+	/* 6: prefetch overlap; doubles one side, because halving the other side would round */
 	if (2ULL * io > c->io_wait_threshold && c->gpu_idle_threshold < gpu &&
 	    gpu < c->gpu_active_threshold)
 		return PHASE_DATA_LOADING;
@@ -95,8 +95,8 @@ static inline enum phase phase_raw(const struct phase_config *c, const struct ph
 }
 
 /*
- * Believes a raw phase only after it was seen often enough in a row. Returns
- * the phase the task is in from now on.
+ * Accepts a raw phase only after it was seen often enough in a row. Returns the phase of
+ * the task from now on.
  */
 static inline enum phase phase_settle(const struct phase_config *c, struct phase_candidate *cand,
 				      u32 current, enum phase raw)
@@ -113,23 +113,23 @@ static inline enum phase phase_settle(const struct phase_config *c, struct phase
 	return cand->count >= c->phase_stability_count ? raw : phase_of(current);
 }
 
-/* When a task goes, so does what it was about to become. */
+/* Drops the candidate, for example because certain evidence decides the phase. */
 static inline void phase_forget(struct phase_candidate *cand)
 {
 	cand->phase = PHASE_UNKNOWN;
 	cand->count = 0;
 }
 
-/* Rule and stability together. */
+/* Applies the rule and the stability count. */
 static inline enum phase phase_detect(const struct phase_config *c, const struct phase_signals *s,
 				      struct phase_candidate *cand, u32 current)
 {
 	return phase_settle(c, cand, current, phase_raw(c, s));
 }
 
-/* User space only. Both give the strings of PHASE_UNKNOWN for what is no phase. */
+/* User space only. Both return the strings of PHASE_UNKNOWN for an invalid value. */
 const char *phase_name(u32 phase);
 const char *phase_label(u32 phase);
 
-/* User space only: a phase's share of all recorded time, from 0 to 1; 0 when none was recorded. */
+/* User space only: the share of a phase in all recorded time, 0 to 1; 0 if no time is recorded. */
 double phase_fraction(const u64 phase_ns[static PHASE_NR], u32 phase);

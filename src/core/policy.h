@@ -2,30 +2,32 @@
 #pragma once
 
 /*
- * What the scheduler makes of a task: pure, so that user space can test every
- * case. The rules of DESIGN.md "Scheduler" are class_of(), and what a class
- * means is a row of class_rules.
+ * The policy of the scheduler. It is pure, so that user space can test every case.
+ * class_of() implements the rules in docs/concepts/scheduler.md: it chooses the class of
+ * a task. A row of class_rules defines what a class means.
  */
 #include "abi/sched.h"
 #include "abi/signals.h"
 #include "core/tier.h"
 
-/* A launcher that has not waited for its device for so long does something else. */
+/* A launcher without a sync for this long no longer feeds its GPU. */
 #define FEEDING_MAX_NS NSEC_PER_SEC
-/* A loader whose consumer had to wait is behind until nobody had to for so long. */
+/* A loader is late for this long after its consumer last had to wait. */
 #define LATE_MAX_NS    (4 * NSEC_PER_SEC)
-/* A spinning sync comes back so long before the device should be done. */
+/* A spinning sync runs again this long before the expected end of the work on the GPU. */
 #define SPIN_MARGIN_NS NSEC_PER_MSEC
-/* A helper that polls for other ranks looks every so often; it is known by turns shorter than that.
+/*
+ * A collective helper that polls for other ranks runs once per this interval. It is recognized
+ * as polling if it gives up its CPU in less than this time.
  */
 #define POLL_NS	       (2 * NSEC_PER_MSEC)
 
 struct class_rule {
 	u64 slice_ns;
-	u64 credit_ns; /* how much earlier than by its virtual time it is due */
-	u8 queue;      /* where it waits */
-	u8 rank;       /* above 0 it goes first, at the cost of a debt to the others */
-	u8 preempts;   /* takes a CPU from somebody of lower rank */
+	u64 credit_ns; /* how far its deadline is before its virtual time */
+	u8 queue;      /* the queue in which it waits */
+	u8 rank;       /* above 0: promoted, runs before ordinary tasks and adds debt */
+	u8 preempts;   /* preempts a task of lower rank */
 };
 
 /* clang-format off */
@@ -41,17 +43,18 @@ static const struct class_rule class_rules[CLASS_SLOTS] = {
 /* clang-format on */
 
 /*
- * What a tier means to those who are ordinary: who goes first of those that are due
- * at about the same time, and who need not wait for the end of another's slice. A
- * credit is for one turn and is given back when it begins, so a tier buys no CPU
- * time, only when to have it.
+ * What a tier means for ordinary tasks: which of several tasks with similar virtual time
+ * runs first, and which task may preempt when it wakes up. A credit applies to one wait in
+ * the queue and is returned when the task starts to run. So a tier changes when a task
+ * gets its CPU time, but not how much.
  */
 struct tier_rule {
 	u64 credit_ns;
-	u8 takes_below; /* when it wakes up, and is not ahead: the CPU of a tier below this */
+	/* On wakeup, with a virtual time behind the clock, it preempts tiers below this one. */
+	u8 takes_below;
 };
 
-#define TIER_SLOTS 4 /* a power of two, which the verifier understands */
+#define TIER_SLOTS 4 /* a power of two, so that the verifier can check a masked index */
 
 static const struct tier_rule tier_rules[TIER_SLOTS] = {
 	[TIER_BATCH] = { 0, TIER_BATCH },
@@ -59,19 +62,19 @@ static const struct tier_rule tier_rules[TIER_SLOTS] = {
 	[TIER_LAT_CRITICAL] = { 4 * NSEC_PER_MSEC, TIER_INTERACTIVE },
 };
 
-/* All that the rules look at. All zero is a task of which nothing is known. */
+/* The inputs of the rules. All zero means that nothing is known about the task. */
 struct class_view {
 	u64 now;
 	u64 last_sync_ns;
-	u64 expected_end_ns; /* of the device's work, 0 when not known */
+	u64 expected_end_ns; /* of the work on the GPU; 0 if not known */
 	u32 role;
-	u8 device_busy;	    /* the process has work queued on a device */
-	u8 in_collective;   /* the process is in a collective */
-	u8 in_sync;	    /* the thread is inside a call that waits for the device */
-	u8 woken;	    /* it slept until now */
-	u8 polls;	    /* it had a CPU, and gave it up soon */
-	u8 consumer_waits;  /* the launcher it may feed sleeps and wants data */
-	u8 consumer_waited; /* of a loader: and it did so lately */
+	u8 device_busy;	   /* the process has work queued on a GPU */
+	u8 in_collective;  /* the process is in a collective */
+	u8 in_sync;	   /* the thread is inside a sync call */
+	u8 woken;	   /* it was just woken up */
+	u8 polls;	   /* it had a CPU and gave it up soon, without sleeping */
+	u8 consumer_waits; /* of a loader: the launcher of its consumer sleeps and waits for data */
+	u8 consumer_waited; /* of a loader: its consumer waited for data within LATE_MAX_NS */
 };
 
 static inline bool rule_on(u32 rules_off, u32 rule)
@@ -81,15 +84,14 @@ static inline bool rule_on(u32 rules_off, u32 rule)
 
 static inline enum sched_class class_of(const struct class_view *view, u32 rules_off)
 {
-	/* Who slept until now may have been waiting for something to feed: that is seen in a slice.
-	 */
+	/* A task that was just woken may have new work for the GPU. Its next slice shows it. */
 	bool feeds =
 		view->device_busy || view->woken || view->now < view->last_sync_ns + FEEDING_MAX_NS;
 
 	switch (view->role) {
 	case ROLE_LAUNCHER:
 	case ROLE_SYNC_WAITER:
-		/* Who spins gains nothing by it before the device is done. */
+		/* A spinning sync makes no progress before the GPU is done. */
 		if (view->in_sync && view->device_busy && !view->woken &&
 		    rule_on(rules_off, RULE_SPINNER) && view->expected_end_ns &&
 		    view->now + SPIN_MARGIN_NS < view->expected_end_ns)
@@ -104,7 +106,7 @@ static inline enum sched_class class_of(const struct class_view *view, u32 rules
 	case ROLE_COLLECTIVE_HELPER:
 		if (!view->in_collective || !rule_on(rules_off, RULE_HELPER))
 			return CLASS_ORDINARY;
-		/* It polls and yields as long as ranks are missing: that must cost nobody. */
+		/* It polls and yields while ranks are missing. This must not delay other tasks. */
 		if (!view->woken)
 			return view->polls ? CLASS_SPINNER : CLASS_ORDINARY;
 		return CLASS_FEEDER;
@@ -113,8 +115,8 @@ static inline enum sched_class class_of(const struct class_view *view, u32 rules
 }
 
 /*
- * What the promoted owe the others, so that these keep a share of each CPU: a
- * promoted task runs up debt in proportion, anybody else's run pays it off.
+ * The debt of a CPU to ordinary tasks, which keeps the reserved share for them. A promoted
+ * task adds debt in proportion to its CPU time. The CPU time of any other task pays it off.
  */
 static inline u64 debt_after(u64 debt_ns, bool promoted, u64 ran_ns, u32 reserved_percent)
 {

@@ -8,9 +8,10 @@
 #include "core/procdb_index.h"
 
 /*
- * Wall time that passes between two calls. More, or time running backwards, is
- * a stepped clock or a suspended machine: then the ages stay as they were, else
- * a machine that boots without its clock would evict everything when it is set.
+ * The longest wall time between two calls. A longer time, or a time that goes backwards,
+ * means that the clock was set or the machine was suspended. The ages of profiles then
+ * stay as they are. Otherwise a machine that boots with a wrong clock would evict all
+ * profiles when the clock is set.
  */
 #define CLOCK_STEP_MAX_S 3600
 
@@ -81,7 +82,7 @@ static void behaviour_merge(struct procdb_behaviour *b, const struct procdb_beha
 	b->switch_rate = tier_average(b->switch_rate, seen->switch_rate);
 }
 
-/* The vote of a task that was observed before moves; if it has faded away, it is a new one. */
+/* A later vote of the same task replaces its earlier one. False if the earlier vote has faded. */
 static bool vote_take_back(struct tier_votes *votes, u32 corrects)
 {
 	u32 *nr;
@@ -110,7 +111,7 @@ static void profile_observe(struct procdb *db, struct procdb_profile *p,
 	p->pending = true;
 }
 
-/* Whoever has no better profile is predicted by name, so what is seen must correct that as well. */
+/* A task without a profile of its executable is predicted by name, so that profile learns too. */
 static void name_observe(struct procdb *db, const struct procdb_key *key,
 			 const struct procdb_record *seen)
 {
@@ -142,7 +143,7 @@ int procdb_merge(struct procdb *db, const struct procdb_key *key, u32 owner,
 		return -ENOSPC;
 	}
 
-	/* What root uses is the system's, whoever used it first. */
+	/* A program that root uses belongs to root, even if another user ran it first. */
 	if (owner == 0)
 		p->owner = 0;
 	profile_observe(db, p, seen);
@@ -213,7 +214,7 @@ int procdb_tick(struct procdb *db, u64 now_s, procdb_predict_fn predict, void *u
 	clock_advance(db, now_s);
 	db->ticked = true;
 	procdb_doom(db);
-	/* Backwards: what procdb_index_remove() moves into a gap has been dealt with. */
+	/* Backwards: procdb_index_remove() moves only profiles that are already done. */
 	for (u32 i = db->nr_profiles; i-- > 0;) {
 		struct procdb_profile *p = &db->profiles[i];
 		int r = 0;

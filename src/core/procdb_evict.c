@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Who has to go: the disused, a user's excess, and the oldest above the capacity. */
+/* Eviction: unused profiles, profiles above the limit of a user, the oldest above the capacity. */
 #include <string.h>
 
 #include "core/procdb_index.h"
 
 #define ROOT_UID 0
 
-/* There are never more than twice the capacity: eight times what one user may have. */
+/* At most twice the capacity is stored, which is eight times the limit of one user. */
 #define NR_CANDIDATES (2 * PROCDB_USER_PARTS)
 
-/* The eviction order: last seen, observations, name; then the rest of the key. */
+/* The eviction order: last seen, observations, name, then the rest of the key. */
 static bool rank_less(const struct procdb *db, const struct rank *a, const struct rank *b)
 {
 	const struct procdb_key *ka, *kb;
@@ -49,7 +49,7 @@ static void heap_sift_down(const struct procdb *db, u32 i, u32 n)
 	heap[i] = moving;
 }
 
-/* Dooms the `excess` smallest of the first n ranks; a heap, as the excess is mostly small. */
+/* Marks the `excess` smallest of the first n ranks. Uses a heap, as `excess` is usually small. */
 static void doom_smallest(struct procdb *db, u32 n, u32 excess)
 {
 	for (u32 i = n / 2; i-- > 0;)
@@ -61,16 +61,16 @@ static void doom_smallest(struct procdb *db, u32 n, u32 excess)
 	}
 }
 
-/* An owner of many profiles, as far as a walk without memory can tell. */
+/* A user who may own many profiles. The count is a lower bound. */
 struct candidate {
 	u32 owner;
 	u32 nr;
 };
 
 /*
- * Whoever owns more than a ninth of all profiles is among the candidates in the
- * end: each profile counts for its owner, or takes one from every candidate when
- * there is no place left (Misra and Gries).
+ * Counts one profile for its owner (the algorithm of Misra and Gries). If the owner is not a
+ * candidate and no place is free, every candidate loses one count instead. In the end, each
+ * user who owns more than one ninth of the counted profiles is a candidate.
  */
 static void candidate_count(struct candidate *candidates, u32 owner)
 {
@@ -92,7 +92,7 @@ static void candidate_count(struct candidate *candidates, u32 owner)
 		candidates[i].nr--;
 }
 
-/* Dooms the oldest of a user's profiles, if there are more than one user may have. */
+/* Marks the oldest profiles of a user who is above the limit. */
 static void doom_excess_of(struct procdb *db, u32 owner, u32 limit)
 {
 	u32 n = 0;

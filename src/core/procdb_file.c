@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The file of the process database, little endian. All versions begin with
- * magic `PDDB`, version u32, count u32. Version 3 goes on with a CRC-32C u32 over
- * the whole file but this field, then entries of 88 bytes:
+ * The file of the process database, little endian. All versions begin with the magic
+ * `PDDB`, version u32, count u32. In version 3, a CRC-32C u32 follows, which covers the
+ * whole file except this field. Then follow the entries of 88 bytes:
  *
  *	 0 executable u64	28 owner u32		56 deviation u64
  *	 8 comm 16		32 votes 3 x u32	64 wakeups u64
  *	24 role u8		44 observations u32	72 switches u64
  *	25 zero 3		48 average u64		80 last seen u64, s since the epoch
  *
- * A file of version 3 has exactly the length its count calls for. Older ones may be
- * longer, as the reference reads them, and have no checksum: what passes for one of
- * them and would be a sound file of version 3 is one whose version field was damaged.
+ * A file of version 3 has exactly the length that follows from its count. Files of older
+ * versions have no checksum and may be longer, because the reference implementation
+ * accepts that. If a file claims an older version but would be valid as version 3, its
+ * version field is damaged.
  */
 #include "base/macros.h"
 #include "core/procdb_format.h"
@@ -50,7 +51,7 @@ u32 procdb_file_checksum(const void *file, size_t size)
 	return checksum_with(file, file, size);
 }
 
-/* False for an entry that put_v3() cannot have written. */
+/* False if put_v3() cannot have written this entry. */
 static bool get_v3(const u8 *at, struct procdb_profile *p)
 {
 	struct procdb_key normal;
@@ -194,7 +195,7 @@ static bool is_usable(const struct format *format, enum procdb_defect defect)
 	       (defect == PROCDB_FILE_TRAILING && !format->has_checksum);
 }
 
-/* Everything that can be wrong is found before the first profile is taken over; else NULL. */
+/* Finds all defects before the first profile is restored. NULL if the file is not usable. */
 static const struct format *check(const u8 *file, struct procdb_report *r)
 {
 	const struct format *format;
@@ -239,7 +240,7 @@ int procdb_decode(struct procdb *db, const void *file, size_t size, u64 now_s,
 		int r;
 
 		format->get(entry_at(format, file, i), &p);
-		/* A key that is there twice: the first one stays. */
+		/* If a key occurs twice, the first entry stays. */
 		r = procdb_restore(db, &p, now_s);
 		if (r < 0 && r != -EEXIST)
 			return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the files of all versions have in common, and the entries of the old ones. */
+/* The common parts of all file versions, and the entries of versions 1 and 2. */
 #include "core/procdb.h"
 
 #define PROCDB_MAGIC	      "PDDB"
@@ -13,6 +13,6 @@
 
 void procdb_put_header(u8 *file, u32 version, u32 count);
 
-/* Always true: any bytes make an entry of these versions. */
+/* Always true, because any bytes are a valid entry in these versions. */
 bool procdb_get_v1(const u8 *at, struct procdb_profile *p);
 bool procdb_get_v2(const u8 *at, struct procdb_profile *p);

@@ -14,7 +14,7 @@ struct procdb_key procdb_key_normalize(const struct procdb_key *key)
 	return normal;
 }
 
-/* Both keys normal. With an executable the name is only a label. */
+/* Both keys must be normalized. If the executable is known, the name is only a label. */
 static bool key_equal(const struct procdb_key *a, const struct procdb_key *b)
 {
 	if (a->exe_id != b->exe_id || a->role != b->role)
@@ -22,7 +22,7 @@ static bool key_equal(const struct procdb_key *a, const struct procdb_key *b)
 	return a->exe_id || memcmp(a->comm, b->comm, COMM_LEN) == 0;
 }
 
-/* Multiply and fold, so that every bit of the input reaches the low bits. */
+/* Multiplies and folds, so that every input bit affects the low bits. */
 static u64 mix(u64 x)
 {
 	x ^= x >> 32;
@@ -42,7 +42,7 @@ static u32 key_hash(const struct procdb_key *key)
 	return (u32)mix(mix(half[0]) ^ half[1]);
 }
 
-/* The cell of this key, or the empty one where it belongs. There always is one. */
+/* The cell of this key, or the empty cell where it belongs. Half of the cells are empty. */
 static u32 cell_of(const struct procdb *db, const struct procdb_key *key, u32 hash)
 {
 	u32 i = hash & db->index_mask;
@@ -67,7 +67,7 @@ static void cell_remove(struct procdb *db, u32 gap)
 		i = (i + 1) & mask;
 		if (!db->index[i].position)
 			break;
-		/* A cell may move back only if its home is not between gap and cell. */
+		/* A cell may fill the gap only if its home is not between gap and cell. */
 		home = db->index[i].hash & mask;
 		if (((i - home) & mask) < ((i - gap) & mask))
 			continue;

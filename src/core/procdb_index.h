@@ -2,21 +2,21 @@
 #pragma once
 
 /*
- * The inside of the process database, for its own files only.
+ * The internals of the process database. Only procdb*.c include this file.
  *
- * Profiles lie densely in one array, so that a tick is a plain walk; an open
- * addressing index of at most half load finds them by key. Removal moves the
- * last profile into the gap and closes the index chain by shifting back, so
- * there are no tombstones and no rehashing.
+ * Profiles are stored densely in one array, so that a tick is a simple loop. An open
+ * addressing index with a load of at most one half finds a profile by its key. Removal
+ * moves the last profile into the gap and shifts the index cells back, so there are no
+ * tombstones and no rehashing.
  */
 #include "core/procdb.h"
 
 struct index_cell {
 	u32 hash;
-	u32 position; /* of the profile, plus 1; 0 is an empty cell */
+	u32 position; /* of the profile, plus 1; 0: empty cell */
 };
 
-/* What eviction sorts by, side by side, so that it rarely touches a profile. */
+/* The sort key of eviction. A separate array, so that sorting rarely touches a profile. */
 struct rank {
 	u64 last_seen_s;
 	u32 nr_observations;
@@ -36,15 +36,14 @@ struct procdb {
 	struct rank *ranks;
 };
 
-/* The position of a key in the normal form, or -1. */
+/* The position of the profile with a normalized key, or -1. */
 s64 procdb_index_find(const struct procdb *db, const struct procdb_key *key);
 
-/* Adds an empty profile under a key that is not there yet; there must be a free slot. */
+/* Adds an empty profile. The key must be new, and a slot must be free. */
 struct procdb_profile *procdb_index_add(struct procdb *db, const struct procdb_key *key);
 
-/* Removes a profile; the last one takes its position. */
+/* Removes a profile. The last profile moves to its position. */
 void procdb_index_remove(struct procdb *db, u32 position);
 
-/* Marks as doomed what was not seen for too long, then what exceeds a user's part or the capacity.
- */
+/* Marks the profiles to evict: unused, above the limit of a user, or above the capacity. */
 void procdb_doom(struct procdb *db);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Versions 1 and 2 of the file are those of the reference. Its profiles have a name
- * and no executable, its votes are those of the winning tier, and its rates have
- * another unit than ours.
+ * Versions 1 and 2 of the file are those of the reference implementation. Its profiles have
+ * a name but no executable. Its votes are only those of the dominant tier. Its rates have a
+ * different unit.
  */
 #include "core/procdb_format.h"
 
@@ -14,15 +14,15 @@
 #include "core/bytes.h"
 
 /*
- * Only the winning tier's votes are in the file, so a profile from it looks
- * unanimous. With no more than these votes six contrary observations are enough to
- * take its prediction back.
+ * The file contains only the votes of the dominant tier, so an imported profile looks
+ * unanimous. With at most this many votes, six contrary observations are enough to
+ * withdraw its prediction.
  */
 #define IMPORTED_VOTES_MAX 8
 
 /*
- * The reference counts in periods of 100 ms and we count in seconds. Its scheduler
- * keeps no larger values than these, so that a file must not bring it larger ones.
+ * The reference implementation counts per 100 ms, Zernel counts per second. The scheduler
+ * of the reference limits its rates to these maxima, so a written file does too.
  */
 #define PERIODS_PER_S	10
 #define WAKEUPS_V2_MAX	64
@@ -40,7 +40,7 @@ static u64 rate_to_v2(u64 per_s, u64 max)
 	return per_period < max ? per_period : max;
 }
 
-/* Both versions: the fields before the deviation are the same. */
+/* Reads the fields before the deviation, which are the same in both versions. */
 static void get_imported(const u8 *at, u32 nr_observations, u32 votes, struct procdb_profile *p)
 {
 	memcpy(p->key.comm, at, COMM_LEN);
@@ -48,7 +48,7 @@ static void get_imported(const u8 *at, u32 nr_observations, u32 votes, struct pr
 	p->votes.nr[tier_of(at[16])] = votes < IMPORTED_VOTES_MAX ? votes : IMPORTED_VOTES_MAX;
 	p->nr_observations = nr_observations;
 	p->behaviour.runtime_avg_ns = get_u64(at + 24);
-	/* The age is not in the file: it counts as seen when it is imported. */
+	/* The file has no last-seen time. The profile counts as seen at the import. */
 	p->last_seen_s = ~0ULL;
 }
 
@@ -80,7 +80,7 @@ static void put_v2(u8 *at, const struct procdb_profile *p)
 	put_u32(at + 60, tier_votes_total(&p->votes));
 }
 
-/* By name; of one name the most observed first, and the rest only makes the order certain. */
+/* By name, then most observations first. The rest of the key only makes the order definite. */
 static int compare(const void *a, const void *b)
 {
 	const struct procdb_profile *x = *(const struct procdb_profile *const *)a;
@@ -94,7 +94,7 @@ static int compare(const void *a, const void *b)
 	return memcmp(&x->key, &y->key, sizeof(x->key));
 }
 
-/* One profile of each name, in order, at the beginning of the list; gives their number. */
+/* Moves one profile per name, in order, to the start of the list. Returns their number. */
 static u32 keep_first_of_each_name(const struct procdb_profile **list, size_t nr)
 {
 	u32 nr_kept = 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The state of one ML process, and inferred evidence for it. The kernel holds
- * the truth, in the task storage of the process's leader; user space mirrors it.
+ * The state of one ML process, and the inferred evidence for it. The BPF programs own the
+ * state, in the task storage of the thread group leader. User space has a copy.
  */
 #include "abi/signals.h"
 #include "core/book.h"
@@ -12,47 +12,47 @@
 #include "core/idle.h"
 #include "core/step.h"
 
-/* How often inferred evidence is looked at: three equal looks change the phase. */
+/* The sampling interval of inferred evidence. By default, three equal samples change the phase. */
 #define PROCESS_WINDOW_NS (20 * NSEC_PER_MSEC)
 
-/* What happened since the last look. */
+/* What happened since the last sample. */
 struct process_window {
 	u64 since_ns;
-	u64 busy_ns;	/* the device's, at the last look, over the life of the process */
-	u64 io_wait_ns; /* of all its threads */
-	u64 burst_ns;	/* the latest burst of the launcher that ended since, 0 for none */
+	u64 busy_ns;	/* total GPU busy time of the process at the last sample */
+	u64 io_wait_ns; /* summed over all its threads */
+	u64 burst_ns;	/* the launcher's latest burst that ended since; 0: no burst ended */
 	u32 nr_futex_waits;
-	u32 nr_rank_waits; /* those of the launcher that another rank ended */
+	u32 nr_rank_waits; /* futex waits of the launcher that another rank ended */
 };
 
-/* Which task ended the launcher's sleep on a futex. */
+/* The task that ended the launcher's sleep on a futex. */
 enum rank_wait_end {
-	RANK_WAIT_OTHER, /* none that is known: a timeout, a signal, a stranger */
+	RANK_WAIT_OTHER, /* a timeout, a signal, or an unrelated task */
 	RANK_WAIT_FAMILY,
-	RANK_WAIT_RANK, /* of another process that feeds a device */
+	RANK_WAIT_RANK, /* a thread of another process that feeds a GPU */
 };
 
-/* The launcher's sleeps on a futex outside of any call. */
+/* The launcher's sleeps on a futex outside of any runtime call. */
 struct rank_wait {
-	u64 since_ns;		    /* 0 unless it sleeps now */
-	struct phase_candidate row; /* how many in a row another rank ended */
-	u32 end;		    /* enum rank_wait_end, of the latest */
+	u64 since_ns;		    /* 0 unless the launcher sleeps now */
+	struct phase_candidate row; /* counts the sleeps in a row that another rank ended */
+	u32 end;		    /* enum rank_wait_end of the latest sleep */
 	u32 pad;
 };
 
 /*
- * A reader may copy the state while it is written. Writers count up the last
- * member first and the first member last, and a copy goes from first to last:
- * it is whole if the two are equal.
+ * A reader may copy the state during a write. A writer increments the last member before
+ * the write and the first member after it. The reader copies from first to last. The copy
+ * is consistent if both members are equal.
  */
 struct process_state {
 	u64 nr_writes_done;
-	u64 start_ns; /* boot time when it became known; with the pid, who this is */
+	u64 start_ns; /* boot time when it became known; identifies it with the pid */
 	struct task_state task;
 	struct process_window window;
 	struct busy_estimate busy;
 	struct idle_account idle;
-	struct loader_wait brought; /* the last wait for data that a loader ended */
+	struct loader_wait brought; /* the last wait for data, which a loader ended */
 	struct step_state step;
 	u64 nr_launches[LEVEL_NR];
 	u64 nr_syncs[LEVEL_NR];
@@ -65,34 +65,37 @@ struct process_state {
 	u64 data_waited_ns;	/* when the last wait for data ended */
 	u64 data_wait_since_ns; /* 0 unless the launcher waits for data now */
 	u64 phase_since_before_wait_ns;
-	u64 comm_handle; /* MPI: the communicator that rank and nr_ranks are about */
+	u64 comm_handle; /* MPI: the communicator of rank and nr_ranks */
 	u32 phase_before_wait;
-	/* In its world (core/comm.h), also when that is gone; the lowest where it has several. */
+	/*
+	 * The rank in the world (core/comm.h), kept after the communicator is destroyed. The
+	 * lowest one if the process has several ranks.
+	 */
 	s32 rank;
 	u32 nr_ranks; /* 0: not known */
 	u32 nr_local_ranks;
-	u32 launcher_tid;  /* who launched last; 0 until somebody did */
-	u32 consumer_tgid; /* for a loader: whom it feeds */
+	u32 launcher_tid;  /* the thread that launched last; 0 before the first launch */
+	u32 consumer_tgid; /* of a loader process: its consumer */
 	u8 woken_with_data;
-	u8 launcher_asleep; /* outside of any call; the scheduler's own note */
-	u8 tells_waits;	    /* its framework says when it waits for data: sleeping proves nothing */
+	u8 launcher_asleep; /* outside of any runtime call; written by the scheduler */
+	u8 tells_waits;	    /* the framework reports waits for data, so a sleep is no evidence */
 	u8 inferred_before_wait;
 	u8 pad[4];
 	char comm[COMM_LEN];
-	struct memory_book books[LEVEL_NR][GPU_MAX]; /* by device, as the process counts */
+	struct memory_book books[LEVEL_NR][GPU_MAX]; /* by device number of the process */
 	struct memory_book host_books[LEVEL_NR];     /* pinned host memory */
 	u64 nr_writes_begun;
 };
 _Static_assert(sizeof(struct process_state) % 8 == 0, "shared with BPF");
-_Static_assert(sizeof(struct process_state) < 2048, "copied at every look");
+_Static_assert(sizeof(struct process_state) < 2048, "copied for every snapshot");
 
-/* With EVENT_EXIT: all that was known in the end. */
+/* Sent with EVENT_EXIT: the final state of the process. */
 struct exit_event {
 	struct event event;
 	struct process_state process;
 };
 
-/* What the snapshot of the kernel side is made of, one record after the other. */
+/* The kinds of records in the BPF iterator output from which a snapshot is made. */
 enum record_kind {
 	RECORD_PROCESS,
 	RECORD_THREAD,
@@ -115,13 +118,13 @@ struct thread_record {
 	char comm[COMM_LEN];
 };
 
-/* With EVENT_THREAD_EXIT, of every thread of an ML process. */
+/* Sent with EVENT_THREAD_EXIT, for every thread of an ML process. */
 struct thread_event {
 	struct event event;
 	struct thread_record thread;
 };
 
-/* Sizes of ncclDataType_t, by its values. */
+/* The size in bytes of each ncclDataType_t value. */
 static const u8 collective_datatype_bytes[] = { 1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1 };
 
 static inline u64 collective_bytes(u64 count, u64 datatype)
@@ -131,7 +134,7 @@ static inline u64 collective_bytes(u64 count, u64 datatype)
 	return count * collective_datatype_bytes[datatype];
 }
 
-/* While one of these is on, the device has work. */
+/* In these phases, the GPU has work. */
 static inline bool phase_is_busy(u32 phase)
 {
 	return phase == PHASE_GPU_COMPUTE || phase == PHASE_COLLECTIVE;
@@ -147,13 +150,13 @@ static inline u64 process_busy_ns(const struct process_state *process, u64 now)
 	return busy;
 }
 
-/* A boundary holds until the next one, or until the bound of an optimizer step. */
+/* A boundary is in force until the next one, or until the time bound of an optimizer step. */
 static inline bool process_is_certain(const struct process_state *process)
 {
 	return process->task.phase != PHASE_UNKNOWN && !process->task.inferred;
 }
 
-/* A burst of the launcher has ended: it slept, or lost its CPU. */
+/* A burst of the launcher ended: it went to sleep or lost its CPU. */
 static inline void process_burst(struct process_state *process, u64 ns)
 {
 	process->task.signals.burst_ns = ns;
@@ -166,11 +169,11 @@ static inline bool process_is_inferred_collective(const struct process_state *pr
 }
 
 /*
- * Inferred evidence, to be called often: looks once a window. The device's
- * utilisation is what a sampler said (`utilization`, with `sampled`), else the
- * share of the window between launches and syncs. A window in which no burst ended
- * shows the rule a burst of 0, a launcher that leaves all to the device; what is
- * kept is the latest burst, however long ago. True when the phase changed.
+ * Evaluates inferred evidence. Call it often; it acts once per window. The GPU utilization
+ * comes from the GPU sampler (`utilization`, if `sampled`), else it is the busy share of the
+ * window between launches and syncs. If no burst ended in the window, the rule sees a burst of
+ * 0: the launcher leaves all work to the GPU. The stored signal keeps the latest burst. True if
+ * the phase changed.
  */
 static inline bool process_infer(const struct phase_config *c, struct process_state *process,
 				 u32 utilization, bool sampled, u64 now)
@@ -191,7 +194,7 @@ static inline bool process_infer(const struct phase_config *c, struct process_st
 	signals->nr_futex_waits = window->nr_futex_waits;
 	seen = *signals;
 	seen.burst_ns = window->burst_ns;
-	/* Any thread may wait for any lock: the rule is told of waits for ranks alone. */
+	/* Waits for ordinary locks are no evidence. The rule sees only waits for ranks. */
 	seen.nr_futex_waits = window->nr_rank_waits;
 	if (process_is_certain(process))
 		phase_forget(&process->task.candidate);
@@ -203,10 +206,9 @@ static inline bool process_infer(const struct phase_config *c, struct process_st
 }
 
 /*
- * The launcher goes to sleep outside of any runtime call: for data, as far as
- * can be known now, or for the ranks that it waited for before. Whoever wakes it
- * decides, and a wait that was for something else is taken back as if it had
- * never been.
+ * The launcher goes to sleep outside of any runtime call. This is assumed to be a wait for
+ * data, or in an inferred collective a wait for other ranks. The task that wakes the
+ * launcher decides. If the wait was for something else, the change of phase is undone.
  */
 static inline bool process_data_wait(const struct phase_config *c, struct process_state *process,
 				     u64 now)
@@ -222,7 +224,7 @@ static inline bool process_data_wait(const struct phase_config *c, struct proces
 	return boundary_cross(c, &process->task, BOUNDARY_DATA_WAIT, now);
 }
 
-/* What is in force may be taken back: the launcher sleeps, and has not been woken with data yet. */
+/* True if the current phase may still be undone: no loader has ended the launcher's sleep yet. */
 static inline bool process_may_take_back(const struct process_state *process)
 {
 	return process->data_wait_since_ns && !process->woken_with_data &&
@@ -230,7 +232,7 @@ static inline bool process_may_take_back(const struct process_state *process)
 	       process->task.phase_since_ns == process->data_wait_since_ns;
 }
 
-/* It runs again; gives the length of the wait, 0 when it was none for data. */
+/* The launcher runs again. Returns the length of the wait for data; 0 if it was another wait. */
 static inline u64 process_data_ready(const struct phase_config *c, struct process_state *process,
 				     u64 now)
 {
@@ -259,7 +261,7 @@ static inline u64 process_data_ready(const struct phase_config *c, struct proces
 	return 0;
 }
 
-/* Where calls say when collectives are, nothing else needs to. */
+/* True if collective calls are traced, so that collectives need not be inferred. */
 static inline bool process_calls_collectives(const struct process_state *process)
 {
 	u64 nr = 0;
@@ -270,13 +272,13 @@ static inline bool process_calls_collectives(const struct process_state *process
 }
 
 /*
- * The launcher runs again after a sleep on a futex; to be called after
- * process_data_ready(). Rule 2 of the detector: with detection on and a collective
- * library mapped, a wait that another rank ended was part of a collective. Each wait
- * is a sample, so this is believed after as many in a row as the settings want; a wait
- * for data neither adds to the row nor ends it. The collective lasts from the start of
- * the wait to the next boundary, or until looks find no such waits any more. True when
- * the phase changed, as of the start of the wait.
+ * The launcher runs again after a sleep on a futex. Call it after process_data_ready(). This
+ * is rule 2 of the detector: if detection is enabled and a collective library is mapped, a
+ * wait that another rank ended was part of a collective. Each wait is one sample, so
+ * phase_stability_count such waits in a row are needed. A wait for data neither adds to the
+ * row nor ends it. The collective lasts from the start of the wait to the next boundary, or
+ * until process_infer() sees no such waits any more. True if the phase changed, as of the
+ * start of the wait.
  */
 static inline bool process_rank_ready(const struct phase_config *c, struct process_state *process,
 				      struct rank_wait *wait)
@@ -294,7 +296,7 @@ static inline bool process_rank_ready(const struct phase_config *c, struct proce
 			 was_for_rank ? PHASE_COLLECTIVE : PHASE_UNKNOWN) != PHASE_COLLECTIVE)
 		return false;
 	boundary_expire(c, task, since);
-	/* A launcher that sleeps is in no optimizer step; what else calls say is stronger. */
+	/* A sleeping launcher is not in an optimizer step. Other call boundaries win. */
 	if (task->phase == PHASE_COLLECTIVE ||
 	    (process_is_certain(process) && task->phase != PHASE_OPTIMIZER))
 		return false;
@@ -304,15 +306,15 @@ static inline bool process_rank_ready(const struct phase_config *c, struct proce
 	return true;
 }
 
-/* User space only: no writer was at work while the state was copied. */
+/* User space only: true if no write overlapped with the copy of the state. */
 bool process_is_whole(const struct process_state *process);
 
 /*
- * User space only: changes of phase that stay. A counter that went back by the one that is
- * taken back would look like the counter of a new process.
+ * User space only: the number of phase changes, without one that may still be undone. If the
+ * counter ever decreased, it would look like the counter of a new process.
  */
 u64 process_nr_transitions(const struct process_state *process);
 
-/* User space only: names for people, metrics and files. */
+/* User space only: names for output, metrics and files. */
 const char *role_label(u32 role);
 const char *operation_label(u32 operation);

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the scheduler has decided for each class, and how long that let tasks wait. */
+/* The decisions of the scheduler for each class, and the resulting wait times. */
 #include "abi/sched.h"
 #include "core/hist.h"
 
 struct sched_stats {
 	struct sched_counters counters;
-	struct hist waits[CLASS_SLOTS]; /* for a CPU */
+	struct hist waits[CLASS_SLOTS]; /* waits for a CPU */
 };
 
-/* What the scheduler keeps of each CPU. */
+/* The data that the scheduler keeps per CPU. */
 struct sched_cpu {
 	u64 nr_turns;
 	struct sched_stats stats;
 };
 
-/* User space only: each CPU has its own. */
+/* User space only: sums the statistics of the CPUs. */
 void sched_stats_add(struct sched_stats *to, const struct sched_stats *from);

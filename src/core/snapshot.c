@@ -57,7 +57,7 @@ void snapshot_clear(struct snapshot *s)
 	};
 }
 
-/* The next free place, zeroed, or NULL, which is counted. */
+/* The next free item, zeroed. NULL if there is no room; the drop is counted. */
 static void *add(struct snapshot *s, void *items, size_t size, u32 *nr, u32 limit,
 		 enum snapshot_drop drop)
 {
@@ -145,7 +145,7 @@ void snapshot_set_transitions(struct snapshot *s, struct snapshot_process *proce
 	process->nr_transitions = nr;
 }
 
-/* Where what was measured in a job goes on: in its cgroup, else in one of the same name. */
+/* The job that continues an earlier job: the same cgroup, else the same name. */
 static struct snapshot_job *find_heir(struct snapshot *s, const struct snapshot_job *job)
 {
 	struct snapshot_job *heir = find_job(s, job->cgroup);

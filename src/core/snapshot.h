@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * All that is known at one moment: what the daemon folds, what exporters render,
- * what goes over the socket. Plain data: whole numbers and text, no clock and no
- * pointers but to its own arrays, which are taken once. What did not fit in them
- * is counted among the drops.
+ * A snapshot: all that zerneld knows at one moment. zerneld makes it, the socket carries
+ * it, and exporters render it. It is plain data: whole numbers and text, no clock, and no
+ * pointers except to its own arrays, which are allocated once. Items that do not fit are
+ * counted as drops.
  *
- * Text is always valid UTF-8 and ends with a zero: whoever fills it in uses
- * snapshot_set_text(), since names of tasks can be any bytes.
+ * Text is always valid UTF-8 with a terminating zero. Set it with snapshot_set_text(),
+ * because the name of a task can contain any bytes.
  */
 #include <stddef.h>
 #include "abi/idle.h"
@@ -20,25 +20,25 @@
 #include "core/phase.h"
 
 #define SNAPSHOT_VERSION	2
-/* The oldest version that recordings may have. */
+/* The oldest version that can be read from a recording. */
 #define SNAPSHOT_VERSION_OLDEST 1
 #define SNAPSHOT_TEXT_LEN	128
-/* A byte that is no UTF-8 takes three. */
+/* A byte that is not valid UTF-8 is replaced by three bytes. */
 #define SNAPSHOT_COMM_LEN	(3 * COMM_LEN)
 
-/* What was lost, and where. */
+/* The kinds of dropped items. */
 enum snapshot_drop {
-	DROP_EVENTS, /* these as in struct kernel_drops */
+	DROP_EVENTS, /* this one and the next ones as in struct kernel_drops */
 	DROP_PROCESSES,
 	DROP_FRAMES,
 	DROP_SAMPLES,
-	DROP_BPF_PROGRAM_RUNS, /* the kernel did not run a program */
+	DROP_BPF_PROGRAM_RUNS, /* the kernel skipped a run of a BPF program */
 	DROP_COMMS,
 	DROP_MEMORY,
 	DROP_OBSERVATIONS,
-	DROP_MAPS,		 /* mappings of libraries that came too fast */
-	DROP_PROFILES,		 /* new kinds of tasks that found no room */
-	DROP_SNAPSHOT_PROCESSES, /* these did not fit in a snapshot */
+	DROP_MAPS,		 /* library mappings that arrived too fast */
+	DROP_PROFILES,		 /* new profiles that found no free slot */
+	DROP_SNAPSHOT_PROCESSES, /* this one and the next ones did not fit in a snapshot */
 	DROP_SNAPSHOT_THREADS,
 	DROP_SNAPSHOT_JOBS,
 	DROP_SNAPSHOT_GPUS,
@@ -46,40 +46,40 @@ enum snapshot_drop {
 	DROP_NR,
 };
 
-/* Where the distributions of somebody are: one more than the place in hists, 0 for none. */
+/* The distributions of a process or job: each is the index in hists plus 1; 0: no distribution. */
 struct snapshot_hists {
 	u32 at[HIST_KIND_NR]; /* by enum hist_kind */
 };
 
-/* Calls that were accepted, by operation, and the bytes each rank gave them. */
+/* Accepted collective calls by operation, and the bytes that the rank passed. */
 struct snapshot_collectives {
 	u64 nr[COLLECTIVE_NR];
 	u64 bytes[COLLECTIVE_NR];
 };
 
 /*
- * Where processes belong together: a cgroup. What processes that are gone had
- * measured stays with their job as long as it has any, and with the node for ever,
- * so that sums over processes do not go down when one of them ends.
+ * A job: the processes of a cgroup. The measurements of ended processes stay with the job
+ * as long as it has processes, and with the node for ever. So a sum over processes does
+ * not decrease when a process ends.
  */
 struct snapshot_job {
-	char name[SNAPSHOT_TEXT_LEN]; /* Slurm job, pod, unit; else the cgroup's path */
+	char name[SNAPSHOT_TEXT_LEN]; /* Slurm job, pod or unit; else the path of the cgroup */
 	char cgroup[SNAPSHOT_TEXT_LEN];
 	struct snapshot_hists gone;
 	struct snapshot_collectives gone_collectives;
 };
 
-/* A process may name its devices in ways that do not tell the machine's numbers, as by UUID. */
+/* A process may select its GPUs in a way that does not give their numbers, for example by UUID. */
 #define SNAPSHOT_GPU_UNKNOWN (~0U)
 
-/* Memory of a process on one GPU; on all that are not known, together. */
+/* The memory of a process on one GPU, or on all GPUs with an unknown number together. */
 struct snapshot_memory {
-	u32 gpu; /* the machine's number, or SNAPSHOT_GPU_UNKNOWN */
+	u32 gpu; /* the number of the GPU on this machine, or SNAPSHOT_GPU_UNKNOWN */
 	u32 pad;
 	struct memory_book book;
 };
 
-/* Who stood in the way of a process: ran instead of it, or is the disk it waited for. */
+/* A culprit of idle time: a task that ran instead, or the disk that was waited for. */
 struct snapshot_culprit {
 	u32 cause; /* enum idle_cause */
 	u32 pad;
@@ -87,13 +87,13 @@ struct snapshot_culprit {
 	char name[SNAPSHOT_COMM_LEN];
 };
 
-/* The part of a task's state (core/task.h) that struct snapshot_process does not have itself. */
+/* The part of the task state (core/task.h) that struct snapshot_process itself does not have. */
 struct snapshot_task {
-	u32 known;	      /* 0: a snapshot of an older zerneld, without the rest */
-	u32 gpu_utilization;  /* per cent */
-	u32 io_wait_permille; /* share of time in I/O wait, 1000 at most */
-	u32 nr_futex_waits;   /* recent ones */
-	u32 gpu;	      /* the machine's number of its main GPU, or SNAPSHOT_GPU_UNKNOWN */
+	u32 known; /* 0: the snapshot is from an older zerneld and lacks the other fields */
+	u32 gpu_utilization;  /* percent */
+	u32 io_wait_permille; /* share of time in I/O wait, at most 1000 */
+	u32 nr_futex_waits;   /* in the last sampling window */
+	u32 gpu; /* the number of its main GPU on this machine, or SNAPSHOT_GPU_UNKNOWN */
 	u8 is_ml;
 	u8 collective_mapped;
 	u8 pad[2];
@@ -104,25 +104,25 @@ struct snapshot_task {
 
 struct snapshot_process {
 	u32 pid;
-	u32 job; /* one more than the place in jobs, 0 for none */
+	u32 job; /* index in jobs plus 1; 0: no job */
 	u64 start_ns;
-	u32 nr_ranks; /* 0: rank is not known */
+	u32 nr_ranks; /* 0: the rank is not known */
 	s32 rank;
 	u32 phase;
-	u32 launcher_tid; /* 0: nobody launched yet */
-	u32 consumer_pid; /* of a loader process: whom it feeds, else 0 */
+	u32 launcher_tid; /* 0: no thread launched yet */
+	u32 consumer_pid; /* of a loader process: its consumer; else 0 */
 	u32 nr_memory;
 	u32 nr_culprits;
 	u32 pad;
-	u64 phase_ns[PHASE_NR]; /* the current stay included */
+	u64 phase_ns[PHASE_NR]; /* includes the current phase up to now */
 	u64 nr_transitions;
 	u64 nr_steps;
-	u64 busy_ns;		    /* the device had work of its, since the first launch */
-	u64 idle_ns[IDLE_CAUSE_NR]; /* it had none, likewise; both with the current stay */
+	u64 busy_ns;		    /* since the first launch: the GPU had work of this process */
+	u64 idle_ns[IDLE_CAUSE_NR]; /* since the first launch: it had no work; both up to now */
 	struct snapshot_task task;
 	char comm[SNAPSHOT_COMM_LEN];
-	struct snapshot_memory memory[GPU_MAX];		/* each GPU once */
-	struct snapshot_culprit culprits[CULPRITS_MAX]; /* who cost most first */
+	struct snapshot_memory memory[GPU_MAX];		/* at most one entry per GPU */
+	struct snapshot_culprit culprits[CULPRITS_MAX]; /* sorted by time, largest first */
 	struct snapshot_hists hists;
 	struct snapshot_collectives collectives;
 };
@@ -135,7 +135,7 @@ struct snapshot_thread {
 	char comm[SNAPSHOT_COMM_LEN];
 };
 
-/* Absent is not zero. */
+/* The fields of a GPU that are valid. A field that is absent is not the same as zero. */
 enum snapshot_gpu_field {
 	SNAPSHOT_GPU_BUSY = 1 << 0,
 	SNAPSHOT_GPU_MEMORY_USED = 1 << 1,
@@ -145,29 +145,29 @@ enum snapshot_gpu_field {
 };
 
 struct snapshot_gpu {
-	u32 gpu; /* the machine's number */
+	u32 gpu; /* the number of the GPU on this machine */
 	u32 valid;
 	u32 busy_percent;
-	u32 numa_node; /* near which the scheduler places the tasks of this GPU */
+	u32 numa_node; /* the scheduler places the tasks of this GPU near this node */
 	u64 memory_used_bytes;
 	u64 memory_total_bytes;
 	/*
-	 * For how long its multiprocessors worked since it is watched. Busy it is also while
-	 * a collective waits for other ranks; active it is not.
+	 * The total time in which its multiprocessors were active. While a collective waits
+	 * for other ranks, a GPU is busy but not active.
 	 */
 	u64 active_ns;
-	u64 active_at_ns;	      /* when that was so, in CLOCK_MONOTONIC */
-	char uuid[SNAPSHOT_TEXT_LEN]; /* empty: not known */
+	u64 active_at_ns;	      /* the time of that sample, in CLOCK_MONOTONIC */
+	char uuid[SNAPSHOT_TEXT_LEN]; /* empty if not known */
 };
 
 enum snapshot_sched_state {
-	SCHED_OFF, /* never attached, or taken down in good order */
+	SCHED_OFF, /* never attached, or detached without an error */
 	SCHED_ATTACHED,
 	SCHED_EJECTED,
 	SCHED_STATE_NR,
 };
 
-/* What the scheduler did with tasks of one class. */
+/* The decisions of the scheduler for tasks of one class. */
 struct snapshot_class {
 	u64 nr[DECISION_NR];
 	u64 ran_ns;
@@ -176,14 +176,14 @@ struct snapshot_class {
 
 struct snapshot_sched {
 	u32 state;
-	u32 rules_off;	      /* a bit for each enum sched_rule */
+	u32 rules_off;	      /* a bit per enum sched_rule */
 	u32 reserved_percent; /* of each CPU, for ordinary tasks */
 	u32 pad;
 	u64 slice_ns;
-	u64 max_wait_ms; /* the longest time a task waits before it runs */
+	u64 max_wait_ms; /* the longest time that a task may wait before it runs */
 	u64 nr_ejected;
 	struct snapshot_class classes[CLASS_NR];
-	char reason[SNAPSHOT_TEXT_LEN]; /* of the end, when there was one */
+	char reason[SNAPSHOT_TEXT_LEN]; /* why the scheduler ended, if it did */
 };
 
 struct snapshot_learning {
@@ -192,22 +192,22 @@ struct snapshot_learning {
 	u64 nr_observations;
 };
 
-/* What is followed of GPU runtimes. */
+/* The probes in runtime libraries. */
 struct snapshot_probes {
-	u64 nr_libraries; /* files whose calls are probed now */
-	u64 nr_probes;	  /* calls in them */
-	u64 nr_processes; /* that have one mapped */
-	u64 nr_failed;	  /* times that one could not be read or probed */
+	u64 nr_libraries; /* files that have probes now */
+	u64 nr_probes;	  /* probed functions in these files */
+	u64 nr_processes; /* processes that map such a file */
+	u64 nr_failed;	  /* times that a file could not be read or probed */
 };
 
-/* What Zernel itself takes. */
+/* The resources that Zernel itself uses. */
 struct snapshot_cost {
-	u64 cpu_ns; /* of the daemon, user and system */
+	u64 cpu_ns; /* of zerneld, user and system time */
 	u64 rss_bytes;
 	u64 bpf_run_ns;
 };
 
-/* How much there is room for. */
+/* The capacity of a snapshot. */
 struct snapshot_limits {
 	u32 nr_jobs;
 	u32 nr_processes;
@@ -225,7 +225,7 @@ struct snapshot_limits {
 		.nr_hists = 1024,                                                                  \
 	})
 
-/* Nobody reads or makes a larger one. */
+/* The largest snapshot that can be made or read. */
 #define SNAPSHOT_LIMITS_MAX                                                                        \
 	((struct snapshot_limits){                                                                 \
 		.nr_jobs = 4096,                                                                   \
@@ -237,10 +237,10 @@ struct snapshot_limits {
 
 struct snapshot {
 	u64 time_ms;	  /* since the epoch */
-	u64 monotonic_ns; /* CLOCK_MONOTONIC, as all other times here */
+	u64 monotonic_ns; /* CLOCK_MONOTONIC, like all other times here */
 	char host[SNAPSHOT_TEXT_LEN];
 	char version[SNAPSHOT_TEXT_LEN]; /* of zerneld */
-	char kernel[SNAPSHOT_TEXT_LEN];	 /* its release */
+	char kernel[SNAPSHOT_TEXT_LEN];	 /* release of the kernel */
 
 	struct snapshot_limits limits;
 	struct snapshot_job *jobs;
@@ -253,12 +253,12 @@ struct snapshot {
 	u32 nr_threads;
 	u32 nr_gpus;
 	u32 nr_hists;
-	u32 nr_role[ROLE_NR];	    /* threads of each role, also those that found no room */
+	u32 nr_role[ROLE_NR];	    /* threads per role, including dropped ones */
 	struct snapshot_hists gone; /* see struct snapshot_job */
 	struct snapshot_collectives gone_collectives;
-	u64 nr_transitions; /* of all processes there are and were */
+	u64 nr_transitions; /* of all current and ended processes */
 
-	struct phase_config phase_detection; /* what the phase detector decides by */
+	struct phase_config phase_detection; /* the settings of the phase detector */
 	struct snapshot_sched sched;
 	struct snapshot_learning learning;
 	struct snapshot_probes probes;
@@ -266,27 +266,27 @@ struct snapshot {
 	u64 nr_dropped[DROP_NR];
 };
 
-/* All empty. The only memory a snapshot ever takes. -E2BIG: more than SNAPSHOT_LIMITS_MAX. */
+/* Makes an empty snapshot and allocates all its memory. -E2BIG: above SNAPSHOT_LIMITS_MAX. */
 int snapshot_new(const struct snapshot_limits *limits, struct snapshot **ret);
 struct snapshot *snapshot_free(struct snapshot *snapshot);
 DEFINE_CLEANUP(struct snapshot, snapshot_free);
 
-/* Empty again, the limits as they were. */
+/* Empties the snapshot and keeps its limits. */
 void snapshot_clear(struct snapshot *snapshot);
 
-/* Each NULL when there is no room, which is counted. All else of a new one is zero. */
+/* Each returns NULL and counts the drop if there is no room. Other fields of a new item are 0. */
 struct snapshot_process *snapshot_add_process(struct snapshot *snapshot, u32 pid);
 struct snapshot_thread *snapshot_add_thread(struct snapshot *snapshot, u32 tid, u32 role);
 struct snapshot_gpu *snapshot_add_gpu(struct snapshot *snapshot, u32 gpu);
-/* What a process of this cgroup has as its job, which is added when it is new; 0: no room. */
+/* The value of snapshot_process.job for this cgroup. Adds the job if it is new; 0: no room. */
 u32 snapshot_add_job(struct snapshot *snapshot, const char *cgroup, const char *name);
-/* A distribution of a process, which is added when it is new. */
+/* A distribution of a process or job. Adds it if it is new. */
 struct hist *snapshot_add_hist(struct snapshot *snapshot, struct snapshot_hists *hists, u32 kind);
 
-/* How often a process has changed its phase so far, which counts for the node as well. */
+/* Sets the number of phase changes of a process, and updates the total of the node. */
 void snapshot_set_transitions(struct snapshot *snapshot, struct snapshot_process *process, u64 nr);
 
-/* NULL when there is none. */
+/* NULL if there is no such distribution. */
 static inline const struct hist *snapshot_hist(const struct snapshot *snapshot,
 					       const struct snapshot_hists *hists, u32 kind)
 {
@@ -300,27 +300,27 @@ static inline struct snapshot_job *snapshot_job(const struct snapshot *snapshot,
 }
 
 /*
- * Call once, when all processes and their distributions are in: takes over from the
- * snapshot before what was measured by processes that are gone since, and how much
- * did not fit in snapshots so far.
+ * Carries over from the previous snapshot: the measurements of processes that have ended
+ * since, and the number of dropped items so far. Call it once, after all processes and their
+ * distributions are added.
  */
 void snapshot_carry(struct snapshot *snapshot, const struct snapshot *before);
 
 /*
- * Copies up to a zero or `from_size` bytes. What is no UTF-8 becomes U+FFFD, a
- * character that does not fit is left out whole.
+ * Copies up to a zero or `from_size` bytes. Each byte that is not valid UTF-8 becomes U+FFFD.
+ * A character that does not fit is not copied.
  */
 void snapshot_set_text(char *to, size_t to_size, const char *from, size_t from_size);
 
-/* Names for people, metrics and files; "unknown" for what is none. */
+/* Names for output, metrics and files; "unknown" for an invalid value. */
 const char *snapshot_drop_label(u32 drop);
 const char *snapshot_sched_state_label(u32 state);
-const char *snapshot_hist_label(u32 kind); /* of a collective: its operation */
+const char *snapshot_hist_label(u32 kind); /* of a collective: the operation */
 const char *idle_cause_label(u32 cause);
 const char *sched_class_label(u32 sched_class);
 const char *sched_decision_label(u32 decision);
 const char *sched_rule_label(u32 rule);
-/* All of them, for texts that say which there are. */
+/* The names of all rules, for help texts and errors. */
 #define SCHED_RULE_NAMES "feeder, loader, late-loader, spinner, helper, preempt, tier, place"
-/* A rule by its name, of so many bytes; -EINVAL when there is none. */
+/* Finds a rule by its name of `length` bytes; -EINVAL: no rule has this name. */
 int sched_rule_find(const char *name, size_t length, u32 *ret_rule);

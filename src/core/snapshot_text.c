@@ -5,10 +5,10 @@
 #include "core/process.h"
 #include "core/snapshot.h"
 
-/* How many bytes the UTF-8 character here has; 0 when it is none. */
+/* The length of the UTF-8 character at `text` in bytes; 0 if it is not valid. */
 static size_t character(const unsigned char *text, size_t size)
 {
-	/* By the first byte: how many, and what the second may be. */
+	/* For each range of the first byte: the length, and the range of the second byte. */
 	static const struct {
 		unsigned char first, last, nr, low, high;
 	} rows[] = {
@@ -54,7 +54,7 @@ void snapshot_set_text(char *to, size_t to_size, const char *from, size_t from_s
 	memset(to + used, 0, to_size - used);
 }
 
-/* Of tables whose every place is filled. */
+/* Only for tables without empty entries. */
 #define LABEL(table, i) ((i) < ARRAY_SIZE(table) ? (table)[(i)] : "unknown")
 
 const char *snapshot_drop_label(u32 drop)

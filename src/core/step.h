@@ -2,51 +2,51 @@
 #pragma once
 
 /*
- * Steps: the repeating cycle of a rank, found from its syncs and collectives. A
- * cycle ends with a sync after launches, and looks like something: how many
- * launches, whether a collective or a copy to the device was among them. The
- * shortest sequence of looks that repeats is the step.
+ * Finds the steps of a rank from its syncs and collectives. A cycle ends with a sync that
+ * follows at least one launch. A cycle has a signature (its look): the number of launches,
+ * and whether it had a collective or a copy to the GPU. The shortest sequence of
+ * signatures that repeats is the step.
  *
- * Cycles wait in a ring until they are judged. A sequence is believed once it held
- * for long enough that no shorter one can be part of a longer one, and then also
- * holds for the cycles it was found in. From there on each cycle is either the next
- * of the sequence or something in between, as logging is: that makes the step longer
- * and is none of its own. A short evaluation is in between as well. When nothing fits
- * for long, the sequence is forgotten and another one is looked for: soon when it was
- * a young one, so that what a job does while it warms up does not matter.
+ * Cycles wait in a ring until they are judged. A sequence is accepted when it has repeated
+ * long enough that a shorter sequence cannot be a part of a longer one. It then also
+ * applies to the cycles in which it was found. From then on, each cycle is either the next
+ * one of the sequence or an extra cycle, for example logging. An extra cycle makes the
+ * step longer and is not a step itself. A short evaluation consists of extra cycles, too.
+ * If no cycle fits for a long time, the sequence is dropped and a new one is searched. A
+ * young sequence is dropped sooner, so that the warm-up of a job does not matter.
  */
 #include <stdbool.h>
 #include "core/hist.h"
 
-#define STEP_PERIOD_MAX 5  /* cycles of a step */
+#define STEP_PERIOD_MAX 5  /* the largest number of cycles in a step */
 #define STEP_RING	16 /* a power of two, at least 3 x STEP_PERIOD_MAX */
-#define STEP_SURE	8  /* cycles that repeat with a period: so many, or three periods */
-#define STEP_BETWEEN	2  /* cycles in between, that a step may have */
-#define STEP_DOUBT_MIN	16 /* cycles in between, after which a young sequence is forgotten */
-#define STEP_DOUBT_MAX	64 /* or an old one */
+#define STEP_SURE	8  /* repeating cycles that are needed: this many, or three periods */
+#define STEP_BETWEEN	2  /* extra cycles that a timed step may have */
+#define STEP_DOUBT_MIN	16 /* extra cycles after which a young sequence is dropped */
+#define STEP_DOUBT_MAX	64 /* extra cycles after which an old sequence is dropped */
 #define STEP_PATTERN	8  /* a power of two, at least STEP_PERIOD_MAX */
-#define STEP_JUDGE_MAX	2  /* cycles that are judged at a sync: more than end with one */
+#define STEP_JUDGE_MAX	2  /* cycles judged per sync; more than one, to catch up */
 
 #define LOOK_COLLECTIVE 0x80
 #define LOOK_COPY	0x40
-#define LOOK_LAUNCHES	0x3f /* four for each power of two */
-#define LOOK_NEAR	1    /* of these: still the same */
+#define LOOK_LAUNCHES	0x3f /* log2 of the number of launches, times four */
+#define LOOK_NEAR	1    /* a difference in LOOK_LAUNCHES that is ignored */
 
 struct step_state {
 	u64 nr_cycles;
-	u64 nr_judged;	 /* cycles of the ring before this one need no judgement any more */
-	u64 nr_launches; /* and copies: at the end of the last cycle */
+	u64 nr_judged;	 /* all cycles before this one are judged */
+	u64 nr_launches; /* at the end of the last cycle, as nr_copies */
 	u64 nr_copies;
-	u64 ended_ns; /* the last step; 0 when none did */
+	u64 ended_ns; /* end of the last step; 0 if no step ended */
 	u64 nr_steps;
 	u64 ends_ns[STEP_RING];
 	u8 looks[STEP_RING];
-	u8 runs[STEP_PATTERN]; /* how many cycles in a row looked like the one so many before */
+	u8 runs[STEP_PATTERN]; /* runs[p]: cycles in a row that were like the cycle p before */
 	u8 pattern[STEP_PATTERN];
-	u16 nr_between;	   /* cycles that did not fit since the last step */
-	u8 nr_fits;	   /* cycles that did since the pattern is known, up to STEP_DOUBT_MAX */
-	u8 period;	   /* cycles of the pattern; 0 while it is not known */
-	u8 place;	   /* in it */
+	u16 nr_between;	   /* extra cycles since the last step */
+	u8 nr_fits;	   /* cycles that fit since the pattern is known, up to STEP_DOUBT_MAX */
+	u8 period;	   /* cycles in the pattern; 0 while no pattern is known */
+	u8 place;	   /* the position of the next cycle in the pattern */
 	u8 had_collective; /* since the last cycle */
 	u8 pad[2];
 };
@@ -63,7 +63,7 @@ static inline u8 step_look(u64 nr_launches, bool copied, bool reduced)
 	return (u8)(launches | (copied ? LOOK_COPY : 0) | (reduced ? LOOK_COLLECTIVE : 0));
 }
 
-/* Copies come and go; they help to find a sequence, and do not break one. */
+/* Copies are irregular. They help to find a sequence, but a missing copy does not break it. */
 static inline bool step_is_alike(u8 a, u8 b, u8 flags)
 {
 	u32 distance = (a & LOOK_LAUNCHES) - (b & LOOK_LAUNCHES) + LOOK_NEAR;
@@ -78,7 +78,7 @@ static inline u32 step_sure(u32 period)
 	return 3 * period > STEP_SURE ? 3 * period : STEP_SURE;
 }
 
-/* A sequence that the newest cycles are made of; judging starts where it did. */
+/* Finds a sequence in the newest cycles. Judging restarts at the first cycle of the sequence. */
 static inline void step_find(struct step_state *s)
 {
 	u64 first;
@@ -90,9 +90,9 @@ static inline void step_find(struct step_state *s)
 	if (!period)
 		return;
 	first = s->nr_cycles - step_sure(period);
-	/* The first cycle of all begins the first step, as far as can be known. */
+	/* Steps are assumed to be aligned with the first cycle of the process. */
 	first += (period - first % period) % period;
-	/* Of these none was part of a step: an older sequence is forgotten later than that. */
+	/* No earlier step has these cycles: STEP_DOUBT_MIN extra cycles came before. */
 	s->nr_judged = first;
 	for (u32 i = 0; i < STEP_PERIOD_MAX; i++)
 		s->pattern[i] = s->looks[(s->nr_judged + i) & (STEP_RING - 1)];
@@ -103,7 +103,7 @@ static inline void step_find(struct step_state *s)
 	s->ended_ns = 0;
 }
 
-/* A cycle ended. The counts are those of all launches and copies so far. */
+/* A cycle ended. The counts are totals since the start of the process. */
 static inline void step_cycle(struct step_state *s, u64 nr_launches, u64 nr_copies, u64 now)
 {
 	u8 look = step_look(nr_launches - s->nr_launches, nr_copies != s->nr_copies,
@@ -126,7 +126,7 @@ static inline void step_cycle(struct step_state *s, u64 nr_launches, u64 nr_copi
 		step_find(s);
 }
 
-/* A sync is over: true when a cycle is. */
+/* A sync returned. True if a cycle ended with it. */
 static inline bool step_sync(struct step_state *s, u64 nr_launches, u64 nr_copies, u64 now)
 {
 	if (nr_launches == s->nr_launches)
@@ -137,10 +137,10 @@ static inline bool step_sync(struct step_state *s, u64 nr_launches, u64 nr_copie
 
 struct step_end {
 	u64 at_ns;
-	u64 length_ns; /* 0: not known, as that of the first one */
+	u64 length_ns; /* 0: not known, as for the first step */
 };
 
-/* A cycle that is not the next one of the pattern. */
+/* The cycle is not the next one of the pattern. */
 static inline void step_doubt(struct step_state *s)
 {
 	s->nr_between++;
@@ -148,7 +148,7 @@ static inline void step_doubt(struct step_state *s)
 		s->period = 0;
 }
 
-/* Judges one cycle, if there is one to judge; true when a step ended with it. */
+/* Judges one cycle, if one is left. True if a step ended with it. */
 static inline bool step_judge(struct step_state *s, struct step_end *ret)
 {
 	bool known;

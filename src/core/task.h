@@ -2,28 +2,27 @@
 #pragma once
 
 /*
- * What is known of one task. Lives in BPF task storage, which starts as zeros:
- * that is a new task, in Unknown since 0, with no GPU. User space mirrors it.
+ * The state of one task, in BPF task storage. Storage starts as zeros, which is the state
+ * of a new task: in Unknown since 0, without a GPU. User space has a copy.
  */
 #include "core/phase.h"
 
 struct task_state {
 	struct phase_signals signals;
 	struct phase_candidate candidate;
-	u64 phase_ns[PHASE_NR]; /* time spent in each phase, the current stay not included */
+	u64 phase_ns[PHASE_NR]; /* time in each phase up to phase_since_ns */
 	u64 phase_since_ns;	/* when the current phase began */
-	u64 nr_transitions;	/* changes of phase, from whatever evidence */
+	u64 nr_transitions;	/* changes of phase, from any evidence */
 	u32 pid;
 	u32 phase;
-	u32 gpu_id; /* the GPU it mainly uses, as it counts them, if has_gpu says so */
+	u32 gpu_id; /* its main GPU, as numbered in the process; valid if has_gpu is set */
 	u8 has_gpu;
 	u8 inferred; /* the phase came from the rule, not from a call boundary */
 	u8 pad[2];
 };
 _Static_assert(sizeof(struct task_state) == 112, "shared with BPF");
 
-/* Books the stay in the old phase and enters the new one; a change is counted here and only here.
- */
+/* Books the time in the old phase and enters the new one. Changes are counted only here. */
 static inline void task_transition(struct task_state *t, u32 phase, u64 now)
 {
 	if (t->phase_since_ns > 0 && now > t->phase_since_ns)
@@ -34,7 +33,7 @@ static inline void task_transition(struct task_state *t, u32 phase, u64 now)
 	t->phase_since_ns = now;
 }
 
-/* Folds signals into the state: inferred evidence, so with the stability count. */
+/* Applies inferred evidence to the state, with the stability count. */
 static inline void task_detect(const struct phase_config *c, struct task_state *t,
 			       const struct phase_signals *signals, u64 now)
 {

@@ -67,7 +67,7 @@ bool tier_is_confident(const struct tier_votes *v, u32 nr_observations, u64 aver
 				       TIER_CONFIDENT_PERMILLE);
 }
 
-/* Found bit by bit from the exact comparison, so it never disagrees with the decision. */
+/* Computed bit by bit with the exact comparison, so that it always agrees with the decision. */
 u32 tier_behaviour_permille(const struct tier_votes *v, u32 nr_observations, u64 average,
 			    u64 deviation)
 {

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Votes: what a kind of task was observed to be, and how far to trust it. User space
- * only. The confidence is a ratio of two numbers of up to 107 bits, so it is compared
- * by cross-multiplication, and is exact.
+ * Votes: the observed tiers of a profile, and the confidence in them. User space only. The
+ * confidence is a ratio of two numbers of up to 107 bits. It is compared by
+ * cross-multiplication, so the comparison is exact.
  */
 #include "core/tier.h"
 
@@ -18,19 +18,19 @@ struct tier_votes {
 void tier_vote(struct tier_votes *v, u32 observed);
 u64 tier_votes_total(const struct tier_votes *v);
 
-/* The tier with most votes, the higher one on a tie; the default without votes. */
+/* The tier with the most votes; on a tie the higher tier; without votes the default tier. */
 enum tier tier_dominant(const struct tier_votes *v);
 
-/* The tier confidence: the share of the dominant tier in all votes, rounded down, for display. */
+/* The tier confidence: the share of the dominant tier in all votes, rounded down for display. */
 u32 tier_confidence_permille(const struct tier_votes *v);
 
-/* Is the behavioural confidence at least this many per mille? */
+/* True if the behavioral confidence is at least `permille`. */
 bool tier_confidence_reaches(const struct tier_votes *v, u32 nr_observations, u64 average,
 			     u64 deviation, u32 permille);
 
-/* Is a profile good enough to be predicted and saved? */
+/* True if a profile is good enough to be predicted and saved. */
 bool tier_is_confident(const struct tier_votes *v, u32 nr_observations, u64 average, u64 deviation);
 
-/* The behavioural confidence, rounded down, for display. */
+/* The behavioral confidence, rounded down for display. */
 u32 tier_behaviour_permille(const struct tier_votes *v, u32 nr_observations, u64 average,
 			    u64 deviation);
