@@ -59,7 +59,7 @@ struct snapshot_collectives {
 
 /*
  * A job: the processes of a cgroup. The measurements of ended processes stay with the job
- * as long as it has processes, and with the node for ever. So a sum over processes does
+ * as long as it has processes, and with the node forever. So a sum over processes does
  * not decrease when a process ends.
  */
 struct snapshot_job {

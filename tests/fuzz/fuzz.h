@@ -7,5 +7,5 @@
 
 #define REQUIRE(what) ((what) ? (void)0 : abort())
 
-/* The name libFuzzer calls; the replay of the corpus calls it too. */
+/* libFuzzer calls this function, and so does the replay of the corpus. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Runs a fuzz target over every file of the corpus named on the command line. */
+/* Runs a fuzz target on every file in the corpus directory that is given as the argument. */
 #include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Compares snapshots, recordings and replies with the bytes that are kept in `fixture`.
+"""Compares snapshots, recordings and replies with the files in `fixture`, byte by byte.
 
-A change of a public name or format shows up as a failure here. After an intended change, run
+If a public name or format changes, this test fails. After an intended change, run
 `./dev shell env ZERNEL_WRITE_FIXTURE=1 meson test -C out/gcc golden` and review the difference in git.
 """
 import base64
@@ -20,7 +20,7 @@ from recordings import events, process, snapshot, zernel
 FIXTURE = pathlib.Path(__file__).parent / "fixture"
 WRITE = "ZERNEL_WRITE_FIXTURE" in os.environ
 
-# Values that differ between runs or machines. All other bytes are compared as they are.
+# Values that differ between runs or machines. All other bytes must be equal.
 VOLATILE = re.compile(rb'"(time_ms|monotonic_ns|cpu_ns|rss_bytes|bpf_run_ns|last_seen_s|job)":\d+|'
                       rb'"(gpu_compute|GpuCompute)":\d{9,}|"(host|kernel|image)":"[^"]*"|'
                       rb'"(jobs)":\[[^]]*\]|"(probes)":\{[^}]*\}')
@@ -31,7 +31,7 @@ class Golden:
         path = FIXTURE / name
         if WRITE:
             path.write_bytes(data)
-        self.assertEqual(data, path.read_bytes(), f"{path.name} has changed")
+        self.assertEqual(data, path.read_bytes(), f"{path.name} has changed; test_golden.py says how to update it")
 
 
 class Snapshots(Golden, RecordingCase):
@@ -55,8 +55,8 @@ class Snapshots(Golden, RecordingCase):
         self.compare("recording.csv", table.read_bytes())
         self.compare("recording.status", zernel("replay", path, "status", "--json")[0].encode())
 
-    def test_a_recording_with_snapshots_of_version_1_can_be_replayed(self):
-        path = FIXTURE / "recording-1.zr"  # never written again: an older zernel made it
+    def test_recording_with_snapshots_of_version_1(self):
+        path = FIXTURE / "recording-1.zr"  # made by an older zernel; never written again
         self.assertEqual(json.loads(zernel("replay", path, "status", "--json")[0])["version"], 1)
         self.assertIn("30 % of each CPU is reserved for ordinary tasks", zernel("replay", path, "status")[0])
         table = self.directory / "table"
@@ -65,7 +65,7 @@ class Snapshots(Golden, RecordingCase):
 
 
 def profiles_v1():
-    """A database file of version 1 in base64, with one program that was seen four times."""
+    """A database file of version 1 in base64, with one program that has four observations."""
     entry = struct.pack("<16sB7xQII", b"cc1", 0, 3_000_000, 4, 4)
     return base64.b64encode(b"PDDB" + struct.pack("<II", 1, 1) + entry).decode()
 
@@ -89,7 +89,7 @@ class Replies(Golden, Case):
         data = VOLATILE.sub(lambda match: b'"%s":~' % match[match.lastindex], data)
         return re.sub(rb'"(pid|tid)":(\d+)', lambda match: b'"%s":~%d' % (match[1], int(match[2]) - pid), data)
 
-    def test_every_method(self):
+    def test_replies_of_every_method(self):
         server = self.zerneld()
         with server.client() as client:
             lines = []
@@ -97,7 +97,7 @@ class Replies(Golden, Case):
                 lines += [f"> {method} {params}".encode(), self.ask(client, number, method, params)]
         self.compare("replies", b"\n".join(self.steady(line, server.process.pid) for line in lines) + b"\n")
 
-    def test_a_push(self):
+    def test_pushed_snapshot(self):
         server = self.zerneld()
         with server.client() as client:
             self.ask(client, 1, "subscribe", {"interval_ms": 3600000})

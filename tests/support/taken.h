@@ -2,11 +2,11 @@
 #pragma once
 
 /*
- * What others took of the CPU time a test wanted. On a machine that shares its
- * cores a test may stand still for seconds, so no bound on time holds by itself:
- * it is `bound + what was taken meanwhile`. On a quiet machine that adds nothing.
- * Better is a witness that knows no wall time at all: the device's own log,
- * counts, or the order of things.
+ * The CPU time that a test wanted but did not get. On a machine with shared cores, a test
+ * may not run for seconds, so a fixed time bound is not reliable. Use `bound + taken
+ * time` instead. On an idle machine, the taken time is about zero. It is better to check
+ * something that does not depend on wall time: the log of the virtual GPU, counts, or the
+ * order of events.
  */
 #include <stdio.h>
 #include <sys/types.h>
@@ -15,8 +15,8 @@
 #include "abi/types.h"
 
 /*
- * By guests on the same machine, from all CPUs together. A bound on CPU time wants
- * this one: not every kernel knows that it was not us who used what they took.
+ * Time that other guests of the same host took (steal time), summed over all CPUs. Use it
+ * for bounds on CPU time, because some kernels charge stolen time to the running task.
  */
 static inline u64 taken_by_guests_ns(void)
 {
@@ -31,7 +31,7 @@ static inline u64 taken_by_guests_ns(void)
 	return ticks * (NSEC_PER_SEC / (u64)sysconf(_SC_CLK_TCK));
 }
 
-/* By other tasks, from one thread: how long it waited for a CPU. 0 is the caller. */
+/* Time that other tasks took from one thread: its wait for a CPU. `tid` 0 means the caller. */
 static inline u64 taken_by_tasks_ns(pid_t tid)
 {
 	unsigned long long ran, waited = 0;
@@ -49,7 +49,7 @@ static inline u64 taken_by_tasks_ns(pid_t tid)
 	return waited;
 }
 
-/* A bound on wall time wants both. */
+/* The sum of both. Use it for bounds on wall time. */
 static inline u64 taken_ns(void)
 {
 	return taken_by_guests_ns() + taken_by_tasks_ns(0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* BTF of kernels that do not exist, for tests of what reads it. */
+/* BTF of made-up kernels, for tests of the code that reads BTF. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,7 +24,7 @@ static const char *const kernel_btf_functions[] = {
 	"scx_bpf_task_cpu",	     "scx_bpf_test_and_clear_cpu_idle",
 };
 
-#define KERNEL_BTF_INT 1 /* the id of its only integer type */
+#define KERNEL_BTF_INT 1 /* the id of the only integer type */
 
 /* A kernel without sched_ext. */
 static inline struct btf *kernel_btf_empty(void)
@@ -36,7 +36,7 @@ static inline struct btf *kernel_btf_empty(void)
 	return btf;
 }
 
-/* A function with two parameters; with none when the last one is NULL. */
+/* Adds a function with two parameters, or without parameters if `last` is NULL. */
 static inline void kernel_btf_add(struct btf *btf, const char *name, const char *last)
 {
 	int type = btf__add_func_proto(btf, KERNEL_BTF_INT);
@@ -49,7 +49,7 @@ static inline void kernel_btf_add(struct btf *btf, const char *name, const char 
 	assert_true(btf__add_func(btf, name, BTF_FUNC_GLOBAL, type) > 0);
 }
 
-/* A kernel with sched_ext, and with no functions yet. */
+/* A kernel with sched_ext but without functions. */
 static inline struct btf *kernel_btf_with_ops(void)
 {
 	struct btf *btf = kernel_btf_empty();
@@ -59,7 +59,7 @@ static inline struct btf *kernel_btf_with_ops(void)
 	return btf;
 }
 
-/* 6.12, without one function unless that is NULL. */
+/* Kernel 6.12 without the function `without`, or with all functions if it is NULL. */
 static inline struct btf *kernel_btf_new(const char *without)
 {
 	struct btf *btf = kernel_btf_with_ops();

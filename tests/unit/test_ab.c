@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The experiment on jobs whose truth is known: steps that depend on each other, have heavy
- * tails, or get slower over time. What is asserted is what the verdicts promise.
+ * The A/B experiment on simulated jobs with a known effect. Their steps depend on each other,
+ * have heavy tails, or get slower over time. The tests check the promises of the verdicts.
  */
 #include <errno.h>
 #include <math.h>
@@ -25,12 +25,12 @@
 /* How steps vary around their mean. */
 struct job {
 	const char *name;
-	double sigma;  /* of the logarithm */
-	double memory; /* of a step for the one before, 0 to 1 */
-	double tail;   /* share of steps that take `tail_steps` of them */
+	double sigma;  /* standard deviation of the logarithm */
+	double memory; /* correlation of a step with the step before it, 0 to 1 */
+	double tail;   /* share of steps that take `tail_steps` times as long */
 	double tail_steps;
-	double drift;  /* from the first step to the last */
-	double effect; /* the factor that the scheduler makes of it */
+	double drift;  /* relative slowdown from the first step to the last */
+	double effect; /* the factor by which the scheduler changes the step time */
 	u32 nr_pairs;
 	u64 window_ns;
 };
@@ -40,7 +40,7 @@ static double normal(struct random *r)
 	return sqrt(-2 * log(random_unit(r))) * cos(6.283185307179586 * random_unit(r));
 }
 
-/* Windows are filled until their time is over, as those of a real job. */
+/* Adds steps to a window until its time is over, like a real job. */
 static void fill(struct random *r, const struct job *job, double *state, double slower,
 		 struct ab_window *window)
 {
@@ -91,10 +91,10 @@ struct tally {
 	u32 nr;
 	u32 verdicts[AB_WORSE + 1];
 	u32 covered, p99_covered;
-	double mean, squares; /* of the error of the logarithm */
+	double mean, squares; /* errors of the logarithm of the step change */
 };
 
-/* How often something of that probability is at least seen in so many runs, but for chance. */
+/* True if `nr` is not below what is expected for this probability, except by chance. */
 static bool is_seen(u32 nr, const struct tally *tally, double probability)
 {
 	double chance = sqrt(probability * (1 - probability) / tally->nr);
@@ -109,7 +109,7 @@ static bool contains(const struct ab_interval *interval, double value)
 
 static struct tally repeat(struct random *r, const struct job *job)
 {
-	/* More of them for a closer look: the figures of docs/ANSWERS.md are of 1000. */
+	/* Set AB_RUNS for more runs. The figures of docs/evidence/ab.md use 1000 runs. */
 	struct tally tally = { .nr = (u32)random_runs("AB_RUNS", 200) };
 	double bias, noise;
 
@@ -126,8 +126,8 @@ static struct tally repeat(struct random *r, const struct job *job)
 	}
 	bias = fabs(tally.mean);
 	noise = sqrt(tally.squares / tally.nr / tally.nr);
-	print_message("# %s: better %u, worse %u, none %u; covered %.1f %%, p99 %.1f %%; bias %.4f "
-		      "(chance %.4f)\n",
+	print_message("# %s: better %u, worse %u, no difference %u; covered %.1f %%, p99 %.1f %%; "
+		      "bias %.4f (chance %.4f)\n",
 		      job->name, tally.verdicts[AB_BETTER], tally.verdicts[AB_WORSE],
 		      tally.verdicts[AB_NO_DIFFERENCE], 100.0 * tally.covered / tally.nr,
 		      100.0 * tally.p99_covered / tally.nr, tally.mean, noise);
@@ -137,16 +137,17 @@ static struct tally repeat(struct random *r, const struct job *job)
 
 #define EQUAL 1.0
 
-static void without_an_effect_none_is_shown(void **state)
+static void no_effect_gives_no_difference(void **state)
 {
 	static const struct job jobs[] = {
 		{ "steady", 0.05, 0, 0, 0, 0, EQUAL, NR_PAIRS, WINDOW_NS },
 		{ "steady, 6 pairs", 0.05, 0, 0, 0, 0, EQUAL, 6, WINDOW_NS },
 		{ "steps that depend on each other", 0.3, 0.99, 0, 0, 0, EQUAL, NR_PAIRS,
 		  WINDOW_NS },
-		{ "likewise, 6 pairs", 0.3, 0.99, 0, 0, 0, EQUAL, 6, WINDOW_NS },
+		{ "steps that depend on each other, 6 pairs", 0.3, 0.99, 0, 0, 0, EQUAL, 6,
+		  WINDOW_NS },
 		{ "heavy tail", 0.8, 0, 0.01, 20, 0, EQUAL, NR_PAIRS, WINDOW_NS },
-		{ "heavy tail, 10 steps a window", 0.8, 0.5, 0.01, 20, 0, EQUAL, NR_PAIRS,
+		{ "heavy tail, 10 steps per window", 0.8, 0.5, 0.01, 20, 0, EQUAL, NR_PAIRS,
 		  10 * STEP_NS },
 		{ "gets slower", 0.1, 0, 0, 0, 1, EQUAL, NR_PAIRS, WINDOW_NS },
 	};
@@ -161,7 +162,7 @@ static void without_an_effect_none_is_shown(void **state)
 	}
 }
 
-static void an_effect_is_shown_as_large_as_it_is(void **state)
+static void an_effect_is_found_with_its_size(void **state)
 {
 	static const struct job jobs[] = {
 		{ "steady, 5 % better", 0.05, 0, 0, 0, 0, 0.95, NR_PAIRS, WINDOW_NS },
@@ -183,7 +184,7 @@ static void an_effect_is_shown_as_large_as_it_is(void **state)
 	}
 }
 
-static void less_than_a_hundredth_is_no_difference(void **state)
+static void a_change_below_1_percent_is_no_difference(void **state)
 {
 	const struct job job = { "0.5 % better", 0.01, 0, 0, 0, 0, 0.995, NR_PAIRS, WINDOW_NS };
 	struct random r = random_start();
@@ -192,7 +193,7 @@ static void less_than_a_hundredth_is_no_difference(void **state)
 	assert_int_equal(tally.verdicts[AB_NO_DIFFERENCE], tally.nr);
 }
 
-static void busy_is_a_difference_of_shares(void **state)
+static void busy_change_is_a_difference_of_shares(void **state)
 {
 	const struct job job = { "busy", 0, 0, 0, 0, 0, 1.5, NR_PAIRS, WINDOW_NS };
 	struct random r = random_start();
@@ -205,7 +206,7 @@ static void busy_is_a_difference_of_shares(void **state)
 	assert_true(effect.has_p99);
 }
 
-static void too_little_is_no_effect(void **state)
+static void too_few_measurements_give_no_result(void **state)
 {
 	struct ab_pair pairs[AB_PAIRS_MIN] = {};
 	struct ab_effect effect;
@@ -224,7 +225,7 @@ static void too_little_is_no_effect(void **state)
 	assert_int_equal(ab_evaluate(pairs, AB_PAIRS_MIN, &effect), -ENODATA);
 }
 
-static void plans_fit_the_time(void **state)
+static void a_plan_fits_into_the_total_time(void **state)
 {
 	struct ab_plan plan;
 	u64 needed_ns = 0;
@@ -248,7 +249,7 @@ static void plans_fit_the_time(void **state)
 	assert_int_equal(ab_plan(0, STEP_NS, &plan, &needed_ns), -ERANGE);
 }
 
-static void the_coin_is_fair_and_the_seeds(void **state)
+static void the_first_mode_is_random_and_depends_on_the_seed(void **state)
 {
 	u32 nr_with = 0, nr_same = 0;
 
@@ -270,7 +271,7 @@ static struct ab_window steps(u64 nr, u64 step_ns, u64 elapsed_ns)
 	return window;
 }
 
-static void worse_is_noticed_and_chance_is_not(void **state)
+static void a_slowdown_is_detected_and_chance_is_ignored(void **state)
 {
 	const struct ab_window usual = steps(100, STEP_NS, 100 * STEP_NS);
 	const struct job heavy = { "", 0.8, 0.5, 0.01, 20, 0, EQUAL, 1, 20 * STEP_NS };
@@ -286,12 +287,12 @@ static void worse_is_noticed_and_chance_is_not(void **state)
 	assert_false(ab_is_worse(&usual, &window, 3000));
 	window = steps(70, STEP_NS * 100 / 70, 100 * STEP_NS);
 	assert_false(ab_is_worse(&usual, &window, 1500));
-	/* Nothing ends any more. */
+	/* No step ends any more. */
 	window = steps(0, 0, 9 * STEP_NS);
 	assert_false(ab_is_worse(&usual, &window, 1500));
 	window = steps(0, 0, 11 * STEP_NS);
 	assert_true(ab_is_worse(&usual, &window, 1500));
-	/* Two processes do twice as many steps. */
+	/* Two processes should do twice as many steps. */
 	window = steps(100, STEP_NS, 200 * STEP_NS);
 	window.nr_processes = 2;
 	assert_true(ab_is_worse(&usual, &window, 1500));
@@ -303,8 +304,7 @@ static void worse_is_noticed_and_chance_is_not(void **state)
 		fill(&r, &heavy, &at, 1, &now);
 		nr_false += ab_is_worse(&reference, &now, 1500);
 	}
-	print_message("# heavy tail: stopped in vain %u times in 1000 windows of 20 steps\n",
-		      nr_false);
+	print_message("# heavy tail: %u false alarms in 1000 windows of 20 steps\n", nr_false);
 	assert_true(nr_false < 50);
 }
 
@@ -348,14 +348,14 @@ static void processes_are_measured_between_snapshots(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(without_an_effect_none_is_shown),
-		cmocka_unit_test(an_effect_is_shown_as_large_as_it_is),
-		cmocka_unit_test(less_than_a_hundredth_is_no_difference),
-		cmocka_unit_test(busy_is_a_difference_of_shares),
-		cmocka_unit_test(too_little_is_no_effect),
-		cmocka_unit_test(plans_fit_the_time),
-		cmocka_unit_test(the_coin_is_fair_and_the_seeds),
-		cmocka_unit_test(worse_is_noticed_and_chance_is_not),
+		cmocka_unit_test(no_effect_gives_no_difference),
+		cmocka_unit_test(an_effect_is_found_with_its_size),
+		cmocka_unit_test(a_change_below_1_percent_is_no_difference),
+		cmocka_unit_test(busy_change_is_a_difference_of_shares),
+		cmocka_unit_test(too_few_measurements_give_no_result),
+		cmocka_unit_test(a_plan_fits_into_the_total_time),
+		cmocka_unit_test(the_first_mode_is_random_and_depends_on_the_seed),
+		cmocka_unit_test(a_slowdown_is_detected_and_chance_is_ignored),
 		cmocka_unit_test(processes_are_measured_between_snapshots),
 	};
 

@@ -12,7 +12,7 @@
 
 #define SPAN_NS (10 * NSEC_PER_SEC)
 
-/* A job of some ranks, each with a GPU, before and after a span. */
+/* A job with several ranks, one GPU per rank: snapshots before and after a span. */
 struct span {
 	struct snapshot *before, *after;
 };
@@ -82,7 +82,7 @@ static void causes_are_differences_and_add_up(void **state)
 	span_free(span);
 }
 
-static void nothing_idle_has_no_cause(void **state)
+static void no_idle_time_has_no_cause(void **state)
 {
 	struct span span = span_new(1);
 	struct blame blame = blame_of(span, 0);
@@ -94,7 +94,7 @@ static void nothing_idle_has_no_cause(void **state)
 	span_free(span);
 }
 
-static void another_of_that_number_has_no_before(void **state)
+static void a_reused_pid_is_another_process(void **state)
 {
 	struct span span = span_new(1);
 	struct snapshot_process *now = &span.after->processes[0];
@@ -108,7 +108,7 @@ static void another_of_that_number_has_no_before(void **state)
 	span_free(span);
 }
 
-static void what_went_back_has_no_answer(void **state)
+static void a_counter_that_decreased_gives_no_result(void **state)
 {
 	struct span span = span_new(1);
 	struct snapshot_process *then = &span.before->processes[0];
@@ -129,7 +129,7 @@ static void what_went_back_has_no_answer(void **state)
 	span_free(span);
 }
 
-static void steps_are_those_of_the_span(void **state)
+static void only_steps_in_the_span_count(void **state)
 {
 	struct span span = span_new(1);
 	struct snapshot_process *then = &span.before->processes[0];
@@ -150,7 +150,7 @@ static void steps_are_those_of_the_span(void **state)
 	assert_int_equal(hist_mean(&blame.steps), 20 * NSEC_PER_MSEC);
 	assert_int_equal(hist_index(hist_quantile(&blame.steps, 990)),
 			 hist_index(20 * NSEC_PER_MSEC));
-	/* What went back is not known; the rest is. */
+	/* If the steps decreased, only the steps are unknown. */
 	hist_record(old, 1);
 	then->nr_steps = 200;
 	blame = blame_of(span, 0);
@@ -168,7 +168,7 @@ static void add_culprit(struct snapshot_process *process, u32 cause, u64 ns, con
 	snapshot_set_text(culprit->name, sizeof(culprit->name), name, strlen(name));
 }
 
-static void culprits_are_those_of_the_span(void **state)
+static void only_culprits_in_the_span_count(void **state)
 {
 	struct span span = span_new(1);
 	struct snapshot_process *then = &span.before->processes[0];
@@ -191,13 +191,13 @@ static void culprits_are_those_of_the_span(void **state)
 	assert_int_equal(blame.culprits[0].ns, 400);
 	assert_string_equal(blame.culprits[1].name, "cc1");
 	assert_int_equal(blame.culprits[1].ns, 300);
-	/* Another cause is another culprit; and it cannot cost more than there was. */
+	/* The same name with another cause is another culprit. Its time is limited by the cause. */
 	assert_int_equal(blame.culprits[2].cause, IDLE_DISK);
 	assert_int_equal(blame.culprits[2].ns, 60);
 	span_free(span);
 }
 
-static void of_a_new_culprit_only_what_is_certain_counts(void **state)
+static void a_new_culprit_counts_only_its_certain_time(void **state)
 {
 	static const char *const names[CULPRITS_MAX] = { "a", "b", "c", "d", "e", "f", "g", "h" };
 	struct span span = span_new(1);
@@ -214,7 +214,7 @@ static void of_a_new_culprit_only_what_is_certain_counts(void **state)
 	span_free(span);
 }
 
-/* In the whole span the rank was busy for `busy_ns`, its GPU worked for `active_ns`. */
+/* In the span, the GPU of the rank was busy for `busy_ns` and active for `active_ns`. */
 static void set_rank(struct span span, u32 rank, u64 collective_ns, u64 busy_ns, u64 active_ns)
 {
 	struct snapshot_process *now = &span.after->processes[rank];
@@ -224,7 +224,7 @@ static void set_rank(struct span span, u32 rank, u64 collective_ns, u64 busy_ns,
 	span.after->gpus[rank].active_ns = span.before->gpus[rank].active_ns + active_ns;
 }
 
-static void waiting_is_busy_and_not_active(void **state)
+static void waiting_in_a_collective_is_busy_but_not_active(void **state)
 {
 	struct span span = span_new(2);
 	struct blame blame;
@@ -233,7 +233,7 @@ static void waiting_is_busy_and_not_active(void **state)
 	blame = blame_of(span, 0);
 	assert_int_equal(blame.waited, WAITED_MEASURED);
 	assert_int_equal(blame.waited_ns, 300);
-	/* Never longer than it was in collectives, never negative. */
+	/* The wait is never longer than the time in collectives, and never negative. */
 	set_rank(span, 0, 400, 900, 100);
 	assert_int_equal(blame_of(span, 0).waited_ns, 400);
 	set_rank(span, 0, 400, 900, 1000);
@@ -241,7 +241,7 @@ static void waiting_is_busy_and_not_active(void **state)
 	span_free(span);
 }
 
-static void without_the_device_waiting_is_a_bound(void **state)
+static void without_gpu_activity_the_wait_is_an_upper_bound(void **state)
 {
 	struct span span = span_new(2);
 
@@ -250,10 +250,10 @@ static void without_the_device_waiting_is_a_bound(void **state)
 	assert_int_equal(blame_of(span, 0).waited, WAITED_AT_MOST);
 	assert_int_equal(blame_of(span, 0).waited_ns, 400);
 	span.before->gpus[0].valid = SNAPSHOT_GPU_ACTIVE;
-	/* What the device tells is of both who share it. */
+	/* Two ranks share the GPU, so its activity is the sum of both. */
 	span.after->processes[1].memory[0].gpu = 0;
 	assert_int_equal(blame_of(span, 0).waited, WAITED_AT_MOST);
-	/* One whose device is not known may share it, and cannot ask its own. */
+	/* A rank whose GPU is unknown may share any GPU, and its own activity is unknown. */
 	span.after->processes[1].memory[0].gpu = SNAPSHOT_GPU_UNKNOWN;
 	assert_int_equal(blame_of(span, 0).waited, WAITED_AT_MOST);
 	assert_int_equal(blame_of(span, 1).waited, WAITED_AT_MOST);
@@ -267,8 +267,8 @@ static void without_the_device_waiting_is_a_bound(void **state)
 	span_free(span);
 }
 
-/* The GPU was looked at some time before each snapshot, and not the same time before both. */
-static void activity_is_a_share_of_when_it_was_looked_at(void **state)
+/* The GPU was sampled some time before each snapshot, and these times differ. */
+static void activity_is_scaled_from_its_samples_to_the_span(void **state)
 {
 	struct span span = span_new(2);
 
@@ -290,7 +290,7 @@ static int straggler_of(struct span span, u32 nr, struct blame_straggler *ret)
 	return blame_find_straggler(blames, nr, nr - 1, ret);
 }
 
-static void the_straggler_hardly_waits(void **state)
+static void the_straggler_waits_least(void **state)
 {
 	const u64 percent = SPAN_NS / 100;
 	struct blame_straggler straggler;
@@ -305,12 +305,12 @@ static void the_straggler_hardly_waits(void **state)
 	assert_int_equal(straggler.nr_ranks, 4);
 	assert_int_equal(straggler.lead_ns, 38 * percent);
 	assert_true(straggler.is_measured);
-	/* 10 % of the span is where it begins. */
+	/* The limit is 10 % of the span. */
 	set_rank(span, 2, 50 * percent, 90 * percent, 60 * percent);
 	assert_int_equal(straggler_of(span, 4, &straggler), 0);
 	set_rank(span, 2, 50 * percent, 90 * percent, 59 * percent);
 	assert_int_equal(straggler_of(span, 4, &straggler), -ENOENT);
-	/* Where one is not measured, all are compared by their phase. */
+	/* If one rank is not measured, all ranks are compared by their time in the phase. */
 	set_rank(span, 2, 50 * percent, 90 * percent, 88 * percent);
 	set_rank(span, 1, 5 * percent, 90 * percent, 10 * percent);
 	span.after->gpus[3].valid = 0;
@@ -351,16 +351,16 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(causes_are_differences_and_add_up),
-		cmocka_unit_test(nothing_idle_has_no_cause),
-		cmocka_unit_test(another_of_that_number_has_no_before),
-		cmocka_unit_test(what_went_back_has_no_answer),
-		cmocka_unit_test(steps_are_those_of_the_span),
-		cmocka_unit_test(culprits_are_those_of_the_span),
-		cmocka_unit_test(of_a_new_culprit_only_what_is_certain_counts),
-		cmocka_unit_test(waiting_is_busy_and_not_active),
-		cmocka_unit_test(without_the_device_waiting_is_a_bound),
-		cmocka_unit_test(activity_is_a_share_of_when_it_was_looked_at),
-		cmocka_unit_test(the_straggler_hardly_waits),
+		cmocka_unit_test(no_idle_time_has_no_cause),
+		cmocka_unit_test(a_reused_pid_is_another_process),
+		cmocka_unit_test(a_counter_that_decreased_gives_no_result),
+		cmocka_unit_test(only_steps_in_the_span_count),
+		cmocka_unit_test(only_culprits_in_the_span_count),
+		cmocka_unit_test(a_new_culprit_counts_only_its_certain_time),
+		cmocka_unit_test(waiting_in_a_collective_is_busy_but_not_active),
+		cmocka_unit_test(without_gpu_activity_the_wait_is_an_upper_bound),
+		cmocka_unit_test(activity_is_scaled_from_its_samples_to_the_span),
+		cmocka_unit_test(the_straggler_waits_least),
 		cmocka_unit_test(only_ranks_of_one_job_are_compared),
 		cmocka_unit_test(shares_are_rounded),
 	};

@@ -17,7 +17,7 @@ static void test_new_book_is_empty(void **state)
 	assert_int_equal(book.nr_allocs, 1);
 }
 
-static void test_peak_stays_when_memory_goes(void **state)
+static void test_peak_stays_after_a_free(void **state)
 {
 	struct memory_book book = {};
 
@@ -33,7 +33,7 @@ static void test_peak_stays_when_memory_goes(void **state)
 	assert_int_equal(book.nr_frees, 1);
 }
 
-static void test_more_than_32_bits(void **state)
+static void test_counts_more_than_32_bits(void **state)
 {
 	struct memory_book book = {};
 
@@ -56,7 +56,7 @@ static void *alloc_and_free(void *book)
 	return NULL;
 }
 
-static void test_threads_lose_nothing(void **state)
+static void test_concurrent_updates_are_not_lost(void **state)
 {
 	struct memory_book book = {};
 	pthread_t threads[NR_THREADS];
@@ -76,9 +76,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_new_book_is_empty),
-		cmocka_unit_test(test_peak_stays_when_memory_goes),
-		cmocka_unit_test(test_more_than_32_bits),
-		cmocka_unit_test(test_threads_lose_nothing),
+		cmocka_unit_test(test_peak_stays_after_a_free),
+		cmocka_unit_test(test_counts_more_than_32_bits),
+		cmocka_unit_test(test_concurrent_updates_are_not_lost),
 	};
 
 	return cmocka_run_group_tests_name("book", tests, NULL, NULL);

@@ -54,7 +54,7 @@ static void a_launch_behind_a_collective_belongs_to_it(void **state)
 	assert_int_equal(task.phase, PHASE_COLLECTIVE);
 }
 
-static void a_sync_that_waited_for_nothing_ends_nothing(void **state)
+static void a_sync_without_queued_work_changes_nothing(void **state)
 {
 	static const enum phase phases[] = { PHASE_UNKNOWN, PHASE_DATA_LOADING, PHASE_OPTIMIZER };
 
@@ -66,7 +66,7 @@ static void a_sync_that_waited_for_nothing_ends_nothing(void **state)
 	}
 }
 
-static void a_sleep_while_work_is_queued_is_no_wait_for_data(void **state)
+static void a_sleep_with_queued_work_is_not_a_wait_for_data(void **state)
 {
 	struct task_state task = { .phase = PHASE_GPU_COMPUTE, .phase_since_ns = 10 };
 
@@ -83,7 +83,7 @@ static void a_blocking_collective_ends_with_its_call(void **state)
 	assert_int_equal(task.phase_ns[PHASE_COLLECTIVE], 3000);
 }
 
-static void a_long_optimizer_step_is_unknown_from_the_bound_on(void **state)
+static void an_optimizer_step_becomes_unknown_at_the_bound(void **state)
 {
 	const u64 bound = config.optimizer_burst_max_ns;
 	struct task_state task = { .phase = PHASE_OPTIMIZER, .phase_since_ns = 1000 };
@@ -97,7 +97,7 @@ static void a_long_optimizer_step_is_unknown_from_the_bound_on(void **state)
 	assert_int_equal(task.nr_transitions, 2);
 }
 
-static void no_boundary_and_no_phase_is_out_of_range(void **state)
+static void invalid_boundaries_and_phases_are_harmless(void **state)
 {
 	for (u32 boundary = 0; boundary < BOUNDARY_NR + 3; boundary++) {
 		for (u32 phase = 0; phase < PHASE_NR + 3; phase++) {
@@ -114,11 +114,11 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_training_step_goes_through_all_phases),
 		cmocka_unit_test(a_launch_behind_a_collective_belongs_to_it),
-		cmocka_unit_test(a_sync_that_waited_for_nothing_ends_nothing),
-		cmocka_unit_test(a_sleep_while_work_is_queued_is_no_wait_for_data),
+		cmocka_unit_test(a_sync_without_queued_work_changes_nothing),
+		cmocka_unit_test(a_sleep_with_queued_work_is_not_a_wait_for_data),
 		cmocka_unit_test(a_blocking_collective_ends_with_its_call),
-		cmocka_unit_test(a_long_optimizer_step_is_unknown_from_the_bound_on),
-		cmocka_unit_test(no_boundary_and_no_phase_is_out_of_range),
+		cmocka_unit_test(an_optimizer_step_becomes_unknown_at_the_bound),
+		cmocka_unit_test(invalid_boundaries_and_phases_are_harmless),
 	};
 
 	return cmocka_run_group_tests_name("boundary", tests, NULL, NULL);

@@ -12,7 +12,7 @@ static void span(struct busy_estimate *busy, u64 length, bool late)
 	busy_end(busy, late, 100000 + length);
 }
 
-static void test_unknown_at_first(void **state)
+static void test_end_is_unknown_at_first(void **state)
 {
 	struct busy_estimate busy = {};
 
@@ -20,36 +20,36 @@ static void test_unknown_at_first(void **state)
 	busy_begin(&busy, 100);
 	assert_int_equal(busy_expected_end(&busy), 0);
 	busy_end(&busy, false, 150);
-	assert_int_equal(busy_expected_end(&busy), 0); /* it has no work now */
+	assert_int_equal(busy_expected_end(&busy), 0); /* the GPU has no work now */
 	busy_begin(&busy, 1000);
 	assert_int_equal(busy_expected_end(&busy), 1049);
 }
 
-static void test_further_work_does_not_begin_again(void **state)
+static void test_more_work_keeps_the_start_time(void **state)
 {
 	struct busy_estimate busy = {};
 
 	busy_begin(&busy, 100);
 	busy_begin(&busy, 120);
 	busy_end(&busy, false, 150);
-	busy_end(&busy, false, 900); /* a sync that waited for nothing */
+	busy_end(&busy, false, 900); /* a sync without queued work */
 	busy_begin(&busy, 1000);
 	assert_int_equal(busy_expected_end(&busy), 1049);
 }
 
-static void test_late_ends_lower_it(void **state)
+static void test_a_late_waiter_lowers_the_estimate(void **state)
 {
 	struct busy_estimate busy = {};
 
 	span(&busy, 1600, false);
 	span(&busy, 7000, true);
 	assert_int_equal(busy.span_ns, 1500);
-	span(&busy, 1400, true); /* even late it was shorter */
+	span(&busy, 1400, true); /* a shorter span counts even if it was seen late */
 	assert_int_equal(busy.span_ns, 1400);
 }
 
-/* However late everybody is, the estimate does not follow. */
-static void test_it_finds_the_end_again(void **state)
+/* The estimate returns to the true span, although each waiter that follows it is late. */
+static void test_late_waiters_do_not_raise_the_estimate(void **state)
 {
 	struct busy_estimate busy = {};
 	const u64 truth = 1000, tick = 400;
@@ -63,8 +63,8 @@ static void test_it_finds_the_end_again(void **state)
 	assert_in_range(busy.span_ns, truth * 15 / 16, truth);
 }
 
-/* Nor does it stay too long when nobody knows that it came late. */
-static void test_unnoticed_lateness_heals(void **state)
+/* The same, if the late waiters are not recognized as late. */
+static void test_unrecognized_late_waiters_are_corrected(void **state)
 {
 	struct busy_estimate busy = {};
 	const u64 truth = 20000, pause = 300;
@@ -80,7 +80,7 @@ static void test_unnoticed_lateness_heals(void **state)
 	assert_int_equal(busy.span_ns, truth);
 }
 
-static void test_longer_work_is_learned_at_once(void **state)
+static void test_longer_work_is_learned_immediately(void **state)
 {
 	struct busy_estimate busy = {};
 
@@ -92,12 +92,12 @@ static void test_longer_work_is_learned_at_once(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_unknown_at_first),
-		cmocka_unit_test(test_further_work_does_not_begin_again),
-		cmocka_unit_test(test_late_ends_lower_it),
-		cmocka_unit_test(test_it_finds_the_end_again),
-		cmocka_unit_test(test_unnoticed_lateness_heals),
-		cmocka_unit_test(test_longer_work_is_learned_at_once),
+		cmocka_unit_test(test_end_is_unknown_at_first),
+		cmocka_unit_test(test_more_work_keeps_the_start_time),
+		cmocka_unit_test(test_a_late_waiter_lowers_the_estimate),
+		cmocka_unit_test(test_late_waiters_do_not_raise_the_estimate),
+		cmocka_unit_test(test_unrecognized_late_waiters_are_corrected),
+		cmocka_unit_test(test_longer_work_is_learned_immediately),
 	};
 
 	return cmocka_run_group_tests_name("busy", tests, NULL, NULL);

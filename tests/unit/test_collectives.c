@@ -9,7 +9,7 @@
 
 #define NR_CALLS 20000
 
-static void test_few_calls_each_have_a_time(void **state)
+static void test_the_first_calls_have_their_own_slot(void **state)
 {
 	for (u32 call = 0; call < COLLECTIVES_EXACT; call++) {
 		assert_int_equal(collectives_slot(call), call);
@@ -24,8 +24,8 @@ static void test_few_calls_each_have_a_time(void **state)
 	assert_int_equal(collectives_slot(~0ULL), COLLECTIVES_KEPT);
 }
 
-/* Every call is in exactly one weight, whatever their number. */
-static void test_weights_add_up(void **state)
+/* Each call is part of exactly one weight, for any number of calls. */
+static void test_weights_add_up_to_the_number_of_calls(void **state)
 {
 	for (u64 nr = 0; nr <= NR_CALLS; nr++) {
 		u64 sum = 0;
@@ -36,8 +36,8 @@ static void test_weights_add_up(void **state)
 	}
 }
 
-/* A slot has the time of the first call it stands for, no other call writes to it. */
-static void test_a_slot_has_its_first_call(void **state)
+/* A slot has the entry time of the first call that it stands for. No other call writes to it. */
+static void test_a_slot_is_written_by_its_first_call_only(void **state)
 {
 	u64 next[COLLECTIVES_KEPT + 1] = {};
 	u32 last = COLLECTIVES_KEPT;
@@ -56,8 +56,8 @@ static void test_a_slot_has_its_first_call(void **state)
 	assert_int_equal(last, COLLECTIVES_KEPT - 1);
 }
 
-/* The stated bound: a time stands for an eighth of the calls, or for its own. */
-static void test_no_time_stands_for_too_many(void **state)
+/* The documented bound: a slot stands for at most an eighth of the calls, or for one call. */
+static void test_weight_is_at_most_an_eighth_of_the_calls(void **state)
 {
 	for (u64 nr = 1; nr <= (u64)COLLECTIVES_EXACT << COLLECTIVES_OCTAVES; nr++)
 		for (u32 slot = 0; slot < COLLECTIVES_KEPT; slot++)
@@ -67,10 +67,10 @@ static void test_no_time_stands_for_too_many(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_few_calls_each_have_a_time),
-		cmocka_unit_test(test_weights_add_up),
-		cmocka_unit_test(test_a_slot_has_its_first_call),
-		cmocka_unit_test(test_no_time_stands_for_too_many),
+		cmocka_unit_test(test_the_first_calls_have_their_own_slot),
+		cmocka_unit_test(test_weights_add_up_to_the_number_of_calls),
+		cmocka_unit_test(test_a_slot_is_written_by_its_first_call_only),
+		cmocka_unit_test(test_weight_is_at_most_an_eighth_of_the_calls),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

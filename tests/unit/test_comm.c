@@ -9,7 +9,7 @@
 
 #define NR_GROUPS 20000
 
-/* All of `nr` ranks asked for what `member` says. */
+/* A complete split of `nr` ranks with the arguments in `member`. */
 static struct comm_group whole_group(const struct comm_member *member, u32 nr)
 {
 	struct comm_group group = { .present = ~0ULL >> (COMM_MEMBERS_MAX - nr) };
@@ -54,7 +54,7 @@ static void equal_keys_keep_the_order_of_the_parent(void **state)
 	assert_place(&group, 3, 3, 4);
 }
 
-static void no_color_is_in_none_and_counts_for_none(void **state)
+static void a_rank_without_color_joins_no_communicator(void **state)
 {
 	const struct comm_member members[] = {
 		{ COMM_NO_COLOR, 0 }, { 3, 0 }, { COMM_NO_COLOR, 0 }, { 3, 0 }
@@ -67,7 +67,7 @@ static void no_color_is_in_none_and_counts_for_none(void **state)
 	assert_place(&group, 3, 1, 2);
 }
 
-static void keys_may_be_as_far_apart_as_can_be(void **state)
+static void extreme_keys_do_not_overflow(void **state)
 {
 	const struct comm_member members[] = {
 		{ INT32_MAX, INT32_MAX },
@@ -83,7 +83,7 @@ static void keys_may_be_as_far_apart_as_can_be(void **state)
 	assert_place(&group, 3, 1, 3);
 }
 
-static void a_group_is_whole_with_every_rank_and_no_other(void **state)
+static void a_group_is_complete_with_exactly_all_ranks(void **state)
 {
 	struct comm_group group = {};
 
@@ -99,7 +99,7 @@ static void a_group_is_whole_with_every_rank_and_no_other(void **state)
 	assert_false(comm_group_is_whole(&group, COMM_MEMBERS_MAX));
 }
 
-/* How many come before `rank` by going through them one by one, in plain words. */
+/* The place of `rank`, computed in the simplest possible way. */
 static struct comm_place place_by_hand(const struct comm_group *group, u32 nr, u32 rank)
 {
 	const struct comm_member *me = &group->member[rank];
@@ -121,7 +121,7 @@ static struct comm_place place_by_hand(const struct comm_group *group, u32 nr, u
 	return place;
 }
 
-static void every_split_agrees_with_one_by_hand(void **state)
+static void every_split_equals_a_simple_computation(void **state)
 {
 	struct random r = random_start();
 
@@ -144,7 +144,7 @@ static void every_split_agrees_with_one_by_hand(void **state)
 			struct comm_place place = place_by_hand(&group, nr, i);
 
 			assert_place(&group, i, place.rank, place.nr_ranks);
-			/* Within a colour every rank is taken once. */
+			/* Within a color, each rank occurs once. */
 			if (members[i].color != 0)
 				continue;
 			assert_false(taken >> place.rank & 1);
@@ -166,7 +166,7 @@ static struct comm ready(u32 made_by, u32 nr_ranks, u64 since_ns)
 	};
 }
 
-static void the_world_is_the_largest_and_then_the_oldest(void **state)
+static void the_world_is_the_largest_then_the_oldest(void **state)
 {
 	const struct comm none = {};
 	struct comm world = ready(DETAIL_ONE_RANK, 4, 100);
@@ -196,7 +196,7 @@ static void ranks_of_one_communicator_share_its_identity(void **state)
 	assert_false(comm_is_same(&a, &c));
 	b.state = COMM_FREE;
 	assert_false(comm_is_same(&b, &a));
-	/* Of what cannot be recognised each is its own. */
+	/* Communicators without an identity are never the same. */
 	a.identity = c.identity = 0;
 	assert_true(comm_is_same(&a, &a));
 	assert_false(comm_is_same(&a, &c));
@@ -209,7 +209,7 @@ static int compare_u64(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void identities_differ_and_are_never_unknown(void **state)
+static void identities_differ_and_are_never_0(void **state)
 {
 	static u64 identity[NR_GROUPS];
 
@@ -222,7 +222,7 @@ static void identities_differ_and_are_never_unknown(void **state)
 		assert_true(identity[i] != identity[i - 1]);
 }
 
-static void work_in_progress_was_accepted(void **state)
+static void an_nccl_call_in_progress_was_accepted(void **state)
 {
 	assert_true(collective_accepted(RUNTIME_NCCL, 0));
 	assert_true(collective_accepted(RUNTIME_RCCL, NCCL_IN_PROGRESS));
@@ -237,14 +237,14 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_split_orders_each_color_by_key),
 		cmocka_unit_test(equal_keys_keep_the_order_of_the_parent),
-		cmocka_unit_test(no_color_is_in_none_and_counts_for_none),
-		cmocka_unit_test(keys_may_be_as_far_apart_as_can_be),
-		cmocka_unit_test(a_group_is_whole_with_every_rank_and_no_other),
-		cmocka_unit_test(every_split_agrees_with_one_by_hand),
-		cmocka_unit_test(the_world_is_the_largest_and_then_the_oldest),
+		cmocka_unit_test(a_rank_without_color_joins_no_communicator),
+		cmocka_unit_test(extreme_keys_do_not_overflow),
+		cmocka_unit_test(a_group_is_complete_with_exactly_all_ranks),
+		cmocka_unit_test(every_split_equals_a_simple_computation),
+		cmocka_unit_test(the_world_is_the_largest_then_the_oldest),
 		cmocka_unit_test(ranks_of_one_communicator_share_its_identity),
-		cmocka_unit_test(identities_differ_and_are_never_unknown),
-		cmocka_unit_test(work_in_progress_was_accepted),
+		cmocka_unit_test(identities_differ_and_are_never_0),
+		cmocka_unit_test(an_nccl_call_in_progress_was_accepted),
 	};
 
 	return cmocka_run_group_tests_name("comm", tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* base/file.h: reads to the end of what has no size, of a part and of a text. Saves: tests/procdb.
+/*
+ * base/file.h: reading of a file without a known size, of a part, and of text. Tests of saving are
+ * in tests/procdb.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +34,7 @@ static int remove_directory(void **state)
 	return rmdir(directory);
 }
 
-/* A pipe stands for what tells no size; it says EAGAIN, as an iterator may, until it is closed. */
+/* A pipe has no size. Until it is closed it returns EAGAIN, as a BPF iterator may do. */
 static void test_read_without_a_size(void **state)
 {
 	enum { PIECE = 1 << 16, NR = 5 };
@@ -78,7 +80,7 @@ static void test_read_part(void **state)
 	assert_memory_equal(part, "6789....", 8);
 	assert_int_equal(file_read_at(fd, 2, part, 3), 3);
 	assert_memory_equal(part, "2349....", 8);
-	/* Reads at a place leave the descriptor where it was. */
+	/* Reads at an offset do not change the file position. */
 	assert_int_equal(file_read_fd(fd, whole, sizeof(whole)), 10);
 	assert_memory_equal(whole, "0123456789..", 12);
 	assert_int_equal(file_read_fd(fd, whole, sizeof(whole)), 0);

@@ -10,7 +10,7 @@
 #include "base/macros.h"
 #include "core/hist.h"
 
-/* The stated error bound of quantiles. */
+/* The documented error bound of quantiles. */
 static void assert_close(u64 value, u64 exact)
 {
 	assert_true(fabs((double)value / (double)exact - 1) < 0.091);
@@ -33,7 +33,7 @@ static void the_reference_vector(void **state)
 	assert_true(hist_quantile(&h, 990) >= hist_quantile(&h, 500));
 }
 
-static void one_that_stands_for_many_counts_as_many(void **state)
+static void a_weighted_value_counts_as_many(void **state)
 {
 	struct hist one = {}, many = {};
 
@@ -43,7 +43,7 @@ static void one_that_stands_for_many_counts_as_many(void **state)
 	assert_memory_equal(&one, &many, sizeof(one));
 }
 
-static void an_empty_one_has_no_values(void **state)
+static void an_empty_distribution_gives_0(void **state)
 {
 	const struct hist h = {};
 
@@ -53,7 +53,7 @@ static void an_empty_one_has_no_values(void **state)
 	assert_int_equal(hist_quantile(&h, 500), 0);
 }
 
-/* The bounds must be those of Prometheus, so they are computed here from their definition. */
+/* The bounds must equal those of Prometheus, so the test computes them from the definition. */
 static void bounds_are_those_of_schema_2(void **state)
 {
 	assert_int_equal(hist_bounds_ns[0], 0);
@@ -65,7 +65,7 @@ static void bounds_are_those_of_schema_2(void **state)
 	assert_int_equal(hist_bounds_ns[HIST_OVERFLOW], UINT64_MAX);
 }
 
-static void known_values_lie_in_known_buckets(void **state)
+static void values_are_in_the_expected_buckets(void **state)
 {
 	static const struct {
 		u64 ns;
@@ -86,7 +86,7 @@ static void known_values_lie_in_known_buckets(void **state)
 				 rows[i].schema_index);
 }
 
-static void zero_and_overflow_have_slots_of_their_own(void **state)
+static void zero_and_overflow_have_their_own_slots(void **state)
 {
 	assert_int_equal(hist_index(0), 0);
 	assert_int_equal(hist_index(16384 * NSEC_PER_SEC + 1), HIST_OVERFLOW);
@@ -97,7 +97,7 @@ static void zero_and_overflow_have_slots_of_their_own(void **state)
 static void every_bound_is_the_last_value_of_its_bucket(void **state)
 {
 	for (u32 slot = 1; slot < HIST_OVERFLOW; slot++) {
-		/* Below a few ns some buckets hold no whole number at all. */
+		/* Below a few ns, some buckets contain no integer. */
 		if (hist_bounds_ns[slot] == hist_bounds_ns[slot - 1])
 			continue;
 		assert_int_equal(hist_index(hist_bounds_ns[slot]), slot);
@@ -113,11 +113,11 @@ static void log2_is_exact_at_every_power(void **state)
 	}
 }
 
-static void quantiles_take_the_stated_ranks(void **state)
+static void quantiles_use_the_documented_ranks(void **state)
 {
 	struct hist h = {};
 
-	/* Far apart, so the answer tells the rank: sorted is 0, 1 s, 1000 s. */
+	/* The values are far apart, so the result identifies the rank: sorted 0, 1 s, 1000 s. */
 	hist_record(&h, 1000 * NSEC_PER_SEC);
 	hist_record(&h, 0);
 	assert_close(hist_quantile(&h, 500), 1000 * NSEC_PER_SEC);
@@ -129,8 +129,8 @@ static void quantiles_take_the_stated_ranks(void **state)
 	assert_close(hist_quantile(&h, 9999), 1000 * NSEC_PER_SEC);
 }
 
-/* 99 small ones and 1 large: sorted[min(floor(99), 99)] is the large one. */
-static void p99_of_a_hundred_is_the_largest(void **state)
+/* 99 small values and 1 large value: sorted[min(floor(99), 99)] is the large value. */
+static void p99_of_100_values_is_the_largest(void **state)
 {
 	struct hist h = {};
 
@@ -150,7 +150,7 @@ static void quantiles_stay_between_min_and_max(void **state)
 	assert_int_equal(hist_quantile(&h, 990), 123456789);
 }
 
-static void the_overflow_slot_answers_with_the_maximum(void **state)
+static void the_overflow_slot_gives_the_maximum(void **state)
 {
 	struct hist h = {};
 
@@ -159,7 +159,7 @@ static void the_overflow_slot_answers_with_the_maximum(void **state)
 	assert_int_equal(hist_quantile(&h, 0), 30000 * NSEC_PER_SEC);
 }
 
-/* A reader may see a count that is ahead of the buckets: the other CPU is in the middle. */
+/* A reader may see a count that is ahead of the buckets while another CPU records a value. */
 static void a_count_ahead_of_the_buckets_is_harmless(void **state)
 {
 	struct hist h = {};
@@ -169,7 +169,7 @@ static void a_count_ahead_of_the_buckets_is_harmless(void **state)
 	assert_int_equal(hist_quantile(&h, 990), 1000);
 }
 
-static void adding_equals_feeding_both(void **state)
+static void adding_equals_recording_all_values(void **state)
 {
 	struct hist a = {}, b = {}, both = {}, empty = {};
 
@@ -187,7 +187,7 @@ static void adding_equals_feeding_both(void **state)
 	assert_memory_equal(&empty, &both, sizeof(a));
 }
 
-static void subtracting_gives_what_came_in_between(void **state)
+static void subtracting_gives_the_values_in_between(void **state)
 {
 	struct hist before = {}, now, between = {}, got;
 
@@ -202,14 +202,14 @@ static void subtracting_gives_what_came_in_between(void **state)
 	assert_int_equal(got.count, between.count);
 	assert_int_equal(got.sum, between.sum);
 	assert_memory_equal(got.buckets, between.buckets, sizeof(got.buckets));
-	/* Within the buckets of the true ones. */
+	/* Min and max are in the same buckets as the true values. */
 	assert_true(got.min <= between.min && hist_index(got.min) == hist_index(between.min));
 	assert_true(got.max >= between.max && hist_index(got.max) == hist_index(between.max));
 	for (u32 permille = 0; permille <= 1000; permille += 10)
 		assert_close(hist_quantile(&got, permille), hist_quantile(&between, permille));
 }
 
-static void subtracting_from_the_beginning_loses_nothing(void **state)
+static void subtracting_an_empty_distribution_is_exact(void **state)
 {
 	struct hist now = {}, got, empty = {};
 
@@ -224,7 +224,7 @@ static void subtracting_from_the_beginning_loses_nothing(void **state)
 	assert_memory_equal(&got, &empty, sizeof(got));
 }
 
-static void what_went_back_is_not_subtracted(void **state)
+static void a_count_that_decreased_is_an_error(void **state)
 {
 	struct hist before = {}, now = {}, got = { .count = 42 };
 
@@ -232,7 +232,7 @@ static void what_went_back_is_not_subtracted(void **state)
 	assert_int_equal(hist_subtract(&now, &before, &got), -1);
 	hist_record(&now, 5);
 	assert_int_equal(hist_subtract(&now, &before, &got), -1);
-	/* Count and sum are ahead; a bucket is not. */
+	/* Count and sum increased, but one bucket decreased. */
 	hist_record(&now, 5000);
 	assert_int_equal(hist_subtract(&now, &before, &got), -1);
 	assert_int_equal(got.count, 42);
@@ -242,22 +242,22 @@ int main(void)
 {
 	const struct CMUnitTest hist[] = {
 		cmocka_unit_test(the_reference_vector),
-		cmocka_unit_test(one_that_stands_for_many_counts_as_many),
-		cmocka_unit_test(an_empty_one_has_no_values),
+		cmocka_unit_test(a_weighted_value_counts_as_many),
+		cmocka_unit_test(an_empty_distribution_gives_0),
 		cmocka_unit_test(bounds_are_those_of_schema_2),
-		cmocka_unit_test(known_values_lie_in_known_buckets),
-		cmocka_unit_test(zero_and_overflow_have_slots_of_their_own),
+		cmocka_unit_test(values_are_in_the_expected_buckets),
+		cmocka_unit_test(zero_and_overflow_have_their_own_slots),
 		cmocka_unit_test(every_bound_is_the_last_value_of_its_bucket),
 		cmocka_unit_test(log2_is_exact_at_every_power),
-		cmocka_unit_test(quantiles_take_the_stated_ranks),
-		cmocka_unit_test(p99_of_a_hundred_is_the_largest),
+		cmocka_unit_test(quantiles_use_the_documented_ranks),
+		cmocka_unit_test(p99_of_100_values_is_the_largest),
 		cmocka_unit_test(quantiles_stay_between_min_and_max),
-		cmocka_unit_test(the_overflow_slot_answers_with_the_maximum),
+		cmocka_unit_test(the_overflow_slot_gives_the_maximum),
 		cmocka_unit_test(a_count_ahead_of_the_buckets_is_harmless),
-		cmocka_unit_test(adding_equals_feeding_both),
-		cmocka_unit_test(subtracting_gives_what_came_in_between),
-		cmocka_unit_test(subtracting_from_the_beginning_loses_nothing),
-		cmocka_unit_test(what_went_back_is_not_subtracted),
+		cmocka_unit_test(adding_equals_recording_all_values),
+		cmocka_unit_test(subtracting_gives_the_values_in_between),
+		cmocka_unit_test(subtracting_an_empty_distribution_is_exact),
+		cmocka_unit_test(a_count_that_decreased_is_an_error),
 	};
 
 	return cmocka_run_group_tests(hist, NULL, NULL);

@@ -10,7 +10,7 @@
 
 static const struct wait_share nobody;
 
-/* A launch at 1000 and the sync that covers it, which ends at 2000. */
+/* A launch at 1000, and the sync that covers it returns at 2000. */
 static struct idle_account account_of_a_sync(void)
 {
 	struct idle_account account = {};
@@ -44,7 +44,7 @@ static void test_nothing_is_booked_before_the_first_launch(void **state)
 	assert_int_equal(sum(&account), 0);
 }
 
-static void test_what_the_launcher_does_is_booked_while_idle(void **state)
+static void test_launcher_states_are_booked_while_idle(void **state)
 {
 	struct idle_account account = account_of_a_sync();
 
@@ -63,8 +63,8 @@ static void test_what_the_launcher_does_is_booked_while_idle(void **state)
 	assert_int_equal(sum(&account), 1500);
 }
 
-/* Another thread syncs while the launcher sleeps: what it does then began before. */
-static void test_a_state_from_before_the_sync_counts_from_the_sync_on(void **state)
+/* Another thread syncs while the launcher sleeps, so the state of the launcher began earlier. */
+static void test_a_state_before_the_sync_counts_from_the_sync(void **state)
 {
 	struct idle_account account = {};
 
@@ -76,7 +76,7 @@ static void test_a_state_from_before_the_sync_counts_from_the_sync_on(void **sta
 	assert_int_equal(account.idle_ns[IDLE_DISK], 500);
 }
 
-static void test_a_sleep_is_decided_when_it_ends(void **state)
+static void test_a_sleep_gets_its_cause_when_it_ends(void **state)
 {
 	struct idle_account account = account_of_a_sync();
 
@@ -90,17 +90,17 @@ static void test_a_sleep_is_decided_when_it_ends(void **state)
 	assert_int_equal(sum(&account), 700);
 }
 
-static void test_a_wait_for_data_goes_to_what_the_loader_did(void **state)
+static void test_a_wait_for_data_is_booked_by_the_loader_states(void **state)
 {
 	struct idle_account account = account_of_a_sync();
 	struct wait_share share = {};
 
 	idle_sleeps(&account, true, 2000);
-	share_book(&share, 2000, SHARE_CPU, 1500, 2100); /* it ran since before the wait */
+	share_book(&share, 2000, SHARE_CPU, 1500, 2100); /* it already ran before the wait */
 	share_book(&share, 2000, SHARE_RUNQUEUE, 2100, 2400);
 	share_book(&share, 2000, SHARE_DISK, 2400, 2600);
 	share_book(&share, 2000, SHARE_CPU, 2700, 2800);
-	share_book(&share, 2000, SHARE_CPU, 2700, 2900); /* and again: the rest of that stay */
+	share_book(&share, 2000, SHARE_CPU, 2700, 2900); /* overlaps: only the rest counts */
 	idle_decide_data(&account, &share, 2000, 3000);
 	assert_int_equal(account.doing, IDLE_RUNQUEUE);
 	assert_int_equal(account.idle_ns[IDLE_LOADER_CPU], 100 + 200);
@@ -110,7 +110,7 @@ static void test_a_wait_for_data_goes_to_what_the_loader_did(void **state)
 	assert_int_equal(sum(&account), 1000);
 }
 
-static void test_a_share_of_another_wait_says_nothing(void **state)
+static void test_a_share_of_another_wait_is_ignored(void **state)
 {
 	struct idle_account account = account_of_a_sync();
 	struct wait_share share = {};
@@ -128,8 +128,8 @@ static void test_a_share_of_another_wait_says_nothing(void **state)
 	assert_int_equal(account.idle_ns[IDLE_LOADER_OTHER], 550);
 }
 
-/* The device became idle in the midst of the wait: no more than its time can be booked. */
-static void test_a_share_is_no_more_than_the_idle_time(void **state)
+/* The GPU became idle during the wait, so only the idle part of the wait is booked. */
+static void test_a_share_is_limited_to_the_idle_time(void **state)
 {
 	struct idle_account account = {};
 	struct wait_share share = {};
@@ -145,7 +145,7 @@ static void test_a_share_is_no_more_than_the_idle_time(void **state)
 	assert_int_equal(sum(&account), 1000);
 }
 
-static void test_a_blocking_collective_is_what_it_is(void **state)
+static void test_a_blocking_collective_is_booked_as_collective(void **state)
 {
 	struct idle_account account = account_of_a_sync();
 
@@ -158,8 +158,8 @@ static void test_a_blocking_collective_is_what_it_is(void **state)
 	assert_int_equal(account.idle_ns[IDLE_CPU], 200);
 }
 
-/* No cause may go back from one look to the next; a sleep without an end is told all the same. */
-static void test_a_pending_sleep_is_told_once_it_is_long(void **state)
+/* A cause never decreases between two snapshots, but a sleep that does not end is reported. */
+static void test_a_long_pending_sleep_is_reported(void **state)
 {
 	struct idle_account account = account_of_a_sync(), seen;
 
@@ -177,7 +177,7 @@ static void test_a_pending_sleep_is_told_once_it_is_long(void **state)
 	assert_int_equal(seen.idle_ns[IDLE_LOADER_OTHER], 1000 + IDLE_PENDING_NS);
 }
 
-static void test_a_look_from_before_adds_nothing(void **state)
+static void test_an_earlier_time_adds_nothing(void **state)
 {
 	struct idle_account account = account_of_a_sync();
 
@@ -190,15 +190,15 @@ int main(void)
 {
 	const struct CMUnitTest idle_tests[] = {
 		cmocka_unit_test(test_nothing_is_booked_before_the_first_launch),
-		cmocka_unit_test(test_what_the_launcher_does_is_booked_while_idle),
-		cmocka_unit_test(test_a_state_from_before_the_sync_counts_from_the_sync_on),
-		cmocka_unit_test(test_a_sleep_is_decided_when_it_ends),
-		cmocka_unit_test(test_a_wait_for_data_goes_to_what_the_loader_did),
-		cmocka_unit_test(test_a_share_of_another_wait_says_nothing),
-		cmocka_unit_test(test_a_share_is_no_more_than_the_idle_time),
-		cmocka_unit_test(test_a_blocking_collective_is_what_it_is),
-		cmocka_unit_test(test_a_pending_sleep_is_told_once_it_is_long),
-		cmocka_unit_test(test_a_look_from_before_adds_nothing),
+		cmocka_unit_test(test_launcher_states_are_booked_while_idle),
+		cmocka_unit_test(test_a_state_before_the_sync_counts_from_the_sync),
+		cmocka_unit_test(test_a_sleep_gets_its_cause_when_it_ends),
+		cmocka_unit_test(test_a_wait_for_data_is_booked_by_the_loader_states),
+		cmocka_unit_test(test_a_share_of_another_wait_is_ignored),
+		cmocka_unit_test(test_a_share_is_limited_to_the_idle_time),
+		cmocka_unit_test(test_a_blocking_collective_is_booked_as_collective),
+		cmocka_unit_test(test_a_long_pending_sleep_is_reported),
+		cmocka_unit_test(test_an_earlier_time_adds_nothing),
 	};
 
 	return cmocka_run_group_tests(idle_tests, NULL, NULL);

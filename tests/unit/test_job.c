@@ -11,7 +11,7 @@
 #define UID_DASHES "0d1d2d3d-4d5d-6d7d-8d9d-adbdcdddedfd"
 #define UID_BARS   "0d1d2d3d_4d5d_6d7d_8d9d_adbdcdddedfd"
 
-static void names_are_those_that_people_use(void **state)
+static void cgroups_have_the_expected_job_names(void **state)
 {
 	static const struct {
 		const char *cgroup;
@@ -42,7 +42,7 @@ static void names_are_those_that_people_use(void **state)
 	}
 }
 
-static void what_does_not_fit_is_cut(void **state)
+static void a_long_name_is_truncated(void **state)
 {
 	char name[8];
 
@@ -57,8 +57,8 @@ static void what_does_not_fit_is_cut(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(names_are_those_that_people_use),
-		cmocka_unit_test(what_does_not_fit_is_cut),
+		cmocka_unit_test(cgroups_have_the_expected_job_names),
+		cmocka_unit_test(a_long_name_is_truncated),
 	};
 
 	return cmocka_run_group_tests_name("job", tests, NULL, NULL);

@@ -12,7 +12,7 @@
 #define BY_CHANCE  0
 #define NOT_CHOSEN 1
 
-static void test_few_are_all_timed(void **state)
+static void test_all_launches_are_timed_at_low_rates(void **state)
 {
 	struct launch_timing timing = {};
 
@@ -24,7 +24,7 @@ static void test_few_are_all_timed(void **state)
 					 1);
 }
 
-static void test_of_many_one_counts_for_the_others(void **state)
+static void test_samples_are_weighted_at_high_rates(void **state)
 {
 	struct launch_timing timing = { .second_ns = SOME_TIME, .nr = LAUNCH_ALL_TIMED };
 
@@ -37,7 +37,7 @@ static void test_of_many_one_counts_for_the_others(void **state)
 		launch_weight(&timing, LEVEL_RUNTIME, SOME_TIME + NSEC_PER_SEC, NOT_CHOSEN), 1);
 }
 
-static void test_the_driver_inside_of_the_runtime_is_no_launch(void **state)
+static void test_a_driver_launch_inside_a_runtime_launch_is_not_counted(void **state)
 {
 	struct launch_timing timing = {};
 
@@ -47,7 +47,7 @@ static void test_the_driver_inside_of_the_runtime_is_no_launch(void **state)
 	assert_int_equal(launch_weight(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 1);
 }
 
-static void test_begin_and_weight_fit_into_one_number(void **state)
+static void test_start_and_weight_share_one_number(void **state)
 {
 	u64 all = launch_begun(SOME_TIME, 1), some = launch_begun(SOME_TIME, LAUNCH_TIMED_1_IN);
 
@@ -60,10 +60,10 @@ static void test_begin_and_weight_fit_into_one_number(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_few_are_all_timed),
-		cmocka_unit_test(test_of_many_one_counts_for_the_others),
-		cmocka_unit_test(test_the_driver_inside_of_the_runtime_is_no_launch),
-		cmocka_unit_test(test_begin_and_weight_fit_into_one_number),
+		cmocka_unit_test(test_all_launches_are_timed_at_low_rates),
+		cmocka_unit_test(test_samples_are_weighted_at_high_rates),
+		cmocka_unit_test(test_a_driver_launch_inside_a_runtime_launch_is_not_counted),
+		cmocka_unit_test(test_start_and_weight_share_one_number),
 	};
 
 	return cmocka_run_group_tests_name("launch", tests, NULL, NULL);

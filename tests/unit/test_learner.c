@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What is learned of one thread: when its averages are mature, what they say, when it is told. */
+/* What is learned about one thread: when its averages mature, its tier, and its observations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@
 #define US NSEC_PER_USEC
 #define MS NSEC_PER_MSEC
 
-/* A thread, and the time in its world. */
+/* A simulated thread with its own clock. */
 struct thread {
 	struct learner l;
 	u64 now;
@@ -48,7 +48,7 @@ static void sleeps(struct thread *t, u64 ns)
 	learn_woken(&t->l, t->now);
 }
 
-/* Until it was told so often, or the time on a CPU is up; gives that time. */
+/* Runs until `nr_told` observations are reported or the limit is reached. Returns the CPU time. */
 static u64 burn_until_told(struct thread *t, u32 nr_told, u64 limit_ns)
 {
 	u64 burnt = 0;
@@ -68,7 +68,7 @@ static void naps(struct thread *t, u32 nr, u64 run_ns, u64 sleep_ns)
 	}
 }
 
-static void who_never_sleeps_is_batch_after_8_ms(void **state)
+static void a_thread_that_never_sleeps_is_batch_after_8_ms(void **state)
 {
 	struct thread t = thread_like(NULL);
 
@@ -77,13 +77,13 @@ static void who_never_sleeps_is_batch_after_8_ms(void **state)
 	assert_int_equal(t.told.tier, TIER_BATCH);
 	assert_int_equal(t.told.corrects, 0);
 	assert_int_equal(t.told.behaviour.runtime_avg_ns, LEARN_AGE * MS);
-	/* And that is all there is to say of it. */
+	/* There are no further observations. */
 	burn_until_told(&t, 2, 60 * NSEC_PER_SEC);
 	assert_int_equal(t.nr_told, 1);
 	assert_int_equal(t.l.runtime_avg_ns / MS, LEARN_BURST_NS / MS - 1);
 }
 
-static void who_sleeps_is_told_after_8_sleeps(void **state)
+static void a_sleeping_thread_is_reported_after_8_sleeps(void **state)
 {
 	struct thread t = thread_like(NULL);
 
@@ -97,8 +97,8 @@ static void who_sleeps_is_told_after_8_sleeps(void **state)
 	assert_in_range(t.told.behaviour.wakeup_freq, 98, 100);
 }
 
-/* A pair that answer each other a few hundred times a second. */
-static void who_wakes_and_is_woken_is_critical(void **state)
+/* Two threads that wake each other a few hundred times per second. */
+static void threads_that_wake_each_other_are_latency_critical(void **state)
 {
 	struct thread a = thread_like(NULL), b = thread_like(NULL);
 
@@ -116,8 +116,8 @@ static void who_wakes_and_is_woken_is_critical(void **state)
 	assert_int_equal(b.l.tier, TIER_LAT_CRITICAL);
 }
 
-/* As often as in the test above, but nobody waits for it. */
-static void a_timer_alone_is_not_critical(void **state)
+/* As often as in the test above, but no thread waits for it. */
+static void a_timer_alone_is_not_latency_critical(void **state)
 {
 	struct thread t = thread_like(NULL);
 
@@ -125,12 +125,12 @@ static void a_timer_alone_is_not_critical(void **state)
 	assert_int_equal(t.l.tier, TIER_INTERACTIVE);
 }
 
-static void a_short_life_counts_as_it_was(void **state)
+static void a_short_lived_thread_is_reported_at_its_end(void **state)
 {
 	struct thread t = thread_like(NULL);
 
 	runs(&t, 3 * MS, false);
-	assert_false(learn_ended(&t.l, t.now)); /* nothing was taken in yet */
+	assert_false(learn_ended(&t.l, t.now)); /* no burst is in the averages yet */
 	runs(&t, MS, true);
 	assert_int_equal(t.nr_told, 0);
 	note(&t, learn_ended(&t.l, t.now));
@@ -143,8 +143,8 @@ static void a_short_life_counts_as_it_was(void **state)
 	assert_false(learn_ended(&t.l, t.now));
 }
 
-/* It starts up, waits for somebody, and ends within a second: its last word counts. */
-static void a_correction_is_told_at_the_end(void **state)
+/* A thread starts, sleeps often, and ends within a second. Its final tier is reported. */
+static void a_correction_is_reported_at_the_end(void **state)
 {
 	struct thread t = thread_like(NULL);
 
@@ -166,7 +166,7 @@ static struct procdb_record prediction_of(u8 tier, u64 average, u64 deviation)
 						      .runtime_dev_ns = deviation } };
 }
 
-/* The times that docs/LEARNING.md states, whatever the averages that came with the tier. */
+/* The times in docs/concepts/learning.md hold for any predicted averages. */
 static const u64 any_average[] = { 0, 1, 100 * US, MS, 10 * MS, ~0ULL };
 
 static void a_wrong_prediction_is_corrected_in_time(void **state)
@@ -185,8 +185,8 @@ static void a_wrong_prediction_is_corrected_in_time(void **state)
 		}
 }
 
-/* Short sleeps: what it is shows in its time on a CPU only. */
-static void who_is_not_batch_is_found_out_in_time(void **state)
+/* Its sleeps are short, so only the short bursts show that it is not batch. */
+static void a_wrong_batch_prediction_is_corrected_in_time(void **state)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(any_average); i++) {
 		struct procdb_record wrong = prediction_of(TIER_BATCH, any_average[i], 0);
@@ -198,7 +198,7 @@ static void who_is_not_batch_is_found_out_in_time(void **state)
 	}
 }
 
-static void a_predicted_thread_starts_with_the_averages(void **state)
+static void a_predicted_thread_starts_with_the_predicted_averages(void **state)
 {
 	struct procdb_record known = prediction_of(TIER_BATCH, 3 * MS, 200 * US);
 	struct thread t = thread_like(&known);
@@ -209,7 +209,7 @@ static void a_predicted_thread_starts_with_the_averages(void **state)
 	assert_int_equal(t.l.runtime_avg_ns, 2 * MS);
 	assert_int_equal(t.l.runtime_dev_ns, (200 * US + 2 * MS) / 2);
 
-	/* Without one, and from a prediction that has none, the first burst is the average. */
+	/* Without a prediction, or without predicted averages, the first burst is the average. */
 	t = thread_like(NULL);
 	assert_int_equal(t.l.runtime_avg_ns, 0);
 	known = prediction_of(TIER_BATCH, 0, 0);
@@ -218,8 +218,8 @@ static void a_predicted_thread_starts_with_the_averages(void **state)
 	assert_int_equal(t.l.runtime_avg_ns, MS);
 }
 
-/* Whatever was predicted, little of it is left when its own evidence is mature. */
-static void predicted_averages_give_way_until_maturity(void **state)
+/* Only a small part of the prediction is left when the averages are mature. */
+static void predicted_averages_fade_before_maturity(void **state)
 {
 	struct procdb_record wrong = prediction_of(TIER_INTERACTIVE, ~0ULL, ~0ULL);
 	struct thread t = thread_like(&wrong);
@@ -231,8 +231,8 @@ static void predicted_averages_give_way_until_maturity(void **state)
 			100 * US + (LEARN_BURST_NS >> LEARN_AGE));
 }
 
-/* A profile that predicts must learn what lives were, not what it said of them. */
-static void a_short_life_does_not_confirm_its_prediction(void **state)
+/* A profile must learn from the behavior of threads, not from its own predictions. */
+static void a_short_lived_thread_does_not_confirm_its_prediction(void **state)
 {
 	struct procdb_record wrong = prediction_of(TIER_BATCH, 8 * MS, 0);
 	struct thread t = thread_like(&wrong);
@@ -247,11 +247,11 @@ static void a_short_life_does_not_confirm_its_prediction(void **state)
 
 	t = thread_like(&wrong);
 	runs(&t, 3 * MS, false);
-	assert_false(learn_ended(&t.l, t.now)); /* nothing of its own was taken in */
+	assert_false(learn_ended(&t.l, t.now)); /* no own burst is in the averages */
 }
 
-/* A program burns CPU while it is linked: that must not undo what is known of it. */
-static void a_right_prediction_outlives_the_start(void **state)
+/* A program uses much CPU time during dynamic linking. This must not change its prediction. */
+static void a_right_prediction_survives_the_program_start(void **state)
 {
 	struct procdb_record right = { .tier = TIER_INTERACTIVE };
 	struct thread t = thread_like(&right);
@@ -264,8 +264,8 @@ static void a_right_prediction_outlives_the_start(void **state)
 	assert_int_equal(t.told.tier, TIER_INTERACTIVE);
 }
 
-/* Interactive at first, then it burns: so long on a CPU and it counts as what it is. */
-static void a_change_is_told_and_moves_the_vote(void **state)
+/* A thread that was interactive and then never sleeps becomes batch within a time bound. */
+static void a_change_is_reported_and_replaces_the_vote(void **state)
 {
 	static const struct {
 		u64 sleep_ns, burns_ns;
@@ -290,8 +290,8 @@ static void a_change_is_told_and_moves_the_vote(void **state)
 	}
 }
 
-/* However it swings, one vote is all it has, and it cannot move it all the time. */
-static void votes_do_not_move_more_than_once_a_second(void **state)
+/* A thread with changing tiers has one vote, and can change it only once per second. */
+static void votes_change_at_most_once_per_second(void **state)
 {
 	struct thread t = thread_like(NULL);
 	u64 begun = t.now;
@@ -304,7 +304,7 @@ static void votes_do_not_move_more_than_once_a_second(void **state)
 	assert_true(t.told.corrects > 0);
 }
 
-static void a_long_life_is_told_again(void **state)
+static void a_long_lived_thread_is_reported_again(void **state)
 {
 	struct thread t = thread_like(NULL);
 
@@ -313,7 +313,7 @@ static void a_long_life_is_told_again(void **state)
 	assert_int_equal(t.told.corrects, t.told.tier + 1);
 }
 
-static void what_stopped_is_rare(void **state)
+static void the_rate_of_a_stopped_event_falls(void **state)
 {
 	struct rate rate = {};
 
@@ -322,7 +322,7 @@ static void what_stopped_is_rare(void **state)
 		rate_event(&rate, now);
 	assert_int_equal(rate_hz(&rate, 100 * MS), 1000);
 	assert_int_equal(rate_hz(&rate, 600 * MS), 2);
-	/* A clock that is behind makes no difference. */
+	/* A clock that is slightly behind does not matter. */
 	rate_event(&rate, 99 * MS);
 	assert_int_equal(rate_hz(&rate, 99 * MS), 1000);
 }
@@ -330,22 +330,22 @@ static void what_stopped_is_rare(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(who_never_sleeps_is_batch_after_8_ms),
-		cmocka_unit_test(who_sleeps_is_told_after_8_sleeps),
-		cmocka_unit_test(who_wakes_and_is_woken_is_critical),
-		cmocka_unit_test(a_timer_alone_is_not_critical),
-		cmocka_unit_test(a_short_life_counts_as_it_was),
-		cmocka_unit_test(a_correction_is_told_at_the_end),
+		cmocka_unit_test(a_thread_that_never_sleeps_is_batch_after_8_ms),
+		cmocka_unit_test(a_sleeping_thread_is_reported_after_8_sleeps),
+		cmocka_unit_test(threads_that_wake_each_other_are_latency_critical),
+		cmocka_unit_test(a_timer_alone_is_not_latency_critical),
+		cmocka_unit_test(a_short_lived_thread_is_reported_at_its_end),
+		cmocka_unit_test(a_correction_is_reported_at_the_end),
 		cmocka_unit_test(a_wrong_prediction_is_corrected_in_time),
-		cmocka_unit_test(who_is_not_batch_is_found_out_in_time),
-		cmocka_unit_test(a_predicted_thread_starts_with_the_averages),
-		cmocka_unit_test(predicted_averages_give_way_until_maturity),
-		cmocka_unit_test(a_short_life_does_not_confirm_its_prediction),
-		cmocka_unit_test(a_right_prediction_outlives_the_start),
-		cmocka_unit_test(a_change_is_told_and_moves_the_vote),
-		cmocka_unit_test(votes_do_not_move_more_than_once_a_second),
-		cmocka_unit_test(a_long_life_is_told_again),
-		cmocka_unit_test(what_stopped_is_rare),
+		cmocka_unit_test(a_wrong_batch_prediction_is_corrected_in_time),
+		cmocka_unit_test(a_predicted_thread_starts_with_the_predicted_averages),
+		cmocka_unit_test(predicted_averages_fade_before_maturity),
+		cmocka_unit_test(a_short_lived_thread_does_not_confirm_its_prediction),
+		cmocka_unit_test(a_right_prediction_survives_the_program_start),
+		cmocka_unit_test(a_change_is_reported_and_replaces_the_vote),
+		cmocka_unit_test(votes_change_at_most_once_per_second),
+		cmocka_unit_test(a_long_lived_thread_is_reported_again),
+		cmocka_unit_test(the_rate_of_a_stopped_event_falls),
 	};
 
 	return cmocka_run_group_tests_name("learner", tests, NULL, NULL);

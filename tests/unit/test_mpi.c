@@ -7,8 +7,8 @@
 #include "base/macros.h"
 #include "core/mpi.h"
 
-/* Handles of real libraries: MPICH 4.2's header, Open MPI 5.0 in programs of both kinds. */
-static void handles_are_told_apart(void **state)
+/* Handles of real libraries: MPICH 4.2, and Open MPI 5.0 in PIE and non-PIE programs. */
+static void handles_are_recognized(void **state)
 {
 	static const struct {
 		u64 handle;
@@ -20,8 +20,8 @@ static void handles_are_told_apart(void **state)
 		{ 0x4c00080b, MPI_HANDLE_NUMBER, 8 },  /* MPI_DOUBLE */
 		{ 0x4c00100c, MPI_HANDLE_NUMBER, 16 }, /* MPI_LONG_DOUBLE */
 		{ 0x8c000000, MPI_HANDLE_OPAQUE, 0 },  /* MPI_FLOAT_INT */
-		{ 0xcc000001, MPI_HANDLE_OPAQUE, 0 },  /* made by the program */
-		{ 0x44000000, MPI_HANDLE_OPAQUE, 0 },  /* MPI_COMM_WORLD, no datatype */
+		{ 0xcc000001, MPI_HANDLE_OPAQUE, 0 },  /* created by the program */
+		{ 0x44000000, MPI_HANDLE_OPAQUE, 0 },  /* MPI_COMM_WORLD, not a datatype */
 		{ 0x559a2017be60, MPI_HANDLE_POINTER, 0 },
 		{ 0x404060, MPI_HANDLE_POINTER, 0 },
 		{ 0, MPI_HANDLE_EMPTY, 0 },
@@ -44,7 +44,7 @@ static void assert_world(const struct mpi_world *world, s32 rank, u32 nr_ranks)
 	assert_int_equal(world->nr_ranks, nr_ranks);
 }
 
-static void a_smaller_communicator_says_nothing_of_the_world(void **state)
+static void a_smaller_communicator_is_not_the_world(void **state)
 {
 	struct mpi_world world = {};
 
@@ -55,7 +55,7 @@ static void a_smaller_communicator_says_nothing_of_the_world(void **state)
 	assert_world(&world, 3, 4);
 }
 
-static void a_larger_communicator_takes_the_place(void **state)
+static void a_larger_communicator_replaces_the_world(void **state)
 {
 	struct mpi_world world = {};
 
@@ -67,7 +67,7 @@ static void a_larger_communicator_takes_the_place(void **state)
 	assert_world(&world, 2, 4);
 }
 
-static void an_equal_communicator_does_not(void **state)
+static void an_equal_communicator_does_not_replace_the_world(void **state)
 {
 	struct mpi_world world = {};
 
@@ -81,10 +81,10 @@ static void an_equal_communicator_does_not(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(handles_are_told_apart),
-		cmocka_unit_test(a_smaller_communicator_says_nothing_of_the_world),
-		cmocka_unit_test(a_larger_communicator_takes_the_place),
-		cmocka_unit_test(an_equal_communicator_does_not),
+		cmocka_unit_test(handles_are_recognized),
+		cmocka_unit_test(a_smaller_communicator_is_not_the_world),
+		cmocka_unit_test(a_larger_communicator_replaces_the_world),
+		cmocka_unit_test(an_equal_communicator_does_not_replace_the_world),
 	};
 
 	return cmocka_run_group_tests_name("mpi", tests, NULL, NULL);

@@ -22,7 +22,7 @@ static void gives_the_expected_phases(void **state)
 	assert_int_equal(task.nr_transitions, v->nr_transitions);
 }
 
-static void defaults_are_the_reference_ones(void **state)
+static void defaults_match_the_reference(void **state)
 {
 	struct phase_config config = PHASE_CONFIG_DEFAULT;
 
@@ -48,7 +48,7 @@ static void half_of_an_odd_threshold_is_not_rounded(void **state)
 	assert_int_equal(phase_raw(&config, &signals), PHASE_DATA_LOADING);
 }
 
-static void another_raw_phase_starts_the_count_again(void **state)
+static void another_raw_phase_restarts_the_count(void **state)
 {
 	const struct phase_config config = PHASE_CONFIG_DEFAULT;
 	struct phase_candidate cand = {};
@@ -74,7 +74,7 @@ static void a_full_counter_stays_full(void **state)
 	assert_int_equal(cand.count, ~0U);
 }
 
-static void a_removed_task_loses_its_candidate(void **state)
+static void forgetting_drops_the_candidate(void **state)
 {
 	const struct phase_config config = PHASE_CONFIG_DEFAULT;
 	struct phase_candidate cand = {};
@@ -86,7 +86,7 @@ static void a_removed_task_loses_its_candidate(void **state)
 			 PHASE_UNKNOWN);
 }
 
-static void what_is_no_phase_is_unknown(void **state)
+static void an_invalid_phase_is_unknown(void **state)
 {
 	const struct phase_config config = PHASE_CONFIG_DEFAULT;
 	struct phase_candidate cand = {};
@@ -98,7 +98,7 @@ static void what_is_no_phase_is_unknown(void **state)
 	assert_string_equal(phase_label(~0U), "unknown");
 }
 
-static void names_and_labels_are_the_reference_ones(void **state)
+static void names_and_labels_match_the_reference(void **state)
 {
 	static const struct {
 		enum phase phase;
@@ -117,7 +117,7 @@ static void names_and_labels_are_the_reference_ones(void **state)
 	}
 }
 
-static void fractions_are_parts_of_all_recorded_time(void **state)
+static void fractions_are_shares_of_all_recorded_time(void **state)
 {
 	const u64 phase_ns[PHASE_NR] = { [PHASE_DATA_LOADING] = 200, [PHASE_GPU_COMPUTE] = 800 };
 
@@ -134,7 +134,7 @@ static void fractions_are_zero_when_nothing_was_recorded(void **state)
 		assert_true(phase_fraction(phase_ns, i) == 0);
 }
 
-static void fractions_survive_the_largest_totals(void **state)
+static void fractions_do_not_overflow(void **state)
 {
 	u64 phase_ns[PHASE_NR];
 
@@ -149,16 +149,16 @@ static void fractions_survive_the_largest_totals(void **state)
 int main(void)
 {
 	const struct CMUnitTest fixed[] = {
-		cmocka_unit_test(defaults_are_the_reference_ones),
+		cmocka_unit_test(defaults_match_the_reference),
 		cmocka_unit_test(half_of_an_odd_threshold_is_not_rounded),
-		cmocka_unit_test(another_raw_phase_starts_the_count_again),
+		cmocka_unit_test(another_raw_phase_restarts_the_count),
 		cmocka_unit_test(a_full_counter_stays_full),
-		cmocka_unit_test(a_removed_task_loses_its_candidate),
-		cmocka_unit_test(what_is_no_phase_is_unknown),
-		cmocka_unit_test(names_and_labels_are_the_reference_ones),
-		cmocka_unit_test(fractions_are_parts_of_all_recorded_time),
+		cmocka_unit_test(forgetting_drops_the_candidate),
+		cmocka_unit_test(an_invalid_phase_is_unknown),
+		cmocka_unit_test(names_and_labels_match_the_reference),
+		cmocka_unit_test(fractions_are_shares_of_all_recorded_time),
 		cmocka_unit_test(fractions_are_zero_when_nothing_was_recorded),
-		cmocka_unit_test(fractions_survive_the_largest_totals),
+		cmocka_unit_test(fractions_do_not_overflow),
 	};
 	enum { NR_FIXED = ARRAY_SIZE(fixed) };
 	struct CMUnitTest phase[NR_PHASE_VECTORS + NR_FIXED] = {};

@@ -16,13 +16,13 @@ struct vector {
 };
 
 /* clang-format off */
-/* `now` and a sync just before are filled in where the row has none. */
+/* The test sets `now`, and a recent sync if the row has no last_sync_ns. */
 static const struct vector vectors[] = {
 	{ { .role = ROLE_OTHER, .device_busy = 1 }, 0, CLASS_ORDINARY },
-	/* nobody in particular stays that, whoever waits */
+	/* a task without a role stays ordinary, no matter what its consumer does */
 	{ { .role = ROLE_OTHER, .consumer_waits = 1, .woken = 1 }, 0, CLASS_ORDINARY },
 	{ { .role = ROLE_OTHER, .consumer_waited = 1, .woken = 1 }, 0, CLASS_ORDINARY },
-	/* launchers: between syncs, and woken out of one */
+	/* launchers: between syncs, and woken inside a sync */
 	{ { .role = ROLE_LAUNCHER }, 0, CLASS_FEEDER },
 	{ { .role = ROLE_LAUNCHER, .device_busy = 1 }, 0, CLASS_FEEDER },
 	{ { .role = ROLE_LAUNCHER,
@@ -31,7 +31,7 @@ static const struct vector vectors[] = {
 	  .woken = 1,
 	  .expected_end_ns = NOW + NSEC_PER_SEC },
 	  0, CLASS_FEEDER },
-	/* spinning: not yet, nearly, and when nobody knows */
+	/* spinning sync: the end is far, near, or unknown */
 	{ { .role = ROLE_LAUNCHER,
 	  .device_busy = 1,
 	  .in_sync = 1,
@@ -56,7 +56,7 @@ static const struct vector vectors[] = {
 	  .expected_end_ns = NOW + 10 * NSEC_PER_MSEC },
 	  1 << RULE_SPINNER,
 	  CLASS_FEEDER },
-	/* it has not used the device for long: an ordinary program */
+	/* no sync for a long time: ordinary */
 	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MAX_NS }, 0, CLASS_ORDINARY },
 	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MAX_NS, .woken = 1 }, 0, CLASS_FEEDER },
 	{ { .role = ROLE_LAUNCHER }, 1 << RULE_FEEDER, CLASS_ORDINARY },
@@ -67,7 +67,7 @@ static const struct vector vectors[] = {
 	{ { .role = ROLE_LOADER, .consumer_waited = 1 }, 0, CLASS_LATE_LOADER },
 	{ { .role = ROLE_LOADER, .consumer_waited = 1, .consumer_waits = 1 }, 0, CLASS_WANTED_LOADER },
 	{ { .role = ROLE_LOADER, .consumer_waited = 1 }, 1 << RULE_LATE_LOADER, CLASS_LOADER },
-	/* helpers: when they are woken; who polls looks now and then, who works is ordinary */
+	/* collective helpers: feeder if woken, spinner if polling, else ordinary */
 	{ { .role = ROLE_COLLECTIVE_HELPER, .woken = 1 }, 0, CLASS_ORDINARY },
 	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1 }, 0, CLASS_ORDINARY },
 	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1, .polls = 1 }, 0, CLASS_SPINNER },
@@ -76,7 +76,7 @@ static const struct vector vectors[] = {
 	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1, .woken = 1 }, 0, CLASS_FEEDER },
 	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1, .woken = 1, .polls = 1 }, 0, CLASS_FEEDER },
 	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1, .woken = 1 }, 1 << RULE_HELPER, CLASS_ORDINARY },
-	/* what is no role */
+	/* an invalid role */
 	{ { .role = 1000 }, 0, CLASS_ORDINARY },
 };
 /* clang-format on */
@@ -90,12 +90,12 @@ static void test_classes(void **state)
 		if (!view.last_sync_ns)
 			view.last_sync_ns = NOW - NSEC_PER_MSEC;
 		if (class_of(&view, vectors[i].rules_off) != vectors[i].class)
-			fail_msg("vector %zu", i);
+			fail_msg("vector %zu has the wrong class", i);
 	}
 }
 
-/* However much the promoted want, the others get their share before the debt is forgiven. */
-static void test_others_keep_their_share(void **state)
+/* Promoted tasks always want to run. Ordinary tasks still get their reserved share. */
+static void test_ordinary_tasks_keep_their_share(void **state)
 {
 	u64 debt = 0, promoted_ns = 0, others_ns = 0;
 
@@ -115,15 +115,15 @@ static void test_debt_is_bounded(void **state)
 	assert_int_equal(debt_after(5, true, NSEC_PER_SEC, 0), 5);
 }
 
-/* A higher tier never waits longer, and the lowest has nobody to take a CPU from. */
+/* A higher tier has a larger credit, and the lowest tier preempts no task. */
 static void test_tiers_are_ordered(void **state)
 {
 	assert_int_equal(tier_rules[TIER_BATCH].credit_ns, 0);
 	assert_int_equal(tier_rules[TIER_BATCH].takes_below, TIER_BATCH);
 	for (u32 tier = TIER_BATCH; tier < TIER_NR; tier++) {
-		/* Of equals nobody takes the other's CPU: they would do so in turns. */
+		/* Tasks of the same tier do not preempt each other, else they would alternate. */
 		assert_true(tier_rules[tier].takes_below <= tier);
-		/* No more than a slice, or who has none waits for a whole round. */
+		/* A larger credit than a slice would delay tasks without a credit too long. */
 		assert_true(tier_rules[tier].credit_ns <= class_rules[CLASS_ORDINARY].slice_ns);
 		if (tier > TIER_BATCH)
 			assert_true(tier_rules[tier].credit_ns > tier_rules[tier - 1].credit_ns);
@@ -134,7 +134,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_classes),
-		cmocka_unit_test(test_others_keep_their_share),
+		cmocka_unit_test(test_ordinary_tasks_keep_their_share),
 		cmocka_unit_test(test_debt_is_bounded),
 		cmocka_unit_test(test_tiers_are_ordered),
 	};

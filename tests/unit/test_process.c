@@ -15,14 +15,14 @@ static struct process_state ml_process(void)
 	return (struct process_state){ .task.signals.is_ml = 1 };
 }
 
-static void test_data_types_have_sizes(void **state)
+static void test_sizes_of_data_types(void **state)
 {
 	assert_int_equal(collective_bytes(10, 7), 40); /* fp32 */
 	assert_int_equal(collective_bytes(10, 9), 20); /* bf16 */
 	assert_int_equal(collective_bytes(10, 12), 0); /* no such type */
 }
 
-static void test_copy_in_the_middle_of_a_write_is_told(void **state)
+static void test_copy_during_a_write_is_detected(void **state)
 {
 	struct process_state process = ml_process();
 
@@ -49,8 +49,8 @@ static void test_data_wait_is_booked(void **state)
 	assert_int_equal(process.data_wait_since_ns, 0);
 }
 
-/* Woken by anybody else: as if it had never been. */
-static void test_other_wait_is_taken_back(void **state)
+/* Another task than a loader ended the wait, so the change of phase is undone. */
+static void test_other_wait_is_undone(void **state)
 {
 	struct process_state process = ml_process();
 
@@ -65,8 +65,8 @@ static void test_other_wait_is_taken_back(void **state)
 	assert_int_equal(process.task.phase_ns[PHASE_DATA_LOADING], 0);
 }
 
-/* It would count as a call's otherwise, and a call's ends at the bound. */
-static void test_inferred_phase_is_inferred_again_after_a_wait_was_taken_back(void **state)
+/* Otherwise the phase would count as certain and would end at the time bound. */
+static void test_inferred_phase_stays_inferred_after_an_undone_wait(void **state)
 {
 	struct process_state process = ml_process();
 
@@ -77,8 +77,8 @@ static void test_inferred_phase_is_inferred_again_after_a_wait_was_taken_back(vo
 	assert_int_equal(process.task.inferred, 1);
 }
 
-/* What readers are told of a wait that may be taken back: nothing yet. */
-static void test_wait_is_counted_once_it_is_certain(void **state)
+/* A wait that may still be undone is not reported. */
+static void test_wait_is_counted_when_it_is_certain(void **state)
 {
 	struct process_state process = ml_process();
 
@@ -94,7 +94,7 @@ static void test_wait_is_counted_once_it_is_certain(void **state)
 	assert_int_equal(process_nr_transitions(&process), 3);
 }
 
-/* The device is fed: a sleeping launcher changes nothing, and nothing is taken back. */
+/* The GPU has work: a sleeping launcher does not change the phase, so nothing is undone. */
 static void test_wait_while_the_device_is_busy(void **state)
 {
 	struct process_state process = ml_process();
@@ -112,11 +112,11 @@ static void look(struct process_state *process, u64 io_wait_ns, u64 now)
 	process_infer(&config, process, 0, false, now);
 }
 
-static void test_inference_needs_three_looks(void **state)
+static void test_inference_needs_three_samples(void **state)
 {
 	struct process_state process = ml_process();
 
-	look(&process, 0, 100 * MS); /* the first only opens the window */
+	look(&process, 0, 100 * MS); /* the first sample only opens the window */
 	look(&process, 10 * MS, 120 * MS);
 	look(&process, 10 * MS, 125 * MS); /* too early to count */
 	look(&process, 10 * MS, 140 * MS);
@@ -124,13 +124,13 @@ static void test_inference_needs_three_looks(void **state)
 	look(&process, 10 * MS, 160 * MS);
 	assert_int_equal(process.task.phase, PHASE_DATA_LOADING);
 	assert_int_equal(process.task.inferred, 1);
-	/* A call knows better, at once. */
+	/* A call boundary overrides it immediately. */
 	boundary_cross(&config, &process.task, BOUNDARY_LAUNCH, 161 * MS);
 	assert_int_equal(process.task.phase, PHASE_GPU_COMPUTE);
 	assert_int_equal(process.task.inferred, 0);
 }
 
-static void test_inference_leaves_a_boundary_alone(void **state)
+static void test_inference_does_not_override_a_boundary(void **state)
 {
 	struct process_state process = ml_process();
 
@@ -142,7 +142,7 @@ static void test_inference_leaves_a_boundary_alone(void **state)
 	assert_int_equal(process.task.signals.gpu_utilization, 100);
 }
 
-static void test_utilization_is_the_samplers_or_the_spans(void **state)
+static void test_utilization_comes_from_the_sampler_or_from_calls(void **state)
 {
 	struct process_state process = ml_process();
 
@@ -155,8 +155,7 @@ static void test_utilization_is_the_samplers_or_the_spans(void **state)
 	assert_int_equal(process.task.signals.gpu_utilization, 73);
 }
 
-/* With a sampler that says so, the device is busy; `burst_ns` unless it is 0 ends in each window.
- */
+/* The sampler reports a busy GPU. A burst of `burst_ns` ends in each window, unless it is 0. */
 static u32 phase_after_windows(struct process_state *process, u64 burst_ns)
 {
 	for (u64 now = 100 * MS; now <= 200 * MS; now += 20 * MS) {
@@ -177,7 +176,7 @@ static void test_the_latest_burst_is_kept(void **state)
 	assert_int_equal(process.task.signals.burst_ns, 2 * MS);
 }
 
-/* Rule 4 asks for a launcher without a burst: one of long ago is none. */
+/* Rule 4 needs a launcher without a burst. A burst before the window does not count. */
 static void test_a_window_without_a_burst_has_a_burst_of_zero(void **state)
 {
 	struct process_state process = ml_process();
@@ -188,7 +187,7 @@ static void test_a_window_without_a_burst_has_a_burst_of_zero(void **state)
 	assert_int_equal(phase_after_windows(&process, 0), PHASE_GPU_COMPUTE);
 }
 
-/* Detection on, with a believed row of waits for other ranks before it. */
+/* The defaults, with detection of collectives enabled. */
 static const struct phase_config detecting = { .optimizer_burst_max_ns = 5 * MS,
 					       .gpu_idle_threshold = 10,
 					       .gpu_active_threshold = 80,
@@ -205,7 +204,7 @@ static struct process_state rank_process(void)
 	return process;
 }
 
-/* A whole sleep on a futex outside of any call, as the kernel side follows it. */
+/* A complete sleep on a futex outside of any runtime call, as the BPF programs handle it. */
 static bool sleep_on_futex(const struct phase_config *c, struct process_state *process,
 			   struct rank_wait *wait, u64 since, enum rank_wait_end end, u64 now)
 {
@@ -232,7 +231,7 @@ static void test_waits_for_ranks_in_a_row_are_a_collective(void **state)
 	assert_int_equal(process.task.phase, PHASE_COLLECTIVE);
 	assert_int_equal(process.task.phase_since_ns, 103 * MS);
 	assert_int_equal(process.task.inferred, 1);
-	/* The next one is in it; a launch ends it, and the one after the launch is believed. */
+	/* The next wait is part of it. A launch ends it. The wait after the launch counts. */
 	assert_false(
 		sleep_on_futex(&detecting, &process, &wait, 111 * MS, RANK_WAIT_RANK, 113 * MS));
 	boundary_cross(&detecting, &process.task, BOUNDARY_LAUNCH, 115 * MS);
@@ -264,8 +263,8 @@ static void test_rank_waits_need_detection_and_a_library(void **state)
 	assert_int_equal(process.task.phase_ns[PHASE_COLLECTIVE], 0);
 }
 
-/* A wait that nobody of either side ended begins a new row, one for data does not. */
-static void test_what_ends_a_row_of_rank_waits(void **state)
+/* A wait that an unrelated task ended restarts the row. A wait for data does not. */
+static void test_end_of_a_row_of_rank_waits(void **state)
 {
 	static const struct {
 		enum rank_wait_end third;
@@ -285,7 +284,7 @@ static void test_what_ends_a_row_of_rank_waits(void **state)
 	}
 }
 
-/* After a collective the launcher waits for data: known when a loader ends the wait. */
+/* After a collective, the launcher waits for data. This is known when a loader ends the wait. */
 static void test_data_wait_ends_an_inferred_collective(void **state)
 {
 	struct phase_config at_once = detecting;
@@ -302,8 +301,8 @@ static void test_data_wait_ends_an_inferred_collective(void **state)
 	assert_int_equal(process.data_wait_ns, 7 * MS);
 }
 
-/* Where calls say when collectives are, waits are for something else. */
-static void test_called_collectives_are_not_inferred(void **state)
+/* If collective calls are traced, futex waits are no evidence for collectives. */
+static void test_collectives_with_traced_calls_are_not_inferred(void **state)
 {
 	struct process_state process = rank_process();
 	struct rank_wait wait = {};
@@ -314,8 +313,8 @@ static void test_called_collectives_are_not_inferred(void **state)
 					    now + MS / 2));
 }
 
-/* Call boundaries are stronger, and a fed device is one. */
-static void test_rank_waits_leave_a_boundary_alone(void **state)
+/* A call boundary has precedence over waits for other ranks. */
+static void test_rank_waits_do_not_override_a_boundary(void **state)
 {
 	struct process_state process = rank_process();
 	struct rank_wait wait = {};
@@ -327,8 +326,8 @@ static void test_rank_waits_leave_a_boundary_alone(void **state)
 	assert_int_equal(process.task.phase, PHASE_GPU_COMPUTE);
 }
 
-/* Looks keep the collective while ranks are waited for, and end it when they are not. */
-static void test_looks_end_an_inferred_collective(void **state)
+/* The collective lasts while samples show waits for other ranks, and ends when they stop. */
+static void test_samples_end_an_inferred_collective(void **state)
 {
 	struct phase_config at_once = detecting;
 	struct process_state process = rank_process();
@@ -343,7 +342,7 @@ static void test_looks_end_an_inferred_collective(void **state)
 		process_infer(&detecting, &process, 0, true, now);
 	}
 	assert_int_equal(process.task.phase, PHASE_COLLECTIVE);
-	/* Any thread's wait for any lock is counted, and no evidence. */
+	/* Futex waits on ordinary locks are counted but are no evidence. */
 	for (; now < 360 * MS; now += 20 * MS) {
 		process.window.nr_futex_waits = 10;
 		process_infer(&detecting, &process, 0, true, now);
@@ -352,7 +351,7 @@ static void test_looks_end_an_inferred_collective(void **state)
 	assert_int_equal(process.task.phase, PHASE_UNKNOWN);
 }
 
-static void test_every_label_is_its_own(void **state)
+static void test_labels_are_unique(void **state)
 {
 	for (u32 i = 0; i < ROLE_NR; i++)
 		for (u32 j = 0; j < i; j++)
@@ -368,26 +367,26 @@ static void test_every_label_is_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_data_types_have_sizes),
-		cmocka_unit_test(test_copy_in_the_middle_of_a_write_is_told),
+		cmocka_unit_test(test_sizes_of_data_types),
+		cmocka_unit_test(test_copy_during_a_write_is_detected),
 		cmocka_unit_test(test_data_wait_is_booked),
-		cmocka_unit_test(test_other_wait_is_taken_back),
-		cmocka_unit_test(test_inferred_phase_is_inferred_again_after_a_wait_was_taken_back),
-		cmocka_unit_test(test_wait_is_counted_once_it_is_certain),
+		cmocka_unit_test(test_other_wait_is_undone),
+		cmocka_unit_test(test_inferred_phase_stays_inferred_after_an_undone_wait),
+		cmocka_unit_test(test_wait_is_counted_when_it_is_certain),
 		cmocka_unit_test(test_wait_while_the_device_is_busy),
-		cmocka_unit_test(test_inference_needs_three_looks),
-		cmocka_unit_test(test_inference_leaves_a_boundary_alone),
-		cmocka_unit_test(test_utilization_is_the_samplers_or_the_spans),
+		cmocka_unit_test(test_inference_needs_three_samples),
+		cmocka_unit_test(test_inference_does_not_override_a_boundary),
+		cmocka_unit_test(test_utilization_comes_from_the_sampler_or_from_calls),
 		cmocka_unit_test(test_the_latest_burst_is_kept),
 		cmocka_unit_test(test_a_window_without_a_burst_has_a_burst_of_zero),
 		cmocka_unit_test(test_waits_for_ranks_in_a_row_are_a_collective),
 		cmocka_unit_test(test_rank_waits_need_detection_and_a_library),
-		cmocka_unit_test(test_what_ends_a_row_of_rank_waits),
+		cmocka_unit_test(test_end_of_a_row_of_rank_waits),
 		cmocka_unit_test(test_data_wait_ends_an_inferred_collective),
-		cmocka_unit_test(test_called_collectives_are_not_inferred),
-		cmocka_unit_test(test_rank_waits_leave_a_boundary_alone),
-		cmocka_unit_test(test_looks_end_an_inferred_collective),
-		cmocka_unit_test(test_every_label_is_its_own),
+		cmocka_unit_test(test_collectives_with_traced_calls_are_not_inferred),
+		cmocka_unit_test(test_rank_waits_do_not_override_a_boundary),
+		cmocka_unit_test(test_samples_end_an_inferred_collective),
+		cmocka_unit_test(test_labels_are_unique),
 	};
 
 	return cmocka_run_group_tests_name("process", tests, NULL, NULL);

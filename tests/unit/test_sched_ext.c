@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which kernels can load the scheduler, by BTF that the tests make. */
+/* Which kernels can load the scheduler, tested with made-up BTF. */
 #include "unit/kernel_btf.h"
 
 /* The BPF object of the scheduler. */
@@ -12,10 +12,10 @@ static void assert_complete(const struct btf *btf)
 	size_t position = 0;
 
 	if (sched_ext_next_gap(btf, &position, &gap))
-		fail_msg("%s is missing", gap.name);
+		fail_msg("%s is reported as missing", gap.name);
 }
 
-/* One reason and no other. */
+/* Exactly one gap is reported. */
 static void assert_gap(const struct btf *btf, enum sched_ext_gap_kind kind, const char *name)
 {
 	struct sched_ext_gap gap = {};
@@ -42,7 +42,7 @@ static void test_no_sched_ext(void **state)
 	assert_gap(NULL, SCHED_EXT_NO_OPS, "sched_ext_ops");
 }
 
-/* The name that current kernels have for a function. */
+/* The name of a function in current kernels. */
 static const char *current_name(const char *name)
 {
 	static const char *const renamed[][2] = {
@@ -96,7 +96,7 @@ static void test_empty_prototype(void **state)
 	assert_complete(btf);
 }
 
-/* A kernel may lack it; a kernel that has it must have it in the form that programs call. */
+/* A kernel may lack an optional function. If it has one, the form must match the caller. */
 static void test_optional_function(void **state)
 {
 	CLEANUP(btf__free_cleanup) struct btf *sound = kernel_btf_new(NULL);
@@ -108,7 +108,7 @@ static void test_optional_function(void **state)
 	assert_gap(broken, SCHED_EXT_HIDDEN, "scx_bpf_task_set_slice");
 }
 
-/* The scheduler calls the newest name, so an older one beside it does not matter. */
+/* The scheduler calls the newest name, so an older name beside it does not matter. */
 static void test_renamed_function(void **state)
 {
 	CLEANUP(btf__free_cleanup) struct btf *sound = kernel_btf_new("scx_bpf_dispatch_vtime");
@@ -132,7 +132,7 @@ static bool is_reported(const struct btf *btf, const char *name)
 }
 
 /* The check knows every function of sched_ext that the scheduler's object refers to. */
-static void test_the_scheduler_calls_no_other_function(void **state)
+static void test_every_function_the_scheduler_calls_is_checked(void **state)
 {
 	CLEANUP(btf__free_cleanup) struct btf *object = btf__parse_elf(scheduler_path, NULL);
 	u32 nr_checked = 0;
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_empty_prototype),
 		cmocka_unit_test(test_optional_function),
 		cmocka_unit_test(test_renamed_function),
-		cmocka_unit_test(test_the_scheduler_calls_no_other_function),
+		cmocka_unit_test(test_every_function_the_scheduler_calls_is_checked),
 	};
 
 	if (argc != 2)

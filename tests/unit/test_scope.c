@@ -15,7 +15,7 @@ static bool is_loader(const char *name)
 	return scope_is_loader(read);
 }
 
-static void only_the_steps_of_a_loader_are_waits_for_data(void **state)
+static void only_dataloader_scopes_are_waits_for_data(void **state)
 {
 	assert_true(is_loader("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"));
 	assert_true(is_loader("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"));
@@ -25,7 +25,7 @@ static void only_the_steps_of_a_loader_are_waits_for_data(void **state)
 	assert_false(is_loader(""));
 }
 
-static void a_scope_holds_what_lies_in_it(void **state)
+static void a_scope_contains_its_members(void **state)
 {
 	const u64 object = 0x2287c9e0;
 
@@ -40,8 +40,8 @@ static void a_scope_holds_what_lies_in_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(only_the_steps_of_a_loader_are_waits_for_data),
-		cmocka_unit_test(a_scope_holds_what_lies_in_it),
+		cmocka_unit_test(only_dataloader_scopes_are_waits_for_data),
+		cmocka_unit_test(a_scope_contains_its_members),
 	};
 
 	return cmocka_run_group_tests_name("scope", tests, NULL, NULL);

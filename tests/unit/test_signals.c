@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* base/signals.h. Each test blocks signals in a child of its own. */
+/* base/signals.h. Each test blocks signals in its own child process. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -15,14 +15,14 @@
 #include "base/macros.h"
 #include "base/signals.h"
 
-/* The line of the check that failed, so that the parent can tell. */
+/* The exit status is the line of the failed check, so that the parent can report it. */
 #define REQUIRE(condition)                                                                         \
 	do {                                                                                       \
 		if (!(condition))                                                                  \
 			_exit(__LINE__ % 255 + 1);                                                 \
 	} while (0)
 
-/* How a child ended, as waitpid() has it. */
+/* Runs a function in a child. Returns its status from waitpid(). */
 static int in_child(void (*run)(void))
 {
 	pid_t pid = fork();
@@ -86,7 +86,7 @@ static void test_signals_are_read(void **state)
 	assert_int_equal(WTERMSIG(status), SIGQUIT);
 }
 
-/* What the caller had blocked itself stays so. */
+/* Signals that the caller had blocked before stay blocked. */
 static void restore(void)
 {
 	sigset_t mine, former, now;
@@ -103,7 +103,7 @@ static void restore(void)
 	raise(SIGTERM);
 }
 
-static void test_a_program_that_is_started_can_be_ended(void **state)
+static void test_signals_work_again_after_restore(void **state)
 {
 	int status = in_child(restore);
 
@@ -117,7 +117,7 @@ static void *note_mask(void *ctx)
 	return NULL;
 }
 
-static void test_a_thread_gets_none(void **state)
+static void test_a_thread_gets_no_signals(void **state)
 {
 	sigset_t before, in_thread, after;
 	pthread_t thread;
@@ -137,8 +137,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_signals_are_read),
-		cmocka_unit_test(test_a_program_that_is_started_can_be_ended),
-		cmocka_unit_test(test_a_thread_gets_none),
+		cmocka_unit_test(test_signals_work_again_after_restore),
+		cmocka_unit_test(test_a_thread_gets_no_signals),
 	};
 
 	return cmocka_run_group_tests_name("signals", tests, NULL, NULL);

@@ -12,7 +12,7 @@
 
 #define MS NSEC_PER_MSEC
 
-/* A job that calls as it is told, and what was found of its steps. */
+/* A simulated job, and the steps that were found. */
 struct job {
 	struct step_state state;
 	u64 now;
@@ -20,12 +20,12 @@ struct job {
 	u64 copies;
 	u64 nr_found;
 	u64 nr_timed;
-	u64 length_ns; /* of all timed ones together */
+	u64 length_ns; /* sum of all timed steps */
 	u64 longest_ns;
 	u64 last_ns;
 };
 
-/* As the kernel side does it: a cycle, then the judgement of up to two. */
+/* Does the same as the BPF programs: ends a cycle, then judges up to two cycles. */
 static void sync(struct job *job)
 {
 	struct step_end end;
@@ -46,8 +46,8 @@ static void sync(struct job *job)
 }
 
 /*
- * A letter is a cycle: A to F launch 100, 30, 300, 10, 3 or 1000 kernels; a small one has a
- * collective as well. A + is a copy to the device, a - a sync without any launch.
+ * A letter is a cycle: A to F launch 100, 30, 300, 10, 3 or 1000 kernels. A lowercase letter also
+ * has a collective. "+" is a copy to the GPU, "-" is a sync without a launch.
  */
 static void run(struct job *job, const char *cycles)
 {
@@ -75,7 +75,7 @@ static void repeat(struct job *job, const char *cycles, u32 times)
 		run(job, cycles);
 }
 
-static void test_one_sync_a_step(void **state)
+static void test_one_sync_per_step(void **state)
 {
 	struct job job = {};
 
@@ -85,7 +85,7 @@ static void test_one_sync_a_step(void **state)
 	assert_int_equal(job.length_ns, 99 * MS);
 }
 
-static void test_several_syncs_a_step(void **state)
+static void test_several_syncs_per_step(void **state)
 {
 	static const char *const steps[] = { "AB",   "ABC",   "+AA",   "AAb",	"ABAC",
 					     "AAAb", "ABCDE", "AAAAb", "ABABC", "+AAAAA" };
@@ -101,8 +101,8 @@ static void test_several_syncs_a_step(void **state)
 	}
 }
 
-/* Two micro-batches that differ in nothing cannot be told from two steps. */
-static void test_cycles_without_a_difference_are_steps(void **state)
+/* Two equal micro-batches cannot be distinguished from two steps. */
+static void test_equal_cycles_are_steps(void **state)
 {
 	struct job job = {};
 
@@ -110,7 +110,7 @@ static void test_cycles_without_a_difference_are_steps(void **state)
 	assert_int_equal(job.nr_found, 100);
 }
 
-static void test_launches_may_vary_a_little(void **state)
+static void test_launches_may_vary_slightly(void **state)
 {
 	struct job job = {};
 
@@ -122,8 +122,8 @@ static void test_launches_may_vary_a_little(void **state)
 	assert_int_equal(job.nr_found, 200);
 }
 
-/* Copies that come now and then, and syncs that wait for nothing. */
-static void test_what_is_no_cycle_does_not_matter(void **state)
+/* Irregular copies, and syncs without queued work. */
+static void test_extra_copies_and_syncs_are_ignored(void **state)
 {
 	struct job job = {};
 
@@ -148,8 +148,8 @@ static void test_logging_is_part_of_its_step(void **state)
 	assert_int_equal(job.longest_ns, 3 * MS);
 }
 
-/* Nor is it any step's time. */
-static void test_evaluation_is_no_step(void **state)
+/* Its time is not part of a step either. */
+static void test_evaluation_is_not_a_step(void **state)
 {
 	struct job job = {};
 
@@ -162,29 +162,29 @@ static void test_evaluation_is_no_step(void **state)
 	assert_int_equal(job.nr_timed, 500 - 5);
 }
 
-static void test_warming_up_is_soon_forgotten(void **state)
+static void test_warm_up_is_dropped_soon(void **state)
 {
 	struct job job = {};
 
 	repeat(&job, "D", 12);
-	assert_int_equal(job.nr_found, 10); /* two at a time, since the eighth */
+	assert_int_equal(job.nr_found, 10); /* two per cycle, from the eighth cycle */
 	repeat(&job, "AB", 200);
 	assert_in_range(job.nr_found, 12 + 200 - 12, 12 + 200);
 	assert_int_equal(job.longest_ns, 2 * MS);
 }
 
-/* Another model, or an evaluation that goes on: it has steps of its own. */
-static void test_another_job_is_found(void **state)
+/* Another model, or a long evaluation, has its own steps. */
+static void test_a_new_sequence_is_found(void **state)
 {
 	struct job job = {};
 
 	repeat(&job, "F", 1000);
 	repeat(&job, "AB", 1000);
-	/* But for those while the old ones were not yet forgotten, less what it was found in. */
+	/* Steps are missing from the time before the old sequence was dropped. */
 	assert_in_range(job.nr_found, 2000 - (STEP_DOUBT_MAX - STEP_SURE) / 2 - 1, 2000);
 }
 
-static void test_no_sequence_no_step(void **state)
+static void test_random_cycles_have_no_steps(void **state)
 {
 	u32 seed = 1;
 	struct job job = {};
@@ -199,7 +199,7 @@ static void test_no_sequence_no_step(void **state)
 	assert_int_equal(job.nr_found, 0);
 }
 
-static void test_looks(void **state)
+static void test_signatures(void **state)
 {
 	assert_int_equal(step_look(1, false, false), 0);
 	assert_int_equal(step_look(2, false, false), 4);
@@ -211,17 +211,17 @@ static void test_looks(void **state)
 int main(void)
 {
 	const struct CMUnitTest step_tests[] = {
-		cmocka_unit_test(test_one_sync_a_step),
-		cmocka_unit_test(test_several_syncs_a_step),
-		cmocka_unit_test(test_cycles_without_a_difference_are_steps),
-		cmocka_unit_test(test_launches_may_vary_a_little),
-		cmocka_unit_test(test_what_is_no_cycle_does_not_matter),
+		cmocka_unit_test(test_one_sync_per_step),
+		cmocka_unit_test(test_several_syncs_per_step),
+		cmocka_unit_test(test_equal_cycles_are_steps),
+		cmocka_unit_test(test_launches_may_vary_slightly),
+		cmocka_unit_test(test_extra_copies_and_syncs_are_ignored),
 		cmocka_unit_test(test_logging_is_part_of_its_step),
-		cmocka_unit_test(test_evaluation_is_no_step),
-		cmocka_unit_test(test_warming_up_is_soon_forgotten),
-		cmocka_unit_test(test_another_job_is_found),
-		cmocka_unit_test(test_no_sequence_no_step),
-		cmocka_unit_test(test_looks),
+		cmocka_unit_test(test_evaluation_is_not_a_step),
+		cmocka_unit_test(test_warm_up_is_dropped_soon),
+		cmocka_unit_test(test_a_new_sequence_is_found),
+		cmocka_unit_test(test_random_cycles_have_no_steps),
+		cmocka_unit_test(test_signatures),
 	};
 
 	return cmocka_run_group_tests(step_tests, NULL, NULL);

@@ -41,7 +41,7 @@ static void time_before_the_first_transition_is_not_booked(void **state)
 	assert_int_equal(task.phase_ns[PHASE_UNKNOWN], 0);
 }
 
-static void a_clock_that_stands_or_steps_back_books_nothing(void **state)
+static void a_clock_that_stops_or_goes_back_books_nothing(void **state)
 {
 	struct task_state task = { .phase = PHASE_GPU_COMPUTE, .phase_since_ns = 5000 };
 
@@ -53,7 +53,7 @@ static void a_clock_that_stands_or_steps_back_books_nothing(void **state)
 	assert_int_equal(task.phase_since_ns, 4000);
 }
 
-static void a_phase_entered_again_goes_on_adding_up(void **state)
+static void a_phase_that_is_entered_again_accumulates(void **state)
 {
 	struct task_state task = { .phase = PHASE_GPU_COMPUTE, .phase_since_ns = 10 };
 
@@ -64,7 +64,7 @@ static void a_phase_entered_again_goes_on_adding_up(void **state)
 	assert_int_equal(task.phase_ns[PHASE_OPTIMIZER], 5);
 }
 
-static void detection_enters_the_phase_once_it_is_stable(void **state)
+static void detection_enters_the_phase_when_it_is_stable(void **state)
 {
 	const struct phase_config config = PHASE_CONFIG_DEFAULT;
 	struct task_state task = { .signals = { .is_ml = 1, .gpu_utilization = 95 } };
@@ -85,9 +85,9 @@ int main(void)
 		cmocka_unit_test(a_new_task_is_unknown_since_zero),
 		cmocka_unit_test(transitions_book_the_time_between_them),
 		cmocka_unit_test(time_before_the_first_transition_is_not_booked),
-		cmocka_unit_test(a_clock_that_stands_or_steps_back_books_nothing),
-		cmocka_unit_test(a_phase_entered_again_goes_on_adding_up),
-		cmocka_unit_test(detection_enters_the_phase_once_it_is_stable),
+		cmocka_unit_test(a_clock_that_stops_or_goes_back_books_nothing),
+		cmocka_unit_test(a_phase_that_is_entered_again_accumulates),
+		cmocka_unit_test(detection_enters_the_phase_when_it_is_stable),
 	};
 
 	return cmocka_run_group_tests(task, NULL, NULL);

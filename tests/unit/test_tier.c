@@ -8,7 +8,7 @@
 #include "base/macros.h"
 #include "core/tier.h"
 
-static void tiers_have_the_reference_numbers(void **state)
+static void tier_numbers_match_the_reference(void **state)
 {
 	assert_int_equal(TIER_BATCH, 0);
 	assert_int_equal(TIER_INTERACTIVE, 1);
@@ -16,7 +16,7 @@ static void tiers_have_the_reference_numbers(void **state)
 	assert_int_equal(TIER_DEFAULT, TIER_INTERACTIVE);
 }
 
-static void averages_are_seven_parts_old_one_part_new(void **state)
+static void averages_weight_old_7_to_new_1(void **state)
 {
 	assert_int_equal(tier_average(1000, 1000), 1000);
 	assert_int_equal(tier_average(1000, 2000), 1125);
@@ -26,7 +26,7 @@ static void averages_are_seven_parts_old_one_part_new(void **state)
 	assert_int_equal(tier_average(~0ULL, ~0ULL), ~0ULL);
 }
 
-static void a_view_has_its_tier(void **state)
+static void each_behavior_has_its_tier(void **state)
 {
 	/* clang-format off */
 	static const struct {
@@ -35,9 +35,9 @@ static void a_view_has_its_tier(void **state)
 	} rows[] = {
 		/*    run        sleep       woken waking partners */
 		{ { 10000000,         0,     0,     0,  0 }, TIER_BATCH },	  /* never sleeps */
-		{ { 10000000,  10000000,    50,     0,  0 }, TIER_BATCH },	  /* half of the time */
-		{ { 10000000,  10000001,    50,     0,  0 }, TIER_INTERACTIVE }, /* less */
-		{ { 10000000,         0, 10000, 10000, 20 }, TIER_BATCH },	  /* whoever waits for it */
+		{ { 10000000,  10000000,    50,     0,  0 }, TIER_BATCH },	  /* runs half of the time */
+		{ { 10000000,  10000001,    50,     0,  0 }, TIER_INTERACTIVE }, /* runs less than half */
+		{ { 10000000,         0, 10000, 10000, 20 }, TIER_BATCH },	  /* wakeups do not matter */
 		{ {  1000000,    100000,   900,     0,  0 }, TIER_BATCH },
 		{ {   999999,    100000,   900,     0,  0 }, TIER_INTERACTIVE },
 		{ {   100000, 100000000,    10,     0,  0 }, TIER_INTERACTIVE },
@@ -52,7 +52,7 @@ static void a_view_has_its_tier(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (tier_observe(&rows[i].view) != rows[i].tier)
-			fail_msg("row %zu", i);
+			fail_msg("row %zu has the wrong tier", i);
 }
 
 static void tiers_have_labels(void **state)
@@ -66,10 +66,10 @@ static void tiers_have_labels(void **state)
 int main(void)
 {
 	const struct CMUnitTest tier[] = {
-		cmocka_unit_test(a_view_has_its_tier),
+		cmocka_unit_test(each_behavior_has_its_tier),
 		cmocka_unit_test(tiers_have_labels),
-		cmocka_unit_test(tiers_have_the_reference_numbers),
-		cmocka_unit_test(averages_are_seven_parts_old_one_part_new),
+		cmocka_unit_test(tier_numbers_match_the_reference),
+		cmocka_unit_test(averages_weight_old_7_to_new_1),
 	};
 
 	return cmocka_run_group_tests(tier, NULL, NULL);

@@ -32,7 +32,7 @@ static void a_value_above_two_counts_as_two(void **state)
 	assert_int_equal(votes.nr[TIER_LAT_CRITICAL], 3);
 }
 
-static void a_full_vote_count_stays_full(void **state)
+static void a_vote_count_does_not_overflow(void **state)
 {
 	struct tier_votes votes = { { ~0U } };
 
@@ -40,7 +40,7 @@ static void a_full_vote_count_stays_full(void **state)
 	assert_int_equal(votes.nr[TIER_BATCH], ~0U);
 }
 
-static void most_votes_dominate(void **state)
+static void the_tier_with_most_votes_dominates(void **state)
 {
 	assert_int_equal(tier_dominant(VOTES(3, 2, 1)), TIER_BATCH);
 	assert_int_equal(tier_dominant(VOTES(1, 3, 2)), TIER_INTERACTIVE);
@@ -55,12 +55,12 @@ static void the_higher_tier_wins_a_tie(void **state)
 	assert_int_equal(tier_dominant(VOTES(2, 2, 2)), TIER_LAT_CRITICAL);
 }
 
-static void without_votes_the_default_tier_holds(void **state)
+static void without_votes_the_default_tier_dominates(void **state)
 {
 	assert_int_equal(tier_dominant(VOTES(0, 0, 0)), TIER_DEFAULT);
 }
 
-static void tier_confidence_is_the_share_of_the_largest(void **state)
+static void tier_confidence_is_the_share_of_the_dominant_tier(void **state)
 {
 	assert_int_equal(tier_confidence_permille(VOTES(0, 0, 0)), 0);
 	assert_int_equal(tier_confidence_permille(VOTES(0, 5, 0)), 1000);
@@ -69,7 +69,7 @@ static void tier_confidence_is_the_share_of_the_largest(void **state)
 	assert_int_equal(tier_confidence_permille(VOTES(~0U, ~0U, ~0U)), 333);
 }
 
-static void below_three_observations_there_is_no_confidence(void **state)
+static void fewer_than_three_observations_give_no_confidence(void **state)
 {
 	assert_int_equal(tier_behaviour_permille(VOTES(0, 2, 0), 2, 1000, 0), 0);
 	assert_false(tier_is_confident(VOTES(0, 2, 0), 2, 1000, 0));
@@ -77,7 +77,7 @@ static void below_three_observations_there_is_no_confidence(void **state)
 	assert_true(tier_is_confident(VOTES(0, 3, 0), 3, 1000, 0));
 }
 
-static void deviation_lowers_the_confidence_to_half(void **state)
+static void deviation_halves_the_confidence_at_most(void **state)
 {
 	assert_int_equal(tier_behaviour_permille(VOTES(0, 4, 0), 4, 1000, 500), 750);
 	assert_int_equal(tier_behaviour_permille(VOTES(0, 4, 0), 4, 1000, 1000), 500);
@@ -92,13 +92,13 @@ static void without_an_average_stability_is_zero(void **state)
 	assert_false(tier_is_confident(VOTES(0, 4, 0), 4, 0, 0));
 }
 
-static void without_votes_there_is_no_confidence(void **state)
+static void no_votes_give_no_confidence(void **state)
 {
 	assert_int_equal(tier_behaviour_permille(VOTES(0, 0, 0), 9, 1000, 0), 0);
 	assert_false(tier_is_confident(VOTES(0, 0, 0), 9, 1000, 0));
 }
 
-static void exactly_six_tenths_is_confident(void **state)
+static void a_confidence_of_exactly_600_permille_is_enough(void **state)
 {
 	/* 3/5 x 1, and 1 x (0.5 + 0.5 x 0.2) */
 	assert_true(tier_is_confident(VOTES(0, 3, 2), 5, 1000, 0));
@@ -106,7 +106,7 @@ static void exactly_six_tenths_is_confident(void **state)
 	assert_int_equal(tier_behaviour_permille(VOTES(0, 5, 0), 5, 1000, 800), 600);
 }
 
-static void a_hair_below_six_tenths_is_not(void **state)
+static void a_confidence_just_below_600_permille_is_not_enough(void **state)
 {
 	const u64 huge = 5ULL << 60;
 
@@ -117,7 +117,7 @@ static void a_hair_below_six_tenths_is_not(void **state)
 	assert_int_equal(tier_behaviour_permille(VOTES(0, 5, 0), 5, huge, huge / 5 * 4 + 1), 599);
 }
 
-static void a_confidence_is_from_zero_to_one(void **state)
+static void a_confidence_is_between_0_and_1(void **state)
 {
 	assert_true(tier_confidence_reaches(VOTES(0, 0, 0), 0, 0, 0, 0));
 	assert_true(tier_confidence_reaches(VOTES(0, 5, 0), 5, 1000, 0, 1000));
@@ -130,18 +130,18 @@ int main(void)
 	const struct CMUnitTest tier_votes[] = {
 		cmocka_unit_test(a_vote_counts_for_the_observed_tier),
 		cmocka_unit_test(a_value_above_two_counts_as_two),
-		cmocka_unit_test(a_full_vote_count_stays_full),
-		cmocka_unit_test(most_votes_dominate),
+		cmocka_unit_test(a_vote_count_does_not_overflow),
+		cmocka_unit_test(the_tier_with_most_votes_dominates),
 		cmocka_unit_test(the_higher_tier_wins_a_tie),
-		cmocka_unit_test(without_votes_the_default_tier_holds),
-		cmocka_unit_test(tier_confidence_is_the_share_of_the_largest),
-		cmocka_unit_test(below_three_observations_there_is_no_confidence),
-		cmocka_unit_test(deviation_lowers_the_confidence_to_half),
+		cmocka_unit_test(without_votes_the_default_tier_dominates),
+		cmocka_unit_test(tier_confidence_is_the_share_of_the_dominant_tier),
+		cmocka_unit_test(fewer_than_three_observations_give_no_confidence),
+		cmocka_unit_test(deviation_halves_the_confidence_at_most),
 		cmocka_unit_test(without_an_average_stability_is_zero),
-		cmocka_unit_test(without_votes_there_is_no_confidence),
-		cmocka_unit_test(exactly_six_tenths_is_confident),
-		cmocka_unit_test(a_hair_below_six_tenths_is_not),
-		cmocka_unit_test(a_confidence_is_from_zero_to_one),
+		cmocka_unit_test(no_votes_give_no_confidence),
+		cmocka_unit_test(a_confidence_of_exactly_600_permille_is_enough),
+		cmocka_unit_test(a_confidence_just_below_600_permille_is_not_enough),
+		cmocka_unit_test(a_confidence_is_between_0_and_1),
 	};
 
 	return cmocka_run_group_tests(tier_votes, NULL, NULL);

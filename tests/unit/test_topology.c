@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Topologies are read from a tree of files shaped like sysfs. */
+/* The tests read topologies from a directory with the layout of sysfs. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -65,7 +65,7 @@ static int teardown(void **state)
 	return nftw(sysfs, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static void the_highest_cache_level_counts(void **state)
+static void the_highest_cache_level_is_used(void **state)
 {
 	static const char *const l3[] = { "0-1\n", "0-1\n", "2-3\n", "2-3\n" };
 	struct topology topology;
@@ -87,7 +87,7 @@ static void the_highest_cache_level_counts(void **state)
 	assert_int_equal(topology.cpu_llc[4], LLC_UNKNOWN);
 }
 
-static void without_caches_a_package_is_one(void **state)
+static void without_caches_each_package_is_one_llc(void **state)
 {
 	struct topology topology;
 
@@ -114,7 +114,7 @@ static void an_offline_cpu_is_unknown(void **state)
 	assert_int_equal(topology.cpu_llc[2], LLC_UNKNOWN);
 }
 
-static void nodes_are_counted_where_cpus_are(void **state)
+static void only_nodes_with_cpus_are_counted(void **state)
 {
 	struct topology topology;
 
@@ -129,7 +129,7 @@ static void nodes_are_counted_where_cpus_are(void **state)
 	assert_int_equal(topology.cpu_node[4], 0);
 }
 
-static void without_nodes_there_is_one(void **state)
+static void without_node_files_there_is_one_node(void **state)
 {
 	struct topology topology;
 
@@ -147,7 +147,7 @@ static void an_empty_tree_is_an_error(void **state)
 	assert_int_equal(topology.nr_llcs, 7);
 }
 
-static void a_machine_too_large_is_an_error(void **state)
+static void a_machine_that_is_too_large_is_an_error(void **state)
 {
 	struct topology topology;
 
@@ -166,13 +166,16 @@ static void a_machine_too_large_is_an_error(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(the_highest_cache_level_counts, setup, teardown),
-		cmocka_unit_test_setup_teardown(without_caches_a_package_is_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(the_highest_cache_level_is_used, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_caches_each_package_is_one_llc, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(an_offline_cpu_is_unknown, setup, teardown),
-		cmocka_unit_test_setup_teardown(nodes_are_counted_where_cpus_are, setup, teardown),
-		cmocka_unit_test_setup_teardown(without_nodes_there_is_one, setup, teardown),
+		cmocka_unit_test_setup_teardown(only_nodes_with_cpus_are_counted, setup, teardown),
+		cmocka_unit_test_setup_teardown(without_node_files_there_is_one_node, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(an_empty_tree_is_an_error, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_machine_too_large_is_an_error, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_machine_that_is_too_large_is_an_error, setup,
+						teardown),
 	};
 
 	return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
