@@ -50,7 +50,7 @@ static const struct class_rule class_rules[CLASS_SLOTS] = {
  */
 struct tier_rule {
 	u64 credit_ns;
-	/* On wakeup, with a virtual time behind the clock, it preempts tiers below this one. */
+	/* A task that wakes up with a virtual time behind the clock preempts tiers below this. */
 	u8 takes_below;
 };
 

@@ -47,7 +47,7 @@ struct rank_wait {
  */
 struct process_state {
 	u64 nr_writes_done;
-	u64 start_ns; /* boot time when it became known; identifies it with the pid */
+	u64 start_ns; /* boot time when it became known; part of its identity */
 	struct task_state task;
 	struct process_window window;
 	struct busy_estimate busy;
@@ -261,7 +261,7 @@ static inline u64 process_data_ready(const struct phase_config *c, struct proces
 	return 0;
 }
 
-/* True if collective calls are traced, so that collectives need not be inferred. */
+/* True if collective calls were seen, so that collectives need not be inferred. */
 static inline bool process_calls_collectives(const struct process_state *process)
 {
 	u64 nr = 0;

@@ -152,8 +152,8 @@ struct snapshot_gpu {
 	u64 memory_used_bytes;
 	u64 memory_total_bytes;
 	/*
-	 * The total time in which its multiprocessors were active. While a collective waits
-	 * for other ranks, a GPU is busy but not active.
+	 * The time in which its multiprocessors were active, since zerneld watches it. While
+	 * a collective waits for other ranks, a GPU is busy but not active.
 	 */
 	u64 active_ns;
 	u64 active_at_ns;	      /* the time of that sample, in CLOCK_MONOTONIC */

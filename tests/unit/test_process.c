@@ -301,7 +301,7 @@ static void test_data_wait_ends_an_inferred_collective(void **state)
 	assert_int_equal(process.data_wait_ns, 7 * MS);
 }
 
-/* If collective calls are traced, futex waits are no evidence for collectives. */
+/* If collective calls were seen, futex waits are no evidence for collectives. */
 static void test_collectives_with_traced_calls_are_not_inferred(void **state)
 {
 	struct process_state process = rank_process();
