@@ -60,7 +60,7 @@ static int set(struct config *config, const char *section, size_t section_length
 
 	if (!key) {
 		snprintf(problem->text, sizeof(problem->text),
-			 "there is no key %.64s in section [%.*s]", name,
+			 "unknown key %.64s in section [%.*s]: see zernel.conf(5)", name,
 			 (int)(section_length < 64 ? section_length : 64), section);
 		return -EINVAL;
 	}
@@ -95,7 +95,7 @@ static char *read_line(char *to, int size, void *stream)
 	length = newline ? (size_t)(newline - parsing->next) + 1 : left;
 	if (length >= (size_t)size || memchr(parsing->next, '\0', length)) {
 		snprintf(parsing->problem->text, sizeof(parsing->problem->text),
-			 "this line is too long, or no text");
+			 "the line is too long or contains a NUL byte");
 		parsing->err = -EINVAL;
 		return NULL;
 	}
@@ -149,7 +149,8 @@ static int load_file(struct config *config, const char *file, struct config_orig
 	line = ini_parse_stream(read_line, &parsing, on_key, &parsing);
 	problem->line = parsing.err < 0 ? parsing.line : (u32)line;
 	if (parsing.err == 0 && line != 0)
-		snprintf(problem->text, sizeof(problem->text), "neither a [section] nor key=value");
+		snprintf(problem->text, sizeof(problem->text),
+			 "the line is neither a [section] nor key=value");
 	return line == 0 && parsing.err == 0 ? 0 : -EINVAL;
 }
 
@@ -175,7 +176,7 @@ static int check_thresholds(const struct config *config, const struct config_ori
 	memcpy(problem->file, origin->file, sizeof(problem->file));
 	problem->line = origin->line;
 	snprintf(problem->text, sizeof(problem->text),
-		 "gpu_idle_threshold must be less than gpu_active_threshold, not %u and %u",
+		 "gpu_idle_threshold (%u) must be less than gpu_active_threshold (%u)",
 		 phase->gpu_idle_threshold, phase->gpu_active_threshold);
 	return -EINVAL;
 }

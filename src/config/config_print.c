@@ -13,10 +13,10 @@ void config_print(FILE *out)
 {
 	char wanted[160];
 
-	fputs("# Configuration of zerneld and zernel serve, see zernel.conf(5). What is commented "
-	      "out is the "
-	      "default.\n"
-	      "# Put changes into a file of zernel.conf.d, then: systemctl reload zerneld\n",
+	fputs("# Configuration of zerneld and zernel serve. See zernel.conf(5).\n"
+	      "# The lines that are commented out show the defaults.\n"
+	      "# To change a key, write it to a file in zernel.conf.d, then run:\n"
+	      "# systemctl reload zerneld\n",
 	      out);
 	for (size_t i = 0; i < config_nr_keys; i++) {
 		const struct config_key *key = &config_keys[i];
@@ -24,9 +24,9 @@ void config_print(FILE *out)
 		if (begins_section(i))
 			fprintf(out, "\n[%s]\n", key->section);
 		config_describe(key, wanted, sizeof(wanted));
-		fprintf(out, "# %s\n# It is %s.", key->help, wanted);
+		fprintf(out, "# %s\n# Value: %s.", key->help, wanted);
 		if (key->restart)
-			fprintf(out, " Takes effect when %s restarts.", key->restart);
+			fprintf(out, " A change takes effect when %s restarts.", key->restart);
 		fprintf(out, "\n#%s=%s\n", key->key, key->value);
 	}
 }
@@ -41,29 +41,29 @@ void config_print_manual(FILE *out)
 	      "/usr/lib/zernel/zernel.conf\n/etc/zernel/zernel.conf.d/*.conf\n"
 	      "/run/zernel/zernel.conf.d/*.conf\n/usr/lib/zernel/zernel.conf.d/*.conf\n.fi\n"
 	      ".SH DESCRIPTION\n"
-	      "A file consists of sections in brackets, with lines of the form key=value below "
-	      "them.\n"
-	      "Lines that begin with # or ; are comments. Options of\n.BR zerneld (8)\nand\n.BR "
-	      "zernel-serve (1)\noverride "
-	      "the files.\n.PP\n"
-	      "The first zernel.conf that exists is read: in /etc/zernel, in /run/zernel, in\n"
-	      "/usr/lib/zernel. The files of the three zernel.conf.d folders are read after it, "
-	      "all of\n"
-	      "them in the order of their names. When several files set a key, the last one "
-	      "counts. A\n"
-	      "file in /etc hides the file of the same name in /run and in /usr/lib, and a file in "
-	      "/run\n"
-	      "hides the one in /usr/lib; an empty file, or a symbolic link to /dev/null, disables "
-	      "it.\n"
-	      "Packages install files in /usr/lib, administrators in /etc. Files in /run are gone "
-	      "after\n"
-	      "the next boot.\n.PP\n"
-	      "Where an option --config FILE is given, only FILE and FILE.d/*.conf are read.\n.PP\n"
-	      "On SIGHUP zerneld reads all of it again. If anything is wrong, it is reported with "
-	      "file "
+	      "A file consists of sections in brackets. Lines of the form key=value follow\n"
+	      "each section. Lines that begin with # or ; are comments. Options of\n"
+	      ".BR zerneld (8)\n"
 	      "and\n"
-	      "line, and everything stays as it was. A file that exists and cannot be read is an "
-	      "error.\n",
+	      ".BR zernel-serve (1)\n"
+	      "override the files.\n"
+	      ".PP\n"
+	      "zerneld and zernel serve read one zernel.conf: the first that exists in\n"
+	      "/etc/zernel, /run/zernel and /usr/lib/zernel, in this order. Then they read\n"
+	      "the drop-ins: the files in the three zernel.conf.d directories, sorted by\n"
+	      "file name. When several files set a key, the last file takes effect.\n"
+	      ".PP\n"
+	      "A file in /etc hides the file of the same name in /run and /usr/lib. A file\n"
+	      "in /run hides the file of the same name in /usr/lib. An empty file or a\n"
+	      "symbolic link to /dev/null disables the file that it hides. Packages install\n"
+	      "files in /usr/lib, administrators in /etc. Files in /run disappear at the\n"
+	      "next boot.\n"
+	      ".PP\n"
+	      "With the option --config FILE, only FILE and FILE.d/*.conf are read.\n"
+	      ".PP\n"
+	      "On SIGHUP, zerneld reads all files again. If a file contains an error,\n"
+	      "zerneld reports the file and the line, and the previous configuration stays\n"
+	      "in effect. A file that exists but cannot be read is an error.\n",
 	      out);
 	for (size_t i = 0; i < config_nr_keys; i++) {
 		const struct config_key *key = &config_keys[i];
@@ -71,7 +71,7 @@ void config_print_manual(FILE *out)
 		if (begins_section(i))
 			fprintf(out, ".SH [%s]\n", key->section);
 		config_describe(key, wanted, sizeof(wanted));
-		fprintf(out, ".TP\n.BR %s = %s\n%s\nIt is %s.", key->key,
+		fprintf(out, ".TP\n.BR %s = %s\n%s\nValue: %s.", key->key,
 			*key->value ? key->value : "\"\"", key->help, wanted);
 		if (key->restart)
 			fprintf(out, " A change takes effect when %s restarts.", key->restart);

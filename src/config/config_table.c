@@ -145,85 +145,104 @@ static const struct config_type type_name = { "a name of at most 32 bytes", CONF
 					      parse_name };
 static const struct config_type type_list = { "a list", CONFIG_TEXT_LEN, parse_list };
 static const struct config_type type_rules = {
-	"rules with commas between them, of " SCHED_RULE_NAMES, sizeof(u32), parse_rules
+	"a comma-separated list of these rules: " SCHED_RULE_NAMES, sizeof(u32), parse_rules
 };
 
 #define KEY(member) .offset = offsetof(struct config, member)
 
 const struct config_key config_keys[] = {
 	{ "scheduler", "attach", &type_bool, KEY(attach), .value = "yes",
-	  .help = "Attach the scheduler. Without it zerneld only watches." },
+	  .help = "Attach the scheduler. If this is no, zerneld watches ML processes and does not "
+		  "schedule." },
 	{ "scheduler", "without", &type_rules, KEY(rules_off), .value = "",
-	  .help = "Rules of the policy to leave out. One of them is place: a thread of an ML "
-		  "process runs on the NUMA node of its GPU while a CPU there is idle." },
+	  .help = "Rules of the policy to disable. For example, the rule place runs a thread of an "
+		  "ML "
+		  "process on the NUMA node of its GPU while a CPU of that node is idle." },
 	{ "scheduler", "reserved_percent", &type_number, KEY(reserved_percent), 0,
 	  CONFIG_RESERVED_PERCENT_MAX, .value = "30",
-	  .help = "Share of each CPU, in percent, that is reserved for ordinary tasks: tasks that "
-		  "do not feed a GPU." },
+	  .help = "Percentage of each CPU that is reserved for ordinary tasks. Ordinary tasks are "
+		  "tasks that do not feed a GPU." },
 	{ "phase_detection", "io_wait_threshold", &type_fraction,
 	  KEY(phase_detection.io_wait_threshold), .value = "0.3",
-	  .help = "Share of time in I/O wait above which a process loads data, while its GPU is "
-		  "idle. Half of it is enough while the GPU is neither idle nor busy." },
+	  .help = "A process loads data if its GPU is idle and its share of time in I/O wait is "
+		  "above "
+		  "this threshold. While the GPU is neither idle nor busy, half of the threshold "
+		  "is "
+		  "enough." },
 	{ "phase_detection", "optimizer_burst_max_ns", &type_long_number,
 	  KEY(phase_detection.optimizer_burst_max_ns), 1, NSEC_PER_SEC, .value = "5000000",
-	  .help = "Nanoseconds. A shorter CPU burst after a device sync is an optimizer step; an "
-		  "optimizer step that takes longer ends there." },
+	  .help = "Maximum length of an optimizer step, in nanoseconds. A shorter CPU burst after "
+		  "a "
+		  "device sync is an optimizer step. An optimizer step that takes longer ends at "
+		  "this "
+		  "limit." },
 	{ "phase_detection", "gpu_idle_threshold", &type_number,
 	  KEY(phase_detection.gpu_idle_threshold), 0, 100, .value = "10",
-	  .help = "Percent. A GPU with less utilization is idle. It must be less than "
-		  "gpu_active_threshold." },
+	  .help = "Percent. A GPU with less utilization than this is idle. The value must be less "
+		  "than gpu_active_threshold." },
 	{ "phase_detection", "gpu_active_threshold", &type_number,
 	  KEY(phase_detection.gpu_active_threshold), 0, 100, .value = "80",
-	  .help = "Percent. A GPU with more utilization is busy." },
+	  .help = "Percent. A GPU with more utilization than this is busy." },
 	{ "phase_detection", "phase_stability_count", &type_number,
 	  KEY(phase_detection.phase_stability_count), 0, 1000, .value = "3",
-	  .help = "Equal samples in a row, one every 20 ms, before an inferred phase is believed. "
-		  "0 or 1: at once. Calls of a GPU runtime change the phase at once anyway." },
+	  .help = "Number of equal samples in a row, one every 20 ms, before an inferred phase "
+		  "takes "
+		  "effect. With 0 or 1, it takes effect at once. Calls of a GPU runtime always "
+		  "change "
+		  "the phase at once." },
 	{ "phase_detection", "nccl_detection_enabled", &type_bool,
 	  KEY(phase_detection.nccl_detection_enabled), .value = "no",
-	  .help = "Infer collectives from mapped collective buffers and futex waits, for processes "
-		  "whose collective calls are not probed." },
+	  .help = "Infer collectives from mapped collective buffers and futex waits. Use this for "
+		  "processes whose collective calls are not probed." },
 	{ "learning", "state_directory", &type_path, KEY(state_directory),
 	  .value = "/var/lib/zernel", .restart = CONFIG_ZERNELD,
-	  .help = "Where what was learned of programs is kept." },
+	  .help = "Directory in which zerneld keeps the learned profiles." },
 	{ "learning", "profiles", &type_number, KEY(nr_profiles), 64, PREDICTIONS_MAX / 2,
-	  .value = "4096", .restart = CONFIG_ZERNELD, .help = "Kinds of tasks to know." },
+	  .value = "4096", .restart = CONFIG_ZERNELD,
+	  .help = "Maximum number of learned profiles." },
 	{ "socket", "path", &type_path, KEY(socket), .value = "/run/zernel/zernel.sock",
-	  .restart = CONFIG_ZERNELD, .help = "Where zerneld answers its clients." },
+	  .restart = CONFIG_ZERNELD, .help = "Unix socket on which zerneld answers its clients." },
 	{ "kernel", "retry_s", &type_number, KEY(retry_s), 1, 3600, .value = "60",
-	  .help = "Seconds until what the kernel refused is tried again." },
+	  .help = "Seconds between attempts to load the BPF programs or to attach the scheduler "
+		  "after a failure." },
 	{ "kernel", "measure_run_time", &type_bool, KEY(measure_run_time), .value = "no",
 	  .restart = CONFIG_ZERNELD,
-	  .help = "Let the kernel measure the CPU time of BPF programs, all on this machine, which "
-		  "costs a little itself." },
+	  .help = "Let the kernel measure the CPU time of all BPF programs on this machine. The "
+		  "measurement itself costs some CPU time." },
 	{ "gpu", "sample", &type_bool, KEY(sample_gpus), .value = "yes", .restart = CONFIG_ZERNELD,
-	  .help = "Ask GPU drivers for utilisation and memory once a second." },
+	  .help = "Read utilization and memory use of GPUs from the GPU drivers once a second." },
 	{ "serve", "listen", &type_list, KEY(serve.listen), .max = CONFIG_LISTEN_MAX, .value = "",
 	  .restart = CONFIG_SERVE,
-	  .help = "Numeric addresses to listen on. Empty: 127.0.0.1 and ::1. An address that other "
-		  "machines can reach needs tls_cert and tls_key, and token_file or "
-		  "tls_client_ca." },
+	  .help = "Numeric addresses to listen on. If empty, zernel serve listens on 127.0.0.1 and "
+		  "::1. An address that other machines can reach needs tls_cert and tls_key, and "
+		  "also "
+		  "token_file or tls_client_ca." },
 	{ "serve", "port", &type_number, KEY(serve.port), 0, 65535, .value = "9476",
-	  .restart = CONFIG_SERVE, .help = "TCP port. 0: the kernel chooses one." },
+	  .restart = CONFIG_SERVE, .help = "TCP port. With 0, the kernel chooses a free port." },
 	{ "serve", "socket", &type_optional_path, KEY(serve.socket), .value = "",
 	  .restart = CONFIG_SERVE,
-	  .help = "Socket of zerneld. Empty: the path of section [socket]." },
+	  .help = "Unix socket of zerneld. If empty, zernel serve uses the path of section "
+		  "[socket]." },
 	{ "serve", "tls_cert", &type_optional_path, KEY(serve.tls_cert), .value = "",
-	  .restart = CONFIG_SERVE, .help = "Certificate chain for TLS, as PEM." },
+	  .restart = CONFIG_SERVE,
+	  .help = "File with the certificate chain for TLS, in PEM format." },
 	{ "serve", "tls_key", &type_optional_path, KEY(serve.tls_key), .value = "",
-	  .restart = CONFIG_SERVE, .help = "Private key of tls_cert, as PEM." },
+	  .restart = CONFIG_SERVE,
+	  .help = "File with the private key of tls_cert, in PEM format." },
 	{ "serve", "tls_client_ca", &type_optional_path, KEY(serve.tls_client_ca), .value = "",
 	  .restart = CONFIG_SERVE,
-	  .help = "Certificate authority of clients, as PEM: clients must present a certificate of "
-		  "it." },
+	  .help = "File with the certificate authority of the clients, in PEM format. Clients must "
+		  "present a certificate of this authority." },
 	{ "serve", "token_file", &type_optional_path, KEY(serve.token_file), .value = "",
 	  .restart = CONFIG_SERVE,
-	  .help = "File with the token that clients must send: Authorization: Bearer TOKEN." },
+	  .help = "File with the token that clients must send as Authorization: Bearer TOKEN." },
 	{ "serve", "allow_origin", &type_list, KEY(serve.allow_origin), .max = CONFIG_ORIGINS_MAX,
 	  .value = "", .restart = CONFIG_SERVE,
-	  .help = "Origins whose pages may send requests, as https://grafana.example:3000." },
+	  .help = "Origins whose pages may send requests, for example "
+		  "https://grafana.example:3000." },
 	{ "serve", "user", &type_name, KEY(serve.user), .value = "zernel-serve",
-	  .restart = CONFIG_SERVE, .help = "User to run as when zernel serve is started by root." },
+	  .restart = CONFIG_SERVE,
+	  .help = "User that zernel serve switches to when root starts it." },
 	{ "serve", "series_max", &type_number, KEY(serve.series_max), 100, 100000, .value = "400",
 	  .restart = CONFIG_SERVE,
 	  .help = "Maximum number of series in /metrics. zernel_series_left_out counts the series "
@@ -238,7 +257,7 @@ void config_describe(const struct config_key *key, char *text, size_t size)
 	if (key->type == &type_number || key->type == &type_long_number)
 		snprintf(text, size, "a number from %u to %u", key->min, key->max);
 	else if (key->type == &type_list)
-		snprintf(text, size, "a list of at most %u, with commas between them", key->max);
+		snprintf(text, size, "a comma-separated list of at most %u items", key->max);
 	else
 		snprintf(text, size, "%s", key->type->name);
 }

@@ -45,6 +45,6 @@ void access_describe(const struct socket_peer *peer, char *text, size_t size)
 	/* Only while it lives is the name just read its own and not that of a successor. */
 	if (peer->pidfd < 0 ||
 	    (syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0) < 0 && errno == ESRCH))
-		strcpy(comm, "somebody");
+		strcpy(comm, "unknown");
 	snprintf(text, size, "%s (pid %d, user %u)", comm, peer->pid, peer->uid);
 }

@@ -13,18 +13,18 @@ static const struct {
 	const char *reason;
 } kept[] = {
 	{ CAP_BPF, "CAP_BPF",
-	  "reads and writes the kernel side's maps, attaches its programs, loads them if that was "
-	  "refused at first" },
+	  "reads and writes BPF maps, attaches BPF programs, loads them later if the first attempt "
+	  "failed" },
 	{ CAP_PERFMON, "CAP_PERFMON",
-	  "attaches probes to GPU libraries; hears of every mapping of code" },
+	  "attaches probes to GPU libraries, is notified of every mapping of code" },
 	{ CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE",
-	  "opens libraries that were replaced since they were mapped (/proc/PID/map_files)" },
+	  "opens libraries that were replaced after they were mapped (/proc/PID/map_files)" },
 	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
 	  "reads /proc/PID of other users: maps, environment and GPU handles" },
 	{ CAP_SYS_NICE, "CAP_SYS_NICE",
-	  "attaches the scheduler as a real-time task, which a busy machine cannot hold up" },
+	  "attaches the scheduler as a real-time task, which a busy machine cannot delay" },
 	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
-	  "opens libraries where only their owner may look" },
+	  "opens libraries in directories that only their owner can read" },
 };
 #define NR_KEPT ARRAY_SIZE(kept)
 

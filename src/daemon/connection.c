@@ -44,7 +44,7 @@ void reply_accept(struct reply *reply, char *text, size_t length)
 {
 	reply->result = message_new(text, length);
 	if (!reply->result)
-		reply_refuse(reply, PROTOCOL_FAILED, "no memory");
+		reply_refuse(reply, PROTOCOL_FAILED, "out of memory");
 }
 
 static u64 now_ms(void)
@@ -104,8 +104,8 @@ static void say_hello(struct connection *c, yyjson_val *params, struct reply *re
 
 	if (!yyjson_is_uint(version) || yyjson_get_uint(version) != PROTOCOL_VERSION) {
 		reply_refuse(reply, PROTOCOL_VERSION_DIFFERS,
-			     "zerneld %s speaks protocol version %d only: update the package of "
-			     "the client to the version of zerneld",
+			     "zerneld %s supports only protocol version %d: update the client to "
+			     "the version of zerneld",
 			     c->host->config->version, PROTOCOL_VERSION);
 		return;
 	}
@@ -143,7 +143,7 @@ static void subscribe(struct connection *c, yyjson_val *params, struct reply *re
 	u64 ms = interval ? yyjson_get_uint(interval) : PROTOCOL_INTERVAL_DEFAULT_MS;
 
 	if (ms < PROTOCOL_INTERVAL_MIN_MS || ms > PROTOCOL_INTERVAL_MAX_MS) {
-		reply_refuse(reply, PROTOCOL_INVALID, "interval_ms must be %d to %d",
+		reply_refuse(reply, PROTOCOL_INVALID, "interval_ms must be from %d to %d",
 			     PROTOCOL_INTERVAL_MIN_MS, PROTOCOL_INTERVAL_MAX_MS);
 		return;
 	}
@@ -155,7 +155,8 @@ static void subscribe(struct connection *c, yyjson_val *params, struct reply *re
 static void record_start(struct connection *c, yyjson_val *params, struct reply *reply)
 {
 	if (!c->host->ops->record_begin) {
-		reply_refuse(reply, PROTOCOL_UNSUPPORTED, "nothing can be recorded here");
+		reply_refuse(reply, PROTOCOL_UNSUPPORTED,
+			     "this server does not support recordings");
 		return;
 	}
 	subscribe(c, params, reply);
@@ -181,7 +182,7 @@ static void snapshot(struct connection *c, yyjson_val *params, struct reply *rep
 {
 	reply->result = c->host->ops->snapshot(c->host->ops_ctx);
 	if (!reply->result)
-		reply_refuse(reply, PROTOCOL_FAILED, "there is no snapshot");
+		reply_refuse(reply, PROTOCOL_FAILED, "no snapshot is available");
 }
 
 /* What is about the connection itself, or shared by all of them. */
@@ -207,10 +208,11 @@ static void answer(struct connection *c, const struct protocol_request *request,
 	while (i < NR_OWN_METHODS && strcmp(own_methods[i].method, request->method) != 0)
 		i++;
 	if (!c->greeted && i != 0)
-		reply_refuse(reply, PROTOCOL_HELLO_NEEDED, "say hello first");
+		reply_refuse(reply, PROTOCOL_HELLO_NEEDED, "send hello first");
 	else if (c->access < (i < NR_OWN_METHODS ? own_methods[i].needed : ACCESS_READ))
 		reply_refuse(reply, PROTOCOL_FORBIDDEN,
-			     "only root and members of group %s may read: ask for membership",
+			     "only root and members of group %s may read: ask an administrator "
+			     "to add you to the group",
 			     ACCESS_GROUP_READ);
 	else if (i < NR_OWN_METHODS)
 		own_methods[i].run(c, request->params, reply);
@@ -225,7 +227,8 @@ static void take_line(struct connection *c, const char *line, size_t length)
 	char head[OUTBOX_HEAD_LEN];
 
 	if (protocol_request_parse(line, length, &request) != PROTOCOL_OK) {
-		hang_up(c, PROTOCOL_MALFORMED, "this is no request: see PROTOCOL.md");
+		hang_up(c, PROTOCOL_MALFORMED,
+			"not a request: send one JSON object per line, with id and method");
 		return;
 	}
 	answer(c, &request, &reply);
@@ -255,7 +258,7 @@ static void read_more(struct connection *c)
 	ssize_t n = line_buffer_fill(&c->input, c->fd);
 
 	if (n == -EMSGSIZE)
-		hang_up(c, PROTOCOL_TOO_LARGE, "a request has at most 64 KiB");
+		hang_up(c, PROTOCOL_TOO_LARGE, "a request can have at most 64 KiB");
 	else if (n == 0)
 		c->ended = true;
 	else if (n < 0 && n != -EAGAIN)

@@ -37,7 +37,7 @@ static const struct {
 	int (*change)(yyjson_val *value, struct sched_policy *policy);
 	const char *problem;
 } members[] = {
-	{ "rules_off", change_rules, "rules_off must be a list of rules: " SCHED_RULE_NAMES },
+	{ "rules_off", change_rules, "rules_off must be a list of these rules: " SCHED_RULE_NAMES },
 	{ "reserved_percent", change_reserved,
 	  "reserved_percent must be a whole number from 0 to 90" },
 };
@@ -53,7 +53,7 @@ int control_policy_change(yyjson_val *params, struct sched_policy *policy, const
 		for (m = 0; m < NR_MEMBERS && !yyjson_equals_str(key, members[m].name); m++)
 			;
 		*ret_problem = m < NR_MEMBERS ? members[m].problem
-					      : "a policy has rules_off and reserved_percent";
+					      : "a policy has only rules_off and reserved_percent";
 		if (m == NR_MEMBERS || members[m].change(value, &changed) < 0)
 			return -EINVAL;
 	}

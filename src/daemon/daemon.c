@@ -66,13 +66,14 @@ static void reload(struct daemon *d)
 	server_reload(d->server);
 	if (options_load_config(d->options, &config, &problem) < 0) {
 		log_problem(&problem);
-		log_event(LOG_LEVEL_ERROR, "reload", "the configuration stays as it was");
+		log_event(LOG_LEVEL_ERROR, "reload",
+			  "reload failed: the previous configuration stays in effect");
 		notify_ready();
 		return;
 	}
 	late = config_needs_restart(&d->config, &config);
 	if (late)
-		log_warning("a new %s takes effect at the next start", late);
+		log_warning("the new value of %s takes effect when zerneld restarts", late);
 	if (config.attach && !d->config.attach)
 		supervisor_attach(d->supervisor);
 	else if (!config.attach && d->config.attach)
@@ -82,7 +83,7 @@ static void reload(struct daemon *d)
 	supervisor_set_phase_config(d->supervisor, &config.phase_detection);
 	policy = policy_of(&config);
 	supervisor_set_policy(d->supervisor, &policy);
-	log_event(LOG_LEVEL_INFO, "reload", "configuration read again");
+	log_event(LOG_LEVEL_INFO, "reload", "configuration reloaded");
 	notify_ready();
 }
 
@@ -103,9 +104,11 @@ static void tend_server(struct daemon *d)
 	int err = server_tick(d->server);
 
 	if (err > 0)
-		log_event(LOG_LEVEL_WARNING, "socket", "%s was gone: made anew", d->config.socket);
+		log_event(LOG_LEVEL_WARNING, "socket", "%s was removed: socket recreated",
+			  d->config.socket);
 	if (err < 0 && err != d->server_err)
-		log_event(LOG_LEVEL_ERROR, "socket", "cannot make %s: %s; trying again",
+		log_event(LOG_LEVEL_ERROR, "socket",
+			  "cannot create the socket %s: %s; trying again every second",
 			  d->config.socket, strerror(-err));
 	/* Most ticks do not look, and have nothing to say about it. */
 	if (err != 0)
@@ -212,7 +215,7 @@ static int open_server(struct daemon *d)
 	if (err == -EADDRINUSE)
 		log_error("another zerneld answers on %s: stop it first", d->config.socket);
 	else if (err < 0)
-		log_error("cannot make %s: %s", d->config.socket, strerror(-err));
+		log_error("cannot create the socket %s: %s", d->config.socket, strerror(-err));
 	return err;
 }
 
@@ -243,7 +246,7 @@ static int open_kernel(struct daemon *d)
 	};
 
 	if (d->config.measure_run_time && kernel_measure_run_time(&d->measure_fd) < 0)
-		log_warning("the kernel does not measure the CPU time of BPF programs");
+		log_warning("cannot measure the CPU time of BPF programs: the kernel refused");
 	return supervisor_new(&config, d->loop, d->learning, on_kernel_event, d, &d->supervisor);
 }
 
@@ -339,7 +342,7 @@ int daemon_run(struct daemon *d)
 	notify_ready();
 	err = loop_run(d->loop);
 	notify_stopping();
-	log_event(LOG_LEVEL_INFO, "loop", "%llu turns of the loop, p99 %llu us, longest %llu us",
+	log_event(LOG_LEVEL_INFO, "loop", "%llu loop iterations, p99 %llu us, longest %llu us",
 		  turns->count, hist_quantile(turns, 990) / NSEC_PER_USEC,
 		  turns->max / NSEC_PER_USEC);
 	return err;

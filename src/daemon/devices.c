@@ -53,8 +53,8 @@ static void ask(struct devices *d)
 		log_event(LOG_LEVEL_INFO, "gpu-answers", "the GPU driver answers again");
 	else
 		log_event(LOG_LEVEL_WARNING, "gpu-silent",
-			  "the GPU driver does not answer: utilisation and memory of devices are "
-			  "left out until it does");
+			  "the GPU driver does not answer: snapshots omit utilization and memory "
+			  "of GPUs until it answers");
 }
 
 /* What the devices say is evidence of the phase as well. */

@@ -49,12 +49,12 @@ static void set_aside(struct learning *learning, const char *why)
 
 	if (err == 0) {
 		log_event(LOG_LEVEL_WARNING, "database-refused",
-			  "refused %s: %s; set aside as %s, learning starts anew", learning->path,
-			  why, name);
+			  "refused %s: %s; moved it to %s, started with an empty database",
+			  learning->path, why, name);
 		return;
 	}
 	log_event(LOG_LEVEL_ERROR, "database-refused",
-		  "refused %s: %s; it cannot be set aside (%s), nothing will be saved",
+		  "refused %s: %s; cannot move it away: %s; learned profiles will not be saved",
 		  learning->path, why, strerror(-err));
 	learning->may_save = false;
 }
@@ -80,13 +80,15 @@ static void load(struct learning *learning)
 	learning->may_save = true;
 	switch (err) {
 	case 0: report_loaded(learning, &report); break;
-	case -ENOENT: log_info("%s does not exist: learning starts anew", learning->path); break;
+	case -ENOENT:
+		log_info("%s does not exist: started with an empty database", learning->path);
+		break;
 	case -EBADMSG:
 		procdb_text_defect(&report, why, sizeof(why));
 		set_aside(learning, why);
 		break;
 	case -EFBIG:
-		snprintf(why, sizeof(why), "it is larger than %lu bytes", PROCDB_FILE_SIZE_MAX);
+		snprintf(why, sizeof(why), "it has more than %lu bytes", PROCDB_FILE_SIZE_MAX);
 		set_aside(learning, why);
 		break;
 	default:
@@ -126,7 +128,7 @@ int learning_new(const char *directory, u32 nr_profiles, struct learning **ret)
 		learning->may_save = false;
 		learning->may_open = err != -EBUSY;
 		log_event(LOG_LEVEL_WARNING, "state-unwritable",
-			  "nothing learned will be kept in %s: %s", directory,
+			  "cannot keep learned profiles in %s: %s", directory,
 			  err == -EBUSY ? "another zerneld uses it" : strerror(-err));
 	}
 	learning->saved_s = steady_time_s();
@@ -141,8 +143,7 @@ void learning_save(struct learning *learning)
 	if (learning->may_open && procdb_store_lock(learning->path, &learning->lock) == 0) {
 		learning->may_open = false;
 		learning->may_save = true;
-		log_event(LOG_LEVEL_INFO, "state-writable", "%s can be written now",
-			  learning->path);
+		log_event(LOG_LEVEL_INFO, "state-writable", "%s is writable now", learning->path);
 	}
 	learning->saved_s = steady_time_s();
 	if (!learning->may_save || !learning->changed)
@@ -153,7 +154,7 @@ void learning_save(struct learning *learning)
 			  "cannot save %s: %s; trying again every %d s", learning->path,
 			  strerror(-err), SAVE_INTERVAL_S);
 	if (err == 0 && learning->save_failed)
-		log_event(LOG_LEVEL_INFO, "save-works", "%s could be saved again", learning->path);
+		log_event(LOG_LEVEL_INFO, "save-works", "saved %s again", learning->path);
 	learning->save_failed = err < 0;
 	learning->changed = err < 0;
 }
@@ -187,8 +188,7 @@ int learning_attach(struct learning *learning, struct kernel *kernel)
 	procdb_predict_again(learning->db);
 	err = procdb_tick(learning->db, wall_time_s(), predict, learning);
 	summary = procdb_summarize(learning->db);
-	log_info("%zu kinds of tasks known, %zu predicted", summary.nr_profiles,
-		 summary.nr_confident);
+	log_info("%zu profiles loaded, %zu predicted", summary.nr_profiles, summary.nr_confident);
 	return err;
 }
 

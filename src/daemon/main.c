@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 		return EXIT_FAILURE;
 	err = caps_drop();
 	if (err < 0) {
-		log_error("cannot give up capabilities: %s", strerror(-err));
+		log_error("cannot drop capabilities: %s", strerror(-err));
 		return EXIT_FAILURE;
 	}
 	return daemon_run(daemon) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -91,13 +91,13 @@ void requests_answer(void *ctx, const struct socket_peer *peer, enum access acce
 	while (i < NR_METHODS && strcmp(methods[i].name, request->method) != 0)
 		i++;
 	if (i == NR_METHODS) {
-		reply_refuse(reply, PROTOCOL_UNKNOWN_METHOD, "there is no such method");
+		reply_refuse(reply, PROTOCOL_UNKNOWN_METHOD, "unknown method");
 		return;
 	}
 	if (access < methods[i].needed) {
 		reply_refuse(reply, PROTOCOL_FORBIDDEN,
-			     "only root and members of group %s may change anything: "
-			     "use sudo, or ask for membership",
+			     "only root and members of group %s may make changes: "
+			     "use sudo, or ask an administrator to add you to the group",
 			     ACCESS_GROUP_CHANGE);
 		return;
 	}

@@ -37,9 +37,9 @@ static void list_named(struct requests *r, yyjson_val *params, const char *name,
 
 	list.nr = take_page(learning_database(r->learning), name, from, page, &next);
 	if (name && list.nr == 0 && from == 0)
-		reply_refuse(reply, PROTOCOL_NOT_FOUND, "nothing was learned of %.64s", name);
+		reply_refuse(reply, PROTOCOL_NOT_FOUND, "no learned profile of %.64s", name);
 	else if (procdb_text_line(&list, next, &text, &length) < 0)
-		reply_refuse(reply, PROTOCOL_FAILED, "no memory");
+		reply_refuse(reply, PROTOCOL_FAILED, "out of memory");
 	else
 		reply_accept(reply, text, length);
 }
@@ -56,7 +56,7 @@ void procdb_show(struct requests *r, yyjson_val *params, struct reply *reply)
 	if (name)
 		list_named(r, params, name, reply);
 	else
-		reply_refuse(reply, PROTOCOL_INVALID, "name must say whose profiles");
+		reply_refuse(reply, PROTOCOL_INVALID, "name must be the name of a program");
 }
 
 /* A database of its own with a few profiles in it, as a file in base64. */
@@ -94,7 +94,7 @@ void procdb_export(struct requests *r, yyjson_val *params, struct reply *reply)
 
 	nr = take_page(learning_database(r->learning), NULL, from, page, &next);
 	if (encode(page, nr, &image, &image_length) < 0) {
-		reply_refuse(reply, PROTOCOL_FAILED, "no memory");
+		reply_refuse(reply, PROTOCOL_FAILED, "out of memory");
 		return;
 	}
 	if (next)
@@ -122,7 +122,7 @@ static void take_over(struct requests *r, const struct procdb *from, struct repl
 
 		if (err == -ENOSPC) {
 			reply_refuse(reply, PROTOCOL_FAILED,
-				     "there is no room for more: %zu were taken over", nr);
+				     "the database is full: %zu profiles were imported", nr);
 			return;
 		}
 		nr += err == 0;
@@ -153,7 +153,7 @@ void procdb_import(struct requests *r, yyjson_val *params, struct reply *reply)
 		take_over(r, from, reply);
 	} else if (err == -EBADMSG) {
 		procdb_text_defect(&report, why, sizeof(why));
-		reply_refuse(reply, PROTOCOL_INVALID, "the image is refused: %s", why);
+		reply_refuse(reply, PROTOCOL_INVALID, "the image is invalid: %s", why);
 	} else {
 		reply_refuse(reply, PROTOCOL_FAILED, "%s", strerror(-err));
 	}
@@ -167,7 +167,7 @@ void procdb_forget_named(struct requests *r, yyjson_val *params, struct reply *r
 	size_t nr = 0;
 
 	if (all == (name != NULL)) {
-		reply_refuse(reply, PROTOCOL_INVALID, "either name, or all must be true");
+		reply_refuse(reply, PROTOCOL_INVALID, "set either name or all=true");
 		return;
 	}
 	/* Backwards: the last one takes the place of one that goes. */
@@ -179,7 +179,7 @@ void procdb_forget_named(struct requests *r, yyjson_val *params, struct reply *r
 			nr += learning_forget(r->learning, &key) == 0;
 	}
 	if (nr == 0)
-		reply_refuse(reply, PROTOCOL_NOT_FOUND, "nothing was learned of that");
+		reply_refuse(reply, PROTOCOL_NOT_FOUND, "no learned profile matches");
 	else
 		reply_number(reply, "forgotten", nr);
 }

@@ -79,8 +79,9 @@ static void turn_away(struct server *server, int fd)
 	int size;
 
 	server->counts.nr_refused++;
-	if (protocol_error_write(PROTOCOL_BUSY, "too many connections: close some, or try later",
-				 &text, &length) < 0)
+	if (protocol_error_write(PROTOCOL_BUSY,
+				 "too many connections: close some or try again later", &text,
+				 &length) < 0)
 		return;
 	size = asprintf(&line, "{\"error\":%s}\n", text);
 	if (size > 0)
@@ -102,7 +103,7 @@ static int welcome(struct server *server, int fd)
 		err = connection_new(&server->host, fd, &peer, access, &c);
 	else
 		turn_away(server, fd);
-	log_debug("connection of pid %d, user %u: %s", peer.pid, peer.uid,
+	log_debug("connection from pid %d, user %u: %s", peer.pid, peer.uid,
 		  err < 0 ? strerror(-err) : "accepted");
 	if (err < 0) {
 		cleanup_fd(&peer.pidfd);

@@ -61,7 +61,7 @@ static void explain_failure(const struct supervisor *s, int err, char *ret, size
 		snprintf(ret, size, "%s", explanation(err));
 	else if (gap->kind == SCHED_EXT_NO_OPS)
 		snprintf(ret, size,
-			 "this kernel has no sched_ext: use 6.12 or newer with "
+			 "this kernel has no sched_ext: use Linux 6.12 or newer with "
 			 "CONFIG_SCHED_CLASS_EXT");
 	else
 		snprintf(ret, size, "the BTF of this kernel %s FUNC %s: run `zernel doctor`",
@@ -87,8 +87,8 @@ static void note_failure(struct supervisor *s, const char *what, int err)
 		log_event(LOG_LEVEL_ERROR, "kernel-failed",
 			  "cannot %s: %s; trying again every %u s", what, why, s->config.retry_s);
 	else
-		log_event(LOG_LEVEL_WARNING, "kernel-failed", "cannot %s: %s; watching goes on",
-			  what, why);
+		log_event(LOG_LEVEL_WARNING, "kernel-failed",
+			  "cannot %s: %s; zerneld continues without the scheduler", what, why);
 }
 
 static void on_kernel_event(void *ctx, const struct event *event)
@@ -100,7 +100,7 @@ static void on_kernel_event(void *ctx, const struct event *event)
 
 static void on_attach_error(void *ctx, const struct library *library, int err)
 {
-	log_warning("cannot follow calls of %s: %s", library->name, strerror(-err));
+	log_warning("cannot attach probes to %s: %s", library->name, strerror(-err));
 }
 
 static void poll_manager(struct supervisor *s)
@@ -108,7 +108,7 @@ static void poll_manager(struct supervisor *s)
 	int err = manager_poll(s->manager, 0);
 
 	if (err < 0)
-		log_warning("cannot read what the kernel tells: %s", strerror(-err));
+		log_warning("cannot read events from the kernel: %s", strerror(-err));
 }
 
 static void on_maps(void *ctx, u32 events)
@@ -186,7 +186,7 @@ static int start(struct supervisor *s)
 
 	s->retry_ns = 0;
 	if (err < 0) {
-		note_failure(s, "load the kernel side", err);
+		note_failure(s, "load the BPF programs", err);
 		return err;
 	}
 	return s->wanted ? attach(s) : 0;
@@ -197,7 +197,7 @@ static void report_exit(const struct sched_exit *sched_exit)
 	const char *colon = *sched_exit->msg ? ": " : "";
 
 	if (sched_exit_is_clean(sched_exit)) {
-		log_event(LOG_LEVEL_INFO, "scheduler-left", "scheduler left: %s%s%s",
+		log_event(LOG_LEVEL_INFO, "scheduler-left", "scheduler detached: %s%s%s",
 			  sched_exit->reason, colon, sched_exit->msg);
 		return;
 	}

@@ -61,7 +61,7 @@ class Access(Case):
         self.check(server, (OTHERS, READERS, []), [])
         (server.directory / "group").write_text(GROUPS)
         server.send(1)
-        server.said("configuration read again")
+        server.said("configuration reloaded")
         self.check(server, (OTHERS, READERS, []), ["read"])
 
     def test_nothing_that_was_refused_happened(self):

@@ -40,19 +40,19 @@ class Files(Case):
         self.refused("[phase_detection]\nphase_stability_count=1001\n", 2, "a number from 0 to 1000")
         self.refused("[phase_detection]\nnccl_detection_enabled=maybe\n", 2, "yes or no")
         self.refused("[phase_detection]\ngpu_idle_threshold=80\n", 2,
-                     "gpu_idle_threshold must be less than gpu_active_threshold, not 80 and 80")
-        self.refused("[phase_detection]\ngpu_active_threshold=9\n[kernel]\nretry_s=2\n", 2, "not 10 and 9")
+                     "gpu_idle_threshold (80) must be less than gpu_active_threshold (80)")
+        self.refused("[phase_detection]\ngpu_active_threshold=9\n[kernel]\nretry_s=2\n", 2, "gpu_idle_threshold (10) must be less than gpu_active_threshold (9)")
         self.refused("[learning]\nprofiles=63\n", 2, "64")
         self.refused("[learning]\nprofiles=4096x\n", 2, "number")
         self.refused("[learning]\nstate_directory=here\n", 2, "absolute path")
         self.refused("[socket]\npath=/" + "x" * 107 + "\n", 2, "107")
-        self.refused("[scheduler]\nspeed=9\n", 2, "no key speed in section [scheduler]")
-        self.refused("attach=yes\n", 1, "no key attach in section []")
+        self.refused("[scheduler]\nspeed=9\n", 2, "unknown key speed in section [scheduler]: see zernel.conf(5)")
+        self.refused("attach=yes\n", 1, "unknown key attach in section []")
         self.refused("[scheduler]\nwhatever\n", 2, "key=value")
         self.refused("[scheduler]\n# " + "x" * 400 + "\n", 2, "too long")
-        self.refused(b"[scheduler]\n\0attach=no\n", 2, "no text")
-        self.refused("[serve]\nlisten=127.0.0.1,,::1\n", 2, "a list of at most 8")
-        self.refused("[serve]\nlisten=" + ",".join(["::1"] * 9) + "\n", 2, "a list of at most 8")
+        self.refused(b"[scheduler]\n\0attach=no\n", 2, "NUL byte")
+        self.refused("[serve]\nlisten=127.0.0.1,,::1\n", 2, "list of at most 8 items")
+        self.refused("[serve]\nlisten=" + ",".join(["::1"] * 9) + "\n", 2, "list of at most 8 items")
         self.refused("[serve]\nuser=\n", 2, "a name of at most 32 bytes")
         self.refused("[serve]\nuser=" + "x" * 33 + "\n", 2, "a name of at most 32 bytes")
         self.refused("[serve]\ntls_cert=chain.pem\n", 2, "empty, or an absolute path")
@@ -95,7 +95,7 @@ class Files(Case):
         self.assertIn(f"{path}:{len(lines) + 2}: ", done.stderr)
 
     def test_capabilities_in_the_documents_are_those_of_the_table(self):
-        text = (SOURCE / "docs/DAEMON.md").read_text()
+        text = "".join(path.read_text() for path in (SOURCE / "docs").rglob("*.md"))
         for line in run("--print-capabilities").stdout.splitlines():
             name, reason = line.split(maxsplit=1)
             self.assertIn(f"| `{name}` | {reason} |", text)
@@ -111,7 +111,7 @@ class Reload(Case):
         (drop_ins / ".hidden.conf").write_text("nonsense\n")
         (drop_ins / "30.conf.bak").write_text("nonsense\n")
         server.send(signal.SIGHUP)
-        server.said("configuration read again")
+        server.said("configuration reloaded")
         self.assertEqual(server.scheduler()["reserved_percent"], 20)
         self.assertEqual(server.did()[-1], "policy rules_off=c0 reserved=20")
 
@@ -130,7 +130,7 @@ class Reload(Case):
         server.config.write_text(server.config.read_text() + "[phase_detection]\n" +
                                  "".join(f"{key}={value}\n" for key, value in changed.items()).lower())
         server.send(signal.SIGHUP)
-        server.said("configuration read again")
+        server.said("configuration reloaded")
         self.assertNotIn("takes effect", server.text())
         self.assertEqual(server.did()[-2], "phases io=125 burst=2000000 idle=85 active=90 stability=1 nccl=1")
         self.assertEqual(shown(), changed)
@@ -146,27 +146,27 @@ class Reload(Case):
         good = server.config.read_text()
         server.config.write_text(good + "without=tier\nreserved_percent=x\n")
         server.send(signal.SIGHUP)
-        server.said("the configuration stays as it was")
+        server.said("reload failed: the previous configuration stays in effect")
         lines = len(good.splitlines())
         server.said(f"{server.config}:{lines + 2}: reserved_percent must be")
         self.assertEqual(server.did(), before)
         server.config.write_text(good)
         server.send(signal.SIGHUP)
-        server.said("configuration read again")
+        server.said("configuration reloaded")
 
     def test_reading_again_undoes_what_clients_set(self):
         server = self.zerneld()
         with server.client() as client:
             client.ask("policy.set", reserved_percent=50)
         server.send(signal.SIGHUP)
-        server.said("configuration read again")
+        server.said("configuration reloaded")
         self.assertEqual(server.scheduler()["reserved_percent"], 30)
 
     def test_the_scheduler_can_be_switched_off_and_the_command_line_counts_more(self):
         server = self.zerneld("--without", "spinner,place")
         server.config.write_text(server.config.read_text() + "[scheduler]\nattach=no\nwithout=tier\n")
         server.send(signal.SIGHUP)
-        server.said("configuration read again")
+        server.said("configuration reloaded")
         self.assertEqual(server.scheduler()["state"], "off")
         self.assertIn("policy rules_off=88 reserved=30", server.did())
 
@@ -174,13 +174,13 @@ class Reload(Case):
         server = self.zerneld()
         server.config.write_text(server.config.read_text() + "[learning]\nprofiles=64\n")
         server.send(signal.SIGHUP)
-        server.said("a new profiles takes effect at the next start")
+        server.said("the new value of profiles takes effect when zerneld restarts")
 
     def test_keys_of_the_gateway_are_checked_and_need_no_start(self):
         server = self.zerneld()
         server.config.write_text(server.config.read_text() + "[serve]\nport=80\nlisten=127.0.0.1\n")
         server.send(signal.SIGHUP)
-        server.said("configuration read again")
+        server.said("configuration reloaded")
         self.assertNotIn("takes effect", server.text())
 
     def test_a_value_that_was_set_twice_is_no_change(self):
@@ -194,7 +194,7 @@ class Reload(Case):
         (drop_ins / "10.conf").write_text(f"[learning]\nstate_directory={path}-longer\n")
         (drop_ins / "20.conf").write_text(f"[learning]\nstate_directory={path}\n")
         server.send(signal.SIGHUP)
-        server.said("configuration read again")
+        server.said("configuration reloaded")
         self.assertNotIn("takes effect", server.text())
 
 

@@ -305,7 +305,7 @@ class Guest(Case):
         self.assertEqual(self.server.stop(), 0)
         sched_ext_is("disabled")
         self.assertFalse(self.server.path.exists())
-        print("#", [line for line in self.server.text().splitlines() if "turns of the loop" in line][-1])
+        print("#", [line for line in self.server.text().splitlines() if "loop iterations" in line][-1])
 
     def test_10_without_privilege_bpf_is_refused_and_it_says_so(self):
         directory = pathlib.Path("/tmp/unprivileged")

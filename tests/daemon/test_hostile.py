@@ -176,8 +176,8 @@ class Hostile(Case):
     def test_the_loop_says_how_long_its_turns_were(self):
         self.measure("for the log")
         self.assertEqual(self.server.stop(), 0)
-        self.server.said("turns of the loop, p99")
-        print("#", [line for line in self.server.text().splitlines() if "turns of the loop" in line][0])
+        self.server.said("loop iterations, p99")
+        print("#", [line for line in self.server.text().splitlines() if "loop iterations" in line][0])
 
 
 if __name__ == "__main__":

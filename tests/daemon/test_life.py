@@ -26,7 +26,7 @@ class Kernel(Case):
             self.assertError(client.ask("scheduler.attach"), "failed", "refuses BPF")
             self.assertEqual(client.ask("policy.set", reserved_percent=12)["result"]["reserved_percent"], 12)
         time.sleep(2.5)
-        self.assertEqual(server.text().count("cannot load the kernel side"), 1)
+        self.assertEqual(server.text().count("cannot load the BPF programs"), 1)
         server.untell("refuse")
         wait_until(lambda: server.scheduler()["state"] == "attached", "attached at last")
         self.assertIn("policy rules_off=0 reserved=12", server.did())
@@ -36,7 +36,7 @@ class Kernel(Case):
         server.tell("no-sched")
         server.stop()
         server.start()
-        server.said("watching goes on")
+        server.said("zerneld continues without the scheduler")
         self.assertIn("no sched_ext", server.scheduler()["reason"])
         with server.client() as client:
             self.assertEqual(len(client.ask("snapshot")["result"]["processes"]), 3)
@@ -47,7 +47,8 @@ class Kernel(Case):
         server.tell("no-func")
         server.stop()
         server.start()
-        server.said("the BTF of this kernel lacks FUNC scx_bpf_kick_cpu: run `zernel doctor`; watching goes on")
+        server.said("the BTF of this kernel lacks FUNC scx_bpf_kick_cpu: run `zernel doctor`; "
+                    "zerneld continues without the scheduler")
         self.assertIn("lacks FUNC scx_bpf_kick_cpu", server.scheduler()["reason"])
         with server.client() as client:
             self.assertError(client.ask("scheduler.attach"), "unsupported", "scx_bpf_kick_cpu")
@@ -111,7 +112,7 @@ class Life(Case):
             server.path.unlink()
             wait_until(server.path.exists, "the socket is back")
             self.assertIn("result", client.ask("snapshot"))
-        server.said("was gone: made anew")
+        server.said("was removed: socket recreated")
         self.assertTrue(server.answers())
         os.rename(server.path, str(server.path) + ".old")
         wait_until(server.path.exists, "the socket is back")
@@ -122,7 +123,7 @@ class Life(Case):
         server = self.zerneld()
         server.path.unlink()
         server.path.write_text("precious")
-        server.said("cannot make")
+        server.said("cannot create the socket")
         self.assertEqual(server.path.read_text(), "precious")
         server.path.unlink()
         wait_until(server.answers, "the socket is back")
@@ -148,7 +149,7 @@ class Life(Case):
         for server in quiet, verbose:
             wait_until(lambda each=server: each.scheduler()["state"] == "attached", "attached")
         self.assertEqual(quiet.text(), "")
-        self.assertRegex(verbose.text(), r"zerneld-fake debug: connection of pid \d+, user 0: accepted\n")
+        self.assertRegex(verbose.text(), r"zerneld-fake debug: connection from pid \d+, user 0: accepted\n")
         verbose.said("zerneld-fake info: scheduler attached")
 
     def test_the_journal_gets_priorities_and_no_time(self):
@@ -178,12 +179,12 @@ class Life(Case):
 
     def test_a_state_directory_that_cannot_be_written_is_told_and_tried_again(self):
         server = self.zerneld(state="ro")
-        server.said("nothing learned will be kept")
+        server.said("cannot keep learned profiles")
         self.import_profiles(server, 10)
         server.send(signal.SIGHUP)
         server.inside("mount", "-o", "remount,rw", server.state)
         server.send(signal.SIGHUP)
-        server.said("can be written now")
+        server.said("is writable now")
         server.inside("test", "-s", server.state / "procdb")
 
     def test_a_full_disk_is_told_and_tried_again(self):
@@ -194,7 +195,7 @@ class Life(Case):
         self.assertTrue(server.answers())
         server.inside("mount", "-o", "remount,size=1m", server.state)
         server.send(signal.SIGHUP)
-        server.said("could be saved again")
+        server.said(f"saved {server.state}/procdb again")
         server.inside("test", "-s", server.state / "procdb")
 
     def test_capabilities_are_given_up(self):
@@ -262,7 +263,7 @@ class Learned(Case):
         wait_until(lambda: "predict prog7" in server.did(), "it is predicted")
         self.assertIn("1 profiles forgotten", self.zernel(server, "forget", "prog7"))
         self.assertIn("withdraw prog7", server.did())
-        self.assertIn("nothing was learned", self.zernel(server, "show", "prog7", status=1))
+        self.assertIn("no learned profile of prog7", self.zernel(server, "show", "prog7", status=1))
         copy = server.directory / "copy"
         self.zernel(server, "export", copy)
         live = self.zernel(server, "list")
@@ -285,7 +286,7 @@ class Learned(Case):
     def test_log_says_what_was_loaded(self):
         server = self.zerneld()
         path = server.state / "procdb"
-        server.said(f"{path} does not exist: learning starts anew")
+        server.said(f"{path} does not exist: started with an empty database")
         entry = struct.pack("<16sB7xQQQQII", b"cc1", 0, 3_000_000, 0, 20, 30, 4, 4)
         old = b"PDDB" + struct.pack("<II", 2, 2) + entry + entry.replace(b"cc1", b"ld\0")
         self.starts_with(server, old, "loaded 2 profiles (version 2) from PATH")
@@ -307,7 +308,7 @@ class Learned(Case):
         )
         for number, (content, why) in enumerate(refused, 1):
             path = self.starts_with(server, content,
-                                    f"refused PATH: {why}; set aside as PATH.bad-{number}, learning starts anew")
+                                    f"refused PATH: {why}; moved it to PATH.bad-{number}, started with an empty database")
             self.assertEqual(path.with_name(f"procdb.bad-{number}").read_bytes(), content)
 
     def test_all_can_be_forgotten(self):

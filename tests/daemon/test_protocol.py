@@ -15,7 +15,7 @@ class Protocol(Case):
     def test_hello_comes_first(self):
         with self.server.client(hello=False) as client:
             self.assertError(client.ask("snapshot"), "hello-needed")
-            self.assertError(client.ask("hello", version=1), "version", "speaks protocol version 2 only: update the package")
+            self.assertError(client.ask("hello", version=1), "version", "supports only protocol version 2: update the client")
             self.assertError(client.ask("hello"), "version")
             hello = client.ask("hello", version=2)["result"]
             self.assertEqual((hello["version"], hello["may"]), (2, ["read", "change"]))

@@ -116,7 +116,7 @@ class Fleet(unittest.TestCase):
 
     def test_07_restart_and_reload_of_zerneld(self):
         self.assert_recovers(serve, lambda: zerneld.ctl("restart"), "zerneld answers")
-        self.assert_recovers(zerneld, lambda: zerneld.ctl("reload"), "configuration read again")
+        self.assert_recovers(zerneld, lambda: zerneld.ctl("reload"), "configuration reloaded")
 
     def test_08_restart_of_serve(self):
         self.assert_serve_returns(lambda: serve.ctl("restart"))
@@ -131,7 +131,7 @@ class Fleet(unittest.TestCase):
         self.assert_serve_returns(lambda: os.kill(serve.pid(), signal.SIGKILL))
 
     def test_11_the_socket_is_deleted(self):
-        self.assert_recovers(zerneld, SOCKET.unlink, "was gone: made anew")
+        self.assert_recovers(zerneld, SOCKET.unlink, "was removed: socket recreated")
         self.assert_serve_returns(lambda: serve.ctl("restart"))
 
     def test_12_the_job_went_on_and_is_watched_again(self):

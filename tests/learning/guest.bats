@@ -126,7 +126,7 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 	mv $state/half $state/procdb
 	# The file is read before anything is loaded, which it may not do here and is slow.
 	setpriv --bounding-set -all "$ZERNEL_BUILD/src/daemon/zerneld" 2>"$work/aside" 3>&- &
-	wait_until grep "refused .*procdb: .* bytes are missing .*; set aside as .*procdb.bad-1" "$work/aside"
+	wait_until grep "refused .*procdb: .* bytes are missing .*; moved it to .*procdb.bad-1" "$work/aside"
 	kill $!
 	wait $! || true
 	[ "$(stat -c %s $state/procdb.bad-1)" = 100 ]

@@ -94,9 +94,9 @@ class Configured(unittest.TestCase):
         self.write("token_file=token\n")
         self.refused(r"zernel\.conf:4: token_file must be empty, or an absolute path")
         self.write("listen=127.0.0.1,\n")
-        self.refused(r"zernel\.conf:4: listen must be a list of at most 8")
+        self.refused(r"zernel\.conf:4: listen must be a comma-separated list of at most 8 items")
         self.write("speed=9\n")
-        self.refused(r"zernel\.conf:4: there is no key speed in section \[serve\]")
+        self.refused(r"zernel\.conf:4: unknown key speed in section \[serve\]")
         self.file.unlink()
         self.refused(r"zernel\.conf: cannot be read: No such file")
 

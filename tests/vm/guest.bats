@@ -88,7 +88,7 @@ teardown() {
 	[ "$(cat $scx/nr_rejected)" = "$rejected" ]
 	attached_times 1
 	stop_zerneld
-	grep -q 'scheduler left: unregistered from user space' "$BATS_TEST_TMPDIR/log"
+	grep -q 'scheduler detached: unregistered from user space' "$BATS_TEST_TMPDIR/log"
 }
 
 # One zerneld for all of these, because loading its programs takes an emulated CPU the longest.
