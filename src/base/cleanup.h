@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Ownership by the cleanup attribute: a variable that owns something says so
- * where it is declared, and hands it on with TAKE_PTR() or TAKE_FD().
+ * Ownership with the cleanup attribute: the declaration of a variable shows that it owns
+ * its value. TAKE_PTR() and TAKE_FD() pass the ownership on.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 		taken;                                                                             \
 	})
 
-/* The variable may be a pointer to anything, so its value is copied, not cast. */
+/* `variable` can point to a pointer of any type, so the value is copied, not cast. */
 static inline void cleanup_free(void *variable)
 {
 	void *memory;
@@ -31,7 +31,7 @@ static inline void cleanup_free(void *variable)
 	free(memory);
 }
 
-/* Keeps errno, so that a caller can still report the failure that led here. */
+/* Preserves errno, so that the caller can still report its failure. */
 static inline void cleanup_fd(const int *fd)
 {
 	int saved = errno;

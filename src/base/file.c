@@ -9,9 +9,9 @@
 
 #include "base/cleanup.h"
 
-/* Files set aside next to one path before an operator has to look at them. */
+/* Maximum number of files to set aside for one path. After that, an operator must clean up. */
 #define SET_ASIDE_MAX  100
-/* The first buffer for what an iterator tells; it grows by doubling. */
+/* Initial buffer size for the output of an iterator. The size doubles as needed. */
 #define ITERATOR_FIRST (64UL << 10)
 
 static int system_open(const char *path, int flags, mode_t mode)
@@ -28,12 +28,12 @@ const struct file_ops file_ops_system = {
 	.unlink = unlink,
 };
 
-/* No offset for fill(): read() goes on from where the descriptor is. */
+/* No offset for fill(): read() continues at the position of the descriptor. */
 #define FROM_HERE (-1)
 
 /*
- * The loop behind all functions that read: until the end or until the buffer is full.
- * *done counts the bytes in the buffer, and a failure leaves it correct.
+ * All functions that read use this loop. It reads until the end or until the buffer is full.
+ * *done counts the bytes in the buffer and is also correct after a failure.
  */
 static int fill(int fd, off_t offset, char *buffer, size_t size, size_t *done)
 {
@@ -107,7 +107,7 @@ int file_read_iterator(int fd, void **ret_data, size_t *ret_size)
 
 int file_read(const char *path, size_t max_size, void **ret_data, size_t *ret_size)
 {
-	/* Without O_NONBLOCK a FIFO put in the file's place would hang the open. */
+	/* Without O_NONBLOCK, open() would hang on a FIFO at this path. */
 	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	CLEANUP_FREE void *data = NULL;
 	struct stat st;
@@ -123,7 +123,7 @@ int file_read(const char *path, size_t max_size, void **ret_data, size_t *ret_si
 	if ((uint64_t)st.st_size > max_size)
 		return -EFBIG;
 
-	/* One byte more than expected shows a file that grew since fstat(). */
+	/* One extra byte shows whether the file grew after fstat(). */
 	room = (size_t)st.st_size + 1;
 	data = malloc(room);
 	if (!data)
@@ -147,7 +147,7 @@ int file_read_number(const char *path, uint64_t *ret)
 	size_t size;
 	int err;
 
-	/* sysfs says a page, whatever the file holds. */
+	/* sysfs always reports a size of one page. */
 	err = file_read(path, 4096, &data, &size);
 	if (err < 0)
 		return err;
@@ -181,7 +181,7 @@ static int write_all(const struct file_ops *ops, int fd, const void *data, size_
 	return 0;
 }
 
-/* A new file that nobody else can have prepared: O_EXCL follows no link. */
+/* Always creates the file itself: O_EXCL refuses an existing file and follows no link. */
 static int open_exclusive(const struct file_ops *ops, const char *path, mode_t mode)
 {
 	int fd = ops->open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
@@ -214,7 +214,7 @@ static int write_new(const struct file_ops *ops, const char *path, const void *d
 	return r;
 }
 
-/* A rename is on disk only when its directory is. */
+/* A rename is on disk only after an fsync() of its directory. */
 static int sync_directory_of(const struct file_ops *ops, const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -260,7 +260,7 @@ int file_save(const struct file_ops *ops, const char *path, const void *data, si
 	return sync_directory_of(ops, path);
 }
 
-/* The empty placeholder claims the name, so the rename replaces nothing of worth. */
+/* The empty placeholder reserves the name, so the rename overwrites no other file. */
 static int rename_to_unused(const struct file_ops *ops, const char *from, const char *to)
 {
 	int fd, r;

@@ -26,7 +26,7 @@ static const struct {
 	{ LOG_LEVEL_DEBUG, "debug" },
 };
 
-/* Of the whole program, like standard error itself. Set once, before the first thread. */
+/* Global, because standard error is global too. Set once, before the first thread starts. */
 static struct {
 	enum log_level least;
 	bool is_service;
@@ -58,7 +58,10 @@ static const char *level_name(enum log_level level)
 	return levels[i].name;
 }
 
-/* The service manager names the journal's socket; it may not be standard error any more. */
+/*
+ * True if standard error is the socket of the journal, which the service manager names in
+ * JOURNAL_STREAM. Standard error can have been redirected since.
+ */
 static bool journal_listens(void)
 {
 	const char *stream = getenv("JOURNAL_STREAM");
@@ -85,7 +88,7 @@ static bool tell_journal(const struct log_place *place, enum log_level level, co
 }
 #endif
 
-/* In one write, so that lines of several threads do not mix. */
+/* Prints each line with one call, so that lines of several threads do not mix. */
 static void print_plain(enum log_level level, const char *text)
 {
 	time_t now = time(NULL);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Programs log, libraries return. Lines go to standard error. When standard error is the
- * journal, they go to it with the fields it knows: PRIORITY, CODE_FILE and kin, and
+ * Programs log errors; libraries return them. Lines go to standard error. If standard error is
+ * the journal, each line has fields: PRIORITY, CODE_FILE, CODE_LINE, CODE_FUNC, and
  * ZERNEL_EVENT for searches. The levels are the priorities of the journal.
  */
 enum log_level {
@@ -15,31 +15,31 @@ enum log_level {
 
 #define LOG_LEVELS "error, warning, info or debug"
 
-/* Where in the source it is said. */
+/* The source location of a log call. */
 struct log_place {
 	const char *file;
 	const char *function;
 	int line;
 };
 
-/* -EINVAL: no level has this name. */
+/* Returns -EINVAL if no level has this name. */
 int log_level_parse(const char *text, enum log_level *ret);
 
 /*
- * For services, at their start: leaves out lines below `least`, and puts the time (UTC) and
- * the level before each line outside the journal. Without this call a program logs
- * "name: text" and no debug lines, as commands do.
+ * A service calls this at its start. Lines less severe than `least` are not logged. Outside
+ * the journal, each line begins with the time (UTC), the name of the program and the level.
+ * Without this call, a program logs "name: text" and no debug lines, as commands do.
  */
 void log_start_service(enum log_level least);
 
 #define LOG_PLACE (&(const struct log_place){ __FILE__, __func__, __LINE__ })
 
-/* `event` is a word for programs, or NULL. */
+/* `event` is a machine-readable name of the event, or NULL. */
 __attribute__((format(printf, 4, 5))) void log_line(const struct log_place *place,
 						    enum log_level level, const char *event,
 						    const char *format, ...);
 
-/* Several lines that belong to what was said just before, as they are. */
+/* Logs several lines unchanged. They belong to the previous log line. */
 void log_text(enum log_level level, const char *text);
 
 #define log_event(level, event, ...) log_line(LOG_PLACE, level, event, __VA_ARGS__)

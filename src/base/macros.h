@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * What C lacks. Nothing here needs libc, so that core and the lab may use it as well.
+ * Macros that C lacks. They do not need libc, so that core and the lab can use them too.
  */
 #include <stddef.h>
 
@@ -13,8 +13,8 @@
 #define CLEANUP(fn) __attribute__((cleanup(fn)))
 
 /*
- * Makes `free_fn`_cleanup() for a type with a free function that accepts NULL. Stands in the
- * header of the type, once.
+ * Defines `free_fn`_cleanup() for a type whose free function accepts NULL. Use it once, in the
+ * header of the type.
  */
 #define DEFINE_CLEANUP(type, free_fn)                                                              \
 	static inline void free_fn##_cleanup(type **object)                                        \

@@ -34,7 +34,11 @@ static const struct function functions[] = {
 	{ { "__scx_bpf_dsq_insert_vtime", "scx_bpf_dsq_insert_vtime", "scx_bpf_dispatch_vtime" } },
 	{ { "scx_bpf_dsq_move_to_local", "scx_bpf_consume" } },
 	{ { "scx_bpf_dsq_move", "scx_bpf_dispatch_from_dsq" } },
-	/* Without these the scheduler stores to the task, leaves speeds alone, knows no cgroups. */
+	/*
+	 * Without set_slice and set_dsq_vtime, the scheduler writes to the task struct. Without
+	 * cpuperf_set, it does not change the speed of CPUs. Without task_cgroup, it ignores
+	 * cgroup weights.
+	 */
 	{ { "scx_bpf_task_set_slice" }, .optional = true },
 	{ { "scx_bpf_task_set_dsq_vtime" }, .optional = true },
 	{ { "scx_bpf_cpuperf_set" }, .optional = true },
@@ -47,9 +51,9 @@ static s32 find_function(const struct btf *btf, const char *name)
 }
 
 /*
- * From 7.1 on the kernel adds a last parameter, `aux`, to some functions, which programs do not
- * see: BTF then has a NAME_impl with it and a NAME without. Where an old pahole left it in NAME
- * and made no NAME_impl, the verifier refuses every call.
+ * Since 7.1, the kernel adds a last parameter, `aux`, to some functions. Programs do not see it:
+ * BTF has a function NAME_impl with the parameter and a function NAME without it. An old pahole
+ * leaves the parameter in NAME and creates no NAME_impl. Then the verifier refuses every call.
  */
 static bool shows_hidden_parameter(const struct btf *btf, const char *name)
 {

@@ -3,7 +3,7 @@
 
 /*
  * The functions of sched_ext that the scheduler calls, and whether a kernel's BTF shows all of
- * them in a form that programs can call. zerneld, `zernel doctor` and tools/kernel ask the
+ * them in a form that programs can call. zerneld, `zernel doctor` and tools/kernel use the
  * same function, so they agree about every kernel.
  */
 #include <stdbool.h>

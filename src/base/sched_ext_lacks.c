@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Prints what a kernel lacks to load the scheduler, one name a line. tools/kernel compiles it. */
+/*
+ * Prints the struct and functions that the scheduler needs and a kernel lacks, one name per line.
+ * tools/kernel compiles it.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,24 +2,24 @@
 #pragma once
 
 /*
- * Signals that a loop reads from a descriptor instead of being interrupted by them. One that
- * comes between two reads waits, so none is lost.
+ * Signals that a loop reads from a descriptor. They do not interrupt the program. A signal
+ * that arrives between two reads stays pending, so no signal is lost.
  */
 #include <pthread.h>
 #include <signal.h>
 
 /*
  * Blocks the signals that end a program (SIGINT, SIGTERM and SIGHUP) and those of `also`, a
- * list that ends with 0 (NULL: no others). *ret_fd is readable when one of them came, and
- * does not wait. *ret_former (unless NULL) is for signals_restore().
+ * list that ends with 0 (NULL: no more signals). *ret_fd is readable when a signal is pending
+ * and is non-blocking. *ret_former (unless NULL) is the argument for signals_restore().
  */
 int signals_open(const int *also, int *ret_fd, sigset_t *ret_former);
 
-/* The number of the next signal that came; 0: none. */
+/* The number of the next pending signal, or 0. */
 int signals_next(int fd);
 
-/* In a child, before it executes another program: a blocked signal stays blocked there. */
+/* Call it in a child before exec, because blocked signals stay blocked in the new program. */
 void signals_restore(const sigset_t *former);
 
-/* Starts a thread that gets no signals: they are left to the threads of the program. */
+/* Starts a thread that blocks all signals, so that other threads receive them. */
 int signals_start_thread(void *(*run)(void *ctx), void *ctx, pthread_t *ret);

@@ -16,7 +16,7 @@
 #endif
 
 #define LINE_BUFFER_FIRST 4096
-/* Connections that wait to be accepted; the kernel makes the others wait. */
+/* Maximum number of connections that wait for accept(). */
 #define BACKLOG		  128
 
 static int address_of(const char *path, struct sockaddr_un *ret)
@@ -44,7 +44,7 @@ int socket_connect(const char *path, int flags, int *ret_fd)
 	return 0;
 }
 
-/* Only a refused connection proves that nobody is there. */
+/* Only a refused connection proves that no process listens on the socket. */
 static int remove_dead(const char *path)
 {
 	CLEANUP_FD int fd = -EBADF;
@@ -76,7 +76,7 @@ int socket_listen(const char *path, mode_t mode, int *ret_fd)
 		return err;
 	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return -errno;
-	/* Nobody gets in before listen(), so the mode is never looser than meant. */
+	/* No client can connect before listen(), so chmod() takes effect in time. */
 	if (chmod(path, mode) < 0 || listen(fd, BACKLOG) < 0) {
 		err = -errno;
 		unlink(path);
@@ -98,7 +98,7 @@ int socket_peer_read(int fd, struct socket_peer *ret)
 	peer.uid = credentials.uid;
 	peer.gid = credentials.gid;
 	size = sizeof(peer.groups);
-	/* More groups than fit: none but the main one counts. */
+	/* If the groups do not fit, only the main group counts. */
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, peer.groups, &size) == 0)
 		peer.nr_groups = size / sizeof(gid_t);
 	size = sizeof(peer.pidfd);
@@ -118,7 +118,7 @@ bool socket_peer_is_in(const struct socket_peer *peer, gid_t group)
 	return false;
 }
 
-/* Moves what was not handed out to the front, and makes room for at least one byte. */
+/* Moves bytes that are not taken yet to the front, and makes room for at least one byte. */
 static int make_room(struct line_buffer *buffer)
 {
 	size_t capacity = buffer->capacity ? 2 * buffer->capacity : LINE_BUFFER_FIRST;

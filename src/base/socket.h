@@ -1,59 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Local sockets, who is at the other end of one, and lines that come out of it. */
+/* Unix sockets, the identity of a peer, and reading lines from a descriptor. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 
 /*
- * `flags` is 0 or SOCK_NONBLOCK; then a listener whose queue is full is -EAGAIN. A path that
- * no socket address can hold is -ENAMETOOLONG.
+ * `flags` is 0 or SOCK_NONBLOCK. With SOCK_NONBLOCK, returns -EAGAIN if the queue of the
+ * listener is full. Returns -ENAMETOOLONG if the path does not fit into a socket address.
  */
 int socket_connect(const char *path, int flags, int *ret_fd);
 
 /*
- * Non-blocking. What a dead listener left at `path` is replaced; a socket that somebody
- * still listens on is -EADDRINUSE, and anything else in its place is left alone (-EEXIST).
+ * *ret_fd is non-blocking. A socket that a dead listener left at `path` is replaced. Returns
+ * -EADDRINUSE if a process still listens on the socket, and -EEXIST if the file at `path` is
+ * not a socket.
  */
 int socket_listen(const char *path, mode_t mode, int *ret_fd);
 
 #define SOCKET_GROUPS_MAX 256
 
-/* Whoever connected, as the kernel noted it at that moment. */
+/* The identity of a peer at the time of its connect(), as the kernel recorded it. */
 struct socket_peer {
 	pid_t pid;
 	uid_t uid;
 	gid_t gid;
-	int pidfd; /* below 0 where the kernel does not give one */
+	int pidfd; /* negative if the kernel does not support it */
 	gid_t groups[SOCKET_GROUPS_MAX];
 	size_t nr_groups;
 };
 
 int socket_peer_read(int fd, struct socket_peer *ret);
-/* By its main group or any other. */
+/* Checks the main group and the supplementary groups. */
 bool socket_peer_is_in(const struct socket_peer *peer, gid_t group);
 
-/* Bytes that came, and lines in them. All zero but `max` is an empty one. */
+/* Splits received bytes into lines. To initialize it, set `max` and zero the rest. */
 struct line_buffer {
 	char *data;
 	size_t used;
 	size_t capacity;
-	size_t taken;	/* bytes of lines that were handed out */
-	size_t scanned; /* bytes known to hold no end of a line */
-	size_t max;	/* the longest line, with its end */
+	size_t taken;	/* bytes of lines that line_buffer_next() returned */
+	size_t scanned; /* bytes that were already searched for a newline */
+	size_t max;	/* maximum length of a line, with its newline */
 };
 
 /*
- * Reads once, what there is and fits. Gives the number of bytes, 0 at the end of the
- * stream, -EAGAIN when there is nothing and -EMSGSIZE when a line got too long.
+ * Reads once, as much as is available and fits. Returns the number of bytes, 0 at the end of
+ * the stream, -EAGAIN if no data is available, and -EMSGSIZE if a line is too long.
  */
 ssize_t line_buffer_fill(struct line_buffer *buffer, int fd);
 
 /*
- * The next whole line without its end, zero-terminated, good until the next fill. False
- * when there is none yet.
+ * Gets the next complete line, zero-terminated and without its newline. The line is valid until
+ * the next fill. Returns false if no complete line is available yet.
  */
 bool line_buffer_next(struct line_buffer *buffer, char **ret_line, size_t *ret_length);
 

@@ -13,13 +13,13 @@ static inline u64 time_of_ns(clockid_t clock)
 	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
 }
 
-/* A clock that nobody sets: the one of deadlines, and of all events of the kernel side. */
+/* A clock that cannot be set. Deadlines and all events of the BPF programs use it. */
 static inline u64 time_now_ns(void)
 {
 	return time_of_ns(CLOCK_MONOTONIC);
 }
 
-/* For calls that wait until a time of CLOCK_MONOTONIC. */
+/* For calls that wait until a time on CLOCK_MONOTONIC. */
 static inline struct timespec time_after(u64 ns)
 {
 	ns += time_now_ns();

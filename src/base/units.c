@@ -7,7 +7,7 @@ struct unit {
 	const char *name;
 };
 
-/* In the largest unit of which there is one; the last unit is what is counted. */
+/* Uses the largest unit that is not above the value. The last unit is the base unit. */
 static struct unit_text in_units(double value, const struct unit *units)
 {
 	struct unit_text ret;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Numbers with units, for people. */
+/* Numbers with units, for display. */
 #include "abi/types.h"
 
-/* A short text that lives as long as the expression it is in. */
+/* A short text, valid within the expression that creates it. */
 struct unit_text {
 	char text[24];
 };

@@ -11,7 +11,7 @@
 
 #define FILE_MAX (64UL << 10)
 
-/* A file on its way through the parser. */
+/* State of the parser while it reads one file. */
 struct parsing {
 	struct config *config;
 	struct config_origin *origins;
@@ -81,7 +81,7 @@ int config_set(struct config *config, const char *key, const char *value,
 	return set(config, key, section_length, *name ? name + 1 : name, value, problem);
 }
 
-/* Stands in for fgets(), and counts lines. A line that is too long is refused, not split. */
+/* Replaces fgets() and counts lines. Refuses a line that is too long instead of splitting it. */
 static char *read_line(char *to, int size, void *stream)
 {
 	struct parsing *parsing = stream;
@@ -115,7 +115,7 @@ static void note_origin(const struct parsing *parsing, const struct config_key *
 	origin->line = parsing->line;
 }
 
-/* Returns what the parser wants: 1 to go on without complaint. */
+/* Returns what the parser expects: 1 on success, 0 on an error. */
 static int on_key(void *user, const char *section, const char *name, const char *value)
 {
 	struct parsing *parsing = user;
@@ -160,7 +160,7 @@ static const struct config_origin *origin_of(const struct config_origin *origins
 	return &origins[find_key(section, strlen(section), name) - config_keys];
 }
 
-/* After all files: one may set the one threshold, and another file the other. */
+/* Runs after all files are read, because different files can set the two thresholds. */
 static int check_thresholds(const struct config *config, const struct config_origin *origins,
 			    struct config_problem *problem)
 {

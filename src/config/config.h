@@ -2,28 +2,28 @@
 #pragma once
 
 /*
- * What people can set: one table of keys yields reading, the file that is shipped and
- * the manual page. A key that several files set has the value of the file that is read
- * last; config_files.h has their order.
+ * The configuration. One table of keys drives the parser, the shipped file and the manual
+ * page. When several files set a key, the file that is read last takes effect;
+ * config_files.h defines the order.
  */
 #include <stdbool.h>
 #include <stdio.h>
 #include "core/phase.h"
 
 #define CONFIG_FILE		    "/etc/zernel/zernel.conf"
-#define CONFIG_PATH_LEN		    108 /* of a socket's address, too */
-#define CONFIG_TEXT_LEN		    256 /* more than a line of the file can have */
-#define CONFIG_NAME_LEN		    33	/* of a user */
+#define CONFIG_PATH_LEN		    108 /* also the limit of a socket address */
+#define CONFIG_TEXT_LEN		    256 /* longer than a line of the file can be */
+#define CONFIG_NAME_LEN		    33	/* of a user name */
 #define CONFIG_LISTEN_MAX	    8
 #define CONFIG_ORIGINS_MAX	    16
-/* Threads that feed a GPU keep a share too, whatever an operator sets. */
+/* Threads that feed a GPU always keep a share. */
 #define CONFIG_RESERVED_PERCENT_MAX 90
 
-/* Read by `zernel serve` and not by zerneld. A text that is empty is not set. */
+/* Used by `zernel serve` and not by zerneld. An empty text means: not set. */
 struct config_serve {
-	char listen[CONFIG_TEXT_LEN]; /* lists have commas between their items */
+	char listen[CONFIG_TEXT_LEN]; /* lists are comma-separated */
 	u32 port;
-	char socket[CONFIG_PATH_LEN]; /* empty: that of struct config */
+	char socket[CONFIG_PATH_LEN]; /* empty: use the one in struct config */
 	char tls_cert[CONFIG_PATH_LEN];
 	char tls_key[CONFIG_PATH_LEN];
 	char tls_client_ca[CONFIG_PATH_LEN];
@@ -49,15 +49,15 @@ struct config {
 
 struct config_problem {
 	char file[256];
-	u32 line; /* 0: the file as a whole */
+	u32 line; /* 0: the problem concerns the whole file */
 	char text[256];
 };
 
 /* Where the value of a key comes from. */
 struct config_origin {
-	char file[256]; /* empty: it is the default */
+	char file[256]; /* empty: the value is the default */
 	u32 line;
-	char value[CONFIG_TEXT_LEN]; /* as it was written */
+	char value[CONFIG_TEXT_LEN]; /* as written in the file */
 };
 
 /* "FILE:LINE: what is wrong" */
@@ -65,26 +65,26 @@ void config_problem_print(const struct config_problem *problem, char *text, size
 
 void config_default(struct config *ret);
 
-/* One key as "section.key". -EINVAL, and `problem` says what is wrong with it. */
+/* Sets the key "section.key". On -EINVAL, `problem` describes the error. */
 int config_set(struct config *config, const char *key, const char *value,
 	       struct config_problem *problem);
 
 /*
- * Reads a file, which must be there, and its drop-ins in FILE.d; the files of the system when
- * `file` is NULL, which may all be missing. At the first problem nothing of it all is taken
- * over, and `problem` says what it is. What the files set is noted in `origins`, one for each
- * of config_keys, unless that is NULL.
+ * Reads `file`, which must exist, and its drop-ins in FILE.d. If `file` is NULL, reads the
+ * files of the system, which may all be missing. On an error, `config` stays unchanged and
+ * `problem` describes the first error. `origins` (unless NULL) receives the origin of each
+ * value that the files set, in the order of config_keys.
  */
 int config_load(struct config *config, const char *file, struct config_origin *origins,
 		struct config_problem *problem);
-/* The same with the files of the system below another root. */
+/* The same for the files of the system below another root directory. */
 int config_load_below(struct config *config, const char *root, struct config_origin *origins,
 		      struct config_problem *problem);
 
-/* A key that differs and takes effect when zerneld restarts; its name, or NULL. */
+/* The name of a changed key that takes effect only when zerneld restarts, or NULL. */
 const char *config_needs_restart(const struct config *before, const struct config *after);
 
-/* The file that is shipped: every key with its default, commented out. */
+/* Prints the shipped file: every key with its default, commented out. */
 void config_print(FILE *out);
-/* zernel.conf(5) */
+/* Prints zernel.conf(5). */
 void config_print_manual(FILE *out);

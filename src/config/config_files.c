@@ -13,7 +13,7 @@
 #define NAME	"zernel.conf"
 #define DROP_IN ".conf"
 
-/* The first one counts most. */
+/* In the order of priority: the first has the highest. */
 static const char *const folders[] = { "/etc/zernel", "/run/zernel", "/usr/lib/zernel" };
 
 void config_files_done(struct config_files *files)
@@ -50,7 +50,7 @@ static const char *name_of(const char *path)
 	return strrchr(path, '/') + 1;
 }
 
-/* By bytes: the order must not depend on the locale of the program that reads. */
+/* Compares bytes: the order must not depend on the locale of the program. */
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(name_of(*(char *const *)a), name_of(*(char *const *)b));
@@ -78,7 +78,7 @@ static bool has_drop_in(const struct config_files *files, size_t first, const ch
 	return false;
 }
 
-/* All drop-ins of a folder but those that are hidden by one that is there already. */
+/* Adds the drop-ins of a folder, except those that an already listed drop-in hides. */
 static int add_folder(struct config_files *files, size_t first, const char *folder,
 		      struct config_problem *problem)
 {
@@ -102,7 +102,10 @@ static int add_folder(struct config_files *files, size_t first, const char *fold
 	return err;
 }
 
-/* A file that exists, or cannot be looked for: reading it will tell why. */
+/*
+ * Adds the first file that exists. Also adds a file whose check fails with another error than
+ * ENOENT: reading the file then reports the error.
+ */
 static int add_main(struct config_files *files, const char *root)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++) {
@@ -115,7 +118,7 @@ static int add_main(struct config_files *files, const char *root)
 	return 0;
 }
 
-/* The drop-ins begin at `first`. */
+/* Sorts the drop-ins, which begin at `first`, and removes masked files. */
 static void arrange(struct config_files *files, size_t first)
 {
 	size_t nr = 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The files that make up a configuration, in the order in which they are read: the main
- * file, then the drop-ins in the order of their names.
+ * Lists the files of a configuration in the order in which they are read: the main file,
+ * then the drop-ins, sorted by name.
  */
 #include "config/config.h"
 
@@ -13,13 +13,13 @@ struct config_files {
 };
 
 /*
- * Those of the system below `root`, in /etc/zernel, /run/zernel and /usr/lib/zernel. A file
- * hides the files of the same name in the folders after its own; a link to /dev/null does so
- * without being read. On failure `problem` says why.
+ * Lists the files of the system below `root`, in /etc/zernel, /run/zernel and /usr/lib/zernel.
+ * A file hides the files of the same name in the later folders. A link to /dev/null also hides
+ * them and is not read. On failure, `problem` describes the error.
  */
 int config_files_find(const char *root, struct config_files *ret, struct config_problem *problem);
 
-/* FILE, which must be there, and what is in FILE.d. */
+/* Lists FILE, which must exist, and the drop-ins in FILE.d. */
 int config_files_beside(const char *file, struct config_files *ret, struct config_problem *problem);
 
 void config_files_done(struct config_files *files);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The configuration for people: the file that is shipped, and its manual page. */
+/* Prints the documentation of the configuration: the shipped file and the manual page. */
 #include <string.h>
 #include "config/config.h"
 #include "config/config_table.h"

@@ -49,7 +49,7 @@ static int parse_long_number(const struct config_key *key, const char *value, vo
 	return err;
 }
 
-/* Kept per mille; what cannot be kept is refused and not rounded. */
+/* Stored in per mille. A value with more decimals is refused, not rounded. */
 static int parse_fraction(const struct config_key *key, const char *value, void *to)
 {
 	u32 permille = *value == '1' ? 1000 : 0;
@@ -68,7 +68,7 @@ static int parse_fraction(const struct config_key *key, const char *value, void 
 	return 0;
 }
 
-/* With zeros behind it: what differs is found by comparing bytes. */
+/* Fills the rest with zeros, because config_needs_restart() compares bytes. */
 static int copy_text(const struct config_key *key, const char *value, void *to)
 {
 	size_t length = strlen(value);
@@ -95,7 +95,7 @@ static int parse_name(const struct config_key *key, const char *value, void *to)
 	return *value ? copy_text(key, value, to) : -EINVAL;
 }
 
-/* What each item means is up to the program that uses it. */
+/* Checks only the form. The program that uses the list checks its items. */
 static int parse_list(const struct config_key *key, const char *value, void *to)
 {
 	const char *at = value;
@@ -113,7 +113,7 @@ static int parse_list(const struct config_key *key, const char *value, void *to)
 	return copy_text(key, value, to);
 }
 
-/* Names with commas between them, as bits; an empty text is none. */
+/* Converts comma-separated names to bits. An empty text is no rule. */
 static int parse_rules(const struct config_key *key, const char *value, void *to)
 {
 	u32 bits = 0, rule;

@@ -42,7 +42,7 @@ void access_describe(const struct socket_peer *peer, char *text, size_t size)
 	snprintf(path, sizeof(path), "/proc/%d/comm", peer->pid);
 	file_read_text(path, comm, sizeof(comm));
 	comm[strcspn(comm, "\n")] = '\0';
-	/* Only while it lives is the name just read its own and not that of a successor. */
+	/* If the process has exited, the pid and the name can belong to another process. */
 	if (peer->pidfd < 0 ||
 	    (syscall(SYS_pidfd_send_signal, peer->pidfd, 0, NULL, 0) < 0 && errno == ESRCH))
 		strcpy(comm, "unknown");

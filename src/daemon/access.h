@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Who may do what, by what the kernel says of them. */
+/* Access rights of clients, from the credentials that the kernel reports. */
 #include "base/socket.h"
 #include "abi/types.h"
 
@@ -11,10 +11,10 @@
 enum access {
 	ACCESS_NONE,
 	ACCESS_READ,
-	ACCESS_CHANGE, /* and read */
+	ACCESS_CHANGE, /* includes read */
 };
 
-/* Looked up once, since that may take long where users come from the network. */
+/* Looked up only at the start and at a reload, because a lookup over the network can be slow. */
 struct access_groups {
 	bool has_read;
 	bool has_change;
@@ -26,5 +26,5 @@ struct access_groups access_groups_read(void);
 
 enum access access_of(const struct access_groups *groups, const struct socket_peer *peer);
 
-/* For the log: who that is, as "zernel (pid 12, user 0)". */
+/* Describes a client for the log, for example "zernel (pid 12, user 0)". */
 void access_describe(const struct socket_peer *peer, char *text, size_t size);

@@ -41,7 +41,7 @@ static bool is_kept(cap_value_t value)
 	return false;
 }
 
-/* Without CAP_SETPCAP this is refused, and then there is little in the set that matters. */
+/* Without CAP_SETPCAP, the kernel refuses this. Then the bounding set matters little. */
 static void drop_bounding(void)
 {
 	for (cap_value_t value = 0; cap_get_bound(value) >= 0; value++)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What zerneld may still do once it runs. */
+/* The capabilities that zerneld keeps while it runs. */
 #include <stdio.h>
 
 /*
- * Gives up, for good, every capability that is not in the table, also for programs it
- * might be made to start. What it never had it does not get.
+ * Permanently drops every capability that is not in the table, also for programs that an
+ * attacker could make zerneld start. Never adds a capability.
  */
 int caps_drop(void);
 
-/* The table: each capability that stays, and the reason. */
+/* Prints the table: each capability that zerneld keeps, and the reason. */
 void caps_print(FILE *out);

@@ -8,7 +8,7 @@
 #include "base/time.h"
 #include "daemon/outbox.h"
 
-/* What is pushed at once, at most. */
+/* Maximum number of lines of one push. */
 #define PUSH_LINES 2
 
 struct connection {
@@ -18,16 +18,16 @@ struct connection {
 	struct socket_peer peer;
 	enum access access;
 	bool greeted;
-	bool ended;   /* the client sends no more, and is still answered */
-	bool closing; /* nothing more is answered, only sent */
+	bool ended;   /* the client sends no more requests; pending ones are still answered */
+	bool closing; /* no more requests are answered; queued lines are still sent */
 	bool over;
 	int fd;
 	struct line_buffer input;
 	struct outbox output;
 	u64 due_ms;
 	u32 interval_ms; /* 0: not subscribed */
-	bool recording;	 /* is sent events as well */
-	u64 position;	 /* up to which it has them */
+	bool recording;	 /* receives events too */
+	u64 position;	 /* of the next event to send */
 };
 
 void reply_refuse(struct reply *reply, enum protocol_error error, const char *format, ...)
@@ -52,7 +52,7 @@ static u64 now_ms(void)
 	return time_now_ns() / NSEC_PER_MSEC;
 }
 
-/* Takes over the body; none for want of memory is the end. */
+/* Takes ownership of the body. A NULL body means out of memory and ends the connection. */
 static void enqueue(struct connection *c, struct message *body, const char *head)
 {
 	if (body)
@@ -75,7 +75,7 @@ static void enqueue_error(struct connection *c, const u64 *id, enum protocol_err
 	enqueue(c, message_new(text, length), head);
 }
 
-/* The last words to a client that made no sense. */
+/* Sends a last error to a client whose input is invalid, then closes the connection. */
 static void hang_up(struct connection *c, enum protocol_error error, const char *explanation)
 {
 	enqueue_error(c, NULL, error, explanation);
@@ -118,7 +118,7 @@ static void say_hello(struct connection *c, yyjson_val *params, struct reply *re
 	c->greeted = reply->result;
 }
 
-/* The snapshot first: making it takes in all that happened up to then. */
+/* The snapshot comes first, because building it reads all pending events. */
 static void enqueue_push(struct connection *c)
 {
 	struct message *message = c->host->ops->snapshot(c->host->ops_ctx);
@@ -168,7 +168,7 @@ static void record_start(struct connection *c, yyjson_val *params, struct reply 
 		c->over = true;
 }
 
-/* What a recording has not heard of yet comes before the answer, if there is room for both. */
+/* Sends the remaining data of a recording before the answer, if the outbox has room for both. */
 static void unsubscribe(struct connection *c, yyjson_val *params, struct reply *reply)
 {
 	if (c->recording && c->output.nr + PUSH_LINES < OUTBOX_MAX)
@@ -185,7 +185,7 @@ static void snapshot(struct connection *c, yyjson_val *params, struct reply *rep
 		reply_refuse(reply, PROTOCOL_FAILED, "no snapshot is available");
 }
 
-/* What is about the connection itself, or shared by all of them. */
+/* Methods that concern the connection, or whose answer all connections share. */
 static const struct {
 	const char *method;
 	enum access needed;
@@ -240,7 +240,7 @@ static void take_line(struct connection *c, const char *line, size_t length)
 	protocol_request_done(&request);
 }
 
-/* One request, if there is a whole one and room for its answer. */
+/* Answers one request, if a complete one is available and the outbox has room. */
 static bool take_request(struct connection *c)
 {
 	size_t length;
@@ -266,8 +266,8 @@ static void read_more(struct connection *c)
 }
 
 /*
- * The next turn comes at once while there are requests that have room for an answer:
- * a socket can be written to nearly always.
+ * While complete requests are pending and the outbox has room, waits for EPOLLOUT. A socket is
+ * nearly always writable, so the next loop iteration continues at once.
  */
 static void wait_for_more(struct connection *c)
 {
@@ -288,7 +288,10 @@ static bool may_read_more(const struct connection *c)
 	return !c->closing && !c->ended && c->output.nr < OUTBOX_MAX;
 }
 
-/* One request at most. Whoever is over is out of the loop at once and freed later. */
+/*
+ * Answers at most one request. A connection that is over leaves the loop at once and is freed
+ * later.
+ */
 static void on_event(void *ctx, u32 events)
 {
 	struct connection *c = ctx;
@@ -313,7 +316,7 @@ static bool push_is_due(const struct connection *c, u64 now)
 
 static void push(struct connection *c, u64 now)
 {
-	/* In step with the clock it began by, whatever the tick. */
+	/* Pushes keep the rhythm of the first push, independent of the tick. */
 	c->due_ms = c->due_ms && now < c->due_ms + c->interval_ms ? c->due_ms + c->interval_ms
 								  : now + c->interval_ms;
 	if (c->output.nr > 0) {

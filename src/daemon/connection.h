@@ -6,7 +6,7 @@
 
 struct connection;
 
-/* What a connection needs of its server. */
+/* The parts of the server that a connection uses. */
 struct connection_host {
 	struct loop *loop;
 	const struct server_config *config;
@@ -15,16 +15,16 @@ struct connection_host {
 	struct server_counts *counts;
 };
 
-/* Takes over the descriptor and the peer's. */
+/* Takes ownership of `fd` and of the pidfd of `peer`. */
 int connection_new(const struct connection_host *host, int fd, const struct socket_peer *peer,
 		   enum access access, struct connection **ret);
 struct connection *connection_free(struct connection *connection);
 
-/* Pushes what is due. False when the connection is over, and to be freed. */
+/* Pushes data that is due. Returns false if the connection is over and must be freed. */
 bool connection_tick(struct connection *connection, u64 now_ms);
 
 uid_t connection_user(const struct connection *connection);
 void connection_set_access(struct connection *connection, const struct access_groups *groups);
 
-/* The list that the server keeps them in. */
+/* The next connection in the list of the server. */
 struct connection **connection_next(struct connection *connection);

@@ -13,7 +13,7 @@
 #include "daemon/snapshot_builder.h"
 #include "daemon/timeline.h"
 
-/* Kernel buffers are looked at so often, and a scheduler's end is noticed within it. */
+/* Interval between two polls of the kernel buffers and of the state of the scheduler. */
 #define TICK_MS		100
 #define TICKS_IN_SECOND (1000 / TICK_MS)
 
@@ -22,7 +22,7 @@ struct daemon {
 	struct config config;
 	struct loop *loop;
 	struct learning *learning;
-	struct devices *devices; /* NULL: they are not asked */
+	struct devices *devices; /* NULL: GPUs are not sampled */
 	struct snapshot_builder *builder;
 	struct supervisor *supervisor;
 	struct server *server;
@@ -32,8 +32,8 @@ struct daemon {
 	struct loop_source timer;
 	int signal_fd;
 	int timer_fd;
-	int measure_fd; /* as long as it is open, the kernel measures */
-	int server_err; /* the last that was told */
+	int measure_fd; /* while it is open, the kernel measures run time */
+	int server_err; /* the last error that was logged */
 	u64 nr_ticks;
 	u64 watchdog_ns;
 	u64 alive_ns;
@@ -110,7 +110,7 @@ static void tend_server(struct daemon *d)
 		log_event(LOG_LEVEL_ERROR, "socket",
 			  "cannot create the socket %s: %s; trying again every second",
 			  d->config.socket, strerror(-err));
-	/* Most ticks do not look, and have nothing to say about it. */
+	/* Most ticks return 0 without a check, so 0 does not clear the error. */
 	if (err != 0)
 		d->server_err = err < 0 ? err : 0;
 }
@@ -266,7 +266,10 @@ static int open_parts(struct daemon *d)
 {
 	int err = loop_new(&d->loop);
 
-	/* Signals first, so that one that comes early is not lost; then who else may be here. */
+	/*
+	 * Signals come first, so that an early signal is not lost. Then the socket, which shows
+	 * whether another zerneld runs.
+	 */
 	if (err < 0)
 		return err;
 	err = open_sources(d);

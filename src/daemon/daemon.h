@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* All of zerneld in one place: the parts, what connects them, and the loop they run in. */
+/* The whole zerneld: its parts, their connections, and the loop in which they run. */
 #include "base/macros.h"
 #include "daemon/options.h"
 
 struct daemon;
 
-/* Opens, loads and attaches. What fails is in the log. `options` must outlive it. */
+/* Opens, loads and attaches all parts. Logs failures. `options` must outlive the daemon. */
 int daemon_new(const struct options *options, struct daemon **ret);
 struct daemon *daemon_free(struct daemon *daemon);
 DEFINE_CLEANUP(struct daemon, daemon_free);
 
-/* Until a signal ends it. */
+/* Runs until a signal stops it. */
 int daemon_run(struct daemon *daemon);

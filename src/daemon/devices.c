@@ -11,7 +11,8 @@ struct devices {
 	struct sampler *sampler;
 	struct gpu_samples samples;
 	bool answer;
-	bool asked; /* ever, or there is nothing to say of their silence */
+	bool asked; /* the driver has answered at least once; before that, silence is not reported
+		     */
 };
 
 int devices_new(const struct gpu_config *config, struct devices **ret)
@@ -38,7 +39,7 @@ struct devices *devices_free(struct devices *d)
 	return NULL;
 }
 
-/* Devices that do not answer are told of once, and again when they do. */
+/* Logs once when the driver stops answering and once when it answers again. */
 static void ask(struct devices *d)
 {
 	bool answer =
@@ -57,7 +58,7 @@ static void ask(struct devices *d)
 			  "of GPUs until it answers");
 }
 
-/* What the devices say is evidence of the phase as well. */
+/* The phase detector in the BPF programs also uses the utilization. */
 static void tell_utilization(const struct devices *d, struct kernel *kernel)
 {
 	for (u32 i = 0; i < d->samples.nr_devices; i++) {

@@ -2,9 +2,8 @@
 #pragma once
 
 /*
- * The GPUs of the machine, between the parts that know something about them: what the
- * sampler read goes to the kernel side and into snapshots, and the sampler learns which
- * processes may use a device.
+ * Connects the GPU sampler with the other parts: passes its samples to the BPF programs and to
+ * snapshots, and passes the processes that can use a GPU to the sampler.
  */
 #include <stdbool.h>
 #include "base/macros.h"
@@ -14,16 +13,16 @@
 
 struct devices;
 
-/* Starts to sample. */
+/* Starts sampling. */
 int devices_new(const struct gpu_config *config, struct devices **ret);
 struct devices *devices_free(struct devices *devices);
 DEFINE_CLEANUP(struct devices, devices_free);
 
-/* Call it once a second. `kernel` may be NULL; `last` has the processes to look at. */
+/* Call it once a second. `kernel` may be NULL. `last` contains the processes to sample. */
 void devices_tick(struct devices *devices, struct kernel *kernel, const struct snapshot *last);
 
-/* As they were at the last tick. */
+/* The samples of the last tick. */
 const struct gpu_samples *devices_samples(const struct devices *devices);
 
-/* False while the driver is silent: only which devices there are still holds then. */
+/* False while the driver does not answer. Then only the identity of the GPUs is valid. */
 bool devices_answer(const struct devices *devices);

@@ -13,7 +13,7 @@
 #include "ipc/procdb_text.h"
 #include "store/procdb_store.h"
 
-/* What a power cut may take: the learning of so long. */
+/* A power loss can lose the observations of at most this time. */
 #define SAVE_INTERVAL_S 60
 
 struct learning {
@@ -26,8 +26,8 @@ struct learning {
 	u64 nr_observations;
 	bool changed; /* since the last save */
 	bool may_save;
-	bool may_open;	  /* later, since it could not be written to at the start */
-	bool save_failed; /* the last time, and it was said */
+	bool may_open;	  /* the directory was not writable at the start: try again */
+	bool save_failed; /* the last save failed, and the log says so */
 };
 
 static u64 wall_time_s(void)
@@ -35,13 +35,13 @@ static u64 wall_time_s(void)
 	return (u64)time(NULL);
 }
 
-/* Ticks and saves follow a clock that nobody sets. */
+/* Ticks and saves use a clock that cannot be set. */
 static u64 steady_time_s(void)
 {
 	return time_now_ns() / NSEC_PER_SEC;
 }
 
-/* Whatever is wrong with the file, it must not be overwritten. */
+/* A file that cannot be loaded must not be overwritten. */
 static void set_aside(struct learning *learning, const char *why)
 {
 	CLEANUP_FREE char *name = NULL;
@@ -173,7 +173,7 @@ static int predict(void *userdata, const struct procdb_key *key,
 {
 	struct learning *learning = userdata;
 
-	/* A new kernel side is told all of them. */
+	/* Without a kernel there is nothing to do: learning_attach() sends all predictions. */
 	return learning->kernel ? kernel_predict(learning->kernel, key, prediction) : 0;
 }
 
@@ -201,7 +201,7 @@ void learning_poll(struct learning *learning)
 	if (now_s == learning->ticked_s)
 		return;
 	learning->ticked_s = now_s;
-	/* What could not be told now is told at the next tick. */
+	/* Predictions that fail now are sent again at the next tick. */
 	procdb_tick(learning->db, wall_time_s(), predict, learning);
 	if (now_s >= learning->saved_s + SAVE_INTERVAL_S)
 		learning_save(learning);

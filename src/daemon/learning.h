@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Learning as the daemon does it: the process database, kept in a file, fed by
- * what the kernel side observes, and back to it as predictions.
+ * The learning part of the daemon. It keeps the process database in a file, adds the
+ * observations of the BPF programs to it, and sends predictions back to them.
  */
 #include "base/macros.h"
 #include "collect/kernel.h"
@@ -12,37 +12,37 @@
 struct learning;
 
 /*
- * Loads the database from `directory`, which is made if need be. What cannot be read
- * is set aside and reported; then, and without a file, the database is empty. Where
- * nothing can be kept, since somebody else has the database or the directory cannot
- * be written, that is reported, and learning lasts as long as the program.
+ * Loads the database from `directory`, which is created if it does not exist. An invalid file is
+ * renamed and reported. In this case, and if no file exists, the database is empty. If another
+ * process uses the database or the directory is not writable, this is reported, and profiles
+ * are lost when the program ends.
  */
 int learning_new(const char *directory, u32 nr_profiles, struct learning **ret);
 
-/* Saves what is not saved yet. */
+/* Saves unsaved changes. */
 struct learning *learning_free(struct learning *learning);
 DEFINE_CLEANUP(struct learning, learning_free);
 
-/* From now on with this kernel side, which gets all predictions at once. */
+/* Starts to learn from `kernel` and sends all predictions to it. */
 int learning_attach(struct learning *learning, struct kernel *kernel);
 
 /*
- * Takes in what was observed; once a second brings predictions up to date; saves now and
- * then. Without a kernel side it only saves.
+ * Reads observations, updates predictions once a second, and saves once a minute. Without an
+ * attached kernel, it does not read observations and does not send predictions.
  */
 void learning_poll(struct learning *learning);
 
-/* The kernel side will be gone: takes in what is left in it. */
+/* Call it before the kernel is freed. Reads the remaining observations and saves. */
 void learning_detach(struct learning *learning);
 
-/* Now, if anything changed, instead of within the minute. */
+/* Saves now if anything changed. */
 void learning_save(struct learning *learning);
 
-/* The database as it is now, for looking at it only. */
+/* The current database, read-only. */
 const struct procdb *learning_database(const struct learning *learning);
-/* Observations taken in since the start. */
+/* The number of observations since the start. */
 u64 learning_nr_observations(const struct learning *learning);
 
-/* Adds a profile that is not known yet (-EEXIST). */
+/* Adds a profile. Returns -EEXIST if a profile with this key exists. */
 int learning_import(struct learning *learning, const struct procdb_profile *profile);
 int learning_forget(struct learning *learning, const struct procdb_key *key);

@@ -14,7 +14,7 @@ struct loop {
 	int fd;
 	bool stopped;
 	int nr_events;
-	struct epoll_event events[EVENTS_MAX]; /* of the turn that is on */
+	struct epoll_event events[EVENTS_MAX]; /* of the current loop iteration */
 	struct hist turns;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * zerneld: loads the kernel side, follows ML processes, attaches the scheduler, answers
- * on a socket and stays until it is told to go.
+ * zerneld: loads the BPF programs, follows ML processes, attaches the scheduler and answers
+ * clients on a Unix socket until a signal stops it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "daemon/caps.h"
 #include "daemon/daemon.h"
 
-/* As if nobody but a terminal were there. */
+/* Makes the log and the notifications behave as if started from a terminal. */
 static void leave_service_manager(void)
 {
 	unsetenv("JOURNAL_STREAM");

@@ -16,7 +16,7 @@ struct manager {
 	struct kernel *kernel;
 	struct library_set *libraries;
 	struct mmap_events *maps;
-	bool wants_threads; /* and does not follow them yet */
+	bool wants_threads; /* threads must be followed and are not followed yet */
 	const struct manager_handler *handler;
 	void *ctx;
 };
@@ -26,7 +26,10 @@ static int on_attach(void *ctx, const struct library *library)
 	struct manager *manager = ctx;
 	int err = 0;
 
-	/* They cost every switch of the machine something: not before there is ML on it. */
+	/*
+	 * Following threads adds a cost to every context switch of the machine. Start it only when
+	 * an ML process exists.
+	 */
 	if (manager->wants_threads)
 		err = kernel_attach_threads(manager->kernel);
 	manager->wants_threads &= err < 0;
@@ -44,7 +47,7 @@ static void on_detach(void *ctx, const struct library *library)
 	kernel_detach_library(manager->kernel, library);
 }
 
-/* Fails for a process that has just ended, of which nothing is to be known any more. */
+/* Fails if the process has just exited. Then the failure does not matter. */
 static void on_collective(void *ctx, int pidfd, bool is_mapped)
 {
 	struct manager *manager = ctx;
@@ -67,7 +70,7 @@ static void on_exec(void *ctx, pid_t pid)
 	library_set_exec_process(manager->libraries, pid);
 }
 
-/* A process gives up its memory before its end is told. */
+/* A process frees its memory before its exit event is sent. */
 static bool has_memory(pid_t pid)
 {
 	CLEANUP_FD int fd = -EBADF;
@@ -78,7 +81,7 @@ static bool has_memory(pid_t pid)
 	return fd >= 0 && read(fd, &byte, 1) == 1;
 }
 
-/* The rings of several CPUs know no order: the child's end may have been heard before. */
+/* Events of different CPUs are not ordered: the exit of the child can arrive before the fork. */
 static void on_fork(void *ctx, pid_t parent, pid_t child)
 {
 	struct manager *manager = ctx;
@@ -97,7 +100,7 @@ static void on_exit_process(void *ctx, pid_t pid)
 	library_set_forget_process(manager->libraries, pid);
 }
 
-/* Where the GPUs are; a machine that does not tell has no preference. */
+/* Reads the NUMA nodes of the GPUs. A GPU without a known node gets no preference. */
 static void learn_gpu_nodes(struct kernel *kernel)
 {
 	CLEANUP_FREE struct gpu_samples *samples = calloc(1, sizeof(*samples));
@@ -143,7 +146,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	if (err < 0)
 		return err;
 	err = mmap_events_new(pid, &mmap_handler, manager, &manager->maps);
-	/* What was mapped before anybody listened. */
+	/* Then scan for libraries that were mapped before the events were opened. */
 	if (err < 0)
 		return err;
 	err = pid < 0 ? library_set_scan_all(manager->libraries)

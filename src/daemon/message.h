@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Text that several clients may be sent at once, and that goes with the last of them. */
+/* A reference-counted text that several clients can share. */
 #include <stddef.h>
 #include <stdlib.h>
 #include "abi/types.h"
@@ -12,7 +12,7 @@ struct message {
 	u32 nr_refs;
 };
 
-/* Takes over `text`, which malloc() made, also when there is no memory for it. */
+/* Takes ownership of `text`, which must come from malloc(), also on failure. */
 static inline struct message *message_new(char *text, size_t length)
 {
 	struct message *message = text ? malloc(sizeof(*message)) : NULL;

@@ -11,7 +11,7 @@ u64 notify_watchdog_ns(void)
 {
 	uint64_t us;
 
-	/* Twice as often as is asked for, as the manual has it. */
+	/* sd_watchdog_enabled(3) recommends half of the interval. */
 	return sd_watchdog_enabled(0, &us) > 0 ? us * NSEC_PER_USEC / 2 : 0;
 }
 

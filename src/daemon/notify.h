@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the service manager is told, where there is one. */
+/* Notifications to the service manager. Without one, they do nothing. */
 #include "abi/types.h"
 
-/* 0 where nobody watches; else how often notify_alive() must be called at least. */
+/* The interval at which notify_alive() must be called; 0 if the watchdog is off. */
 u64 notify_watchdog_ns(void);
 
 void notify_ready(void);

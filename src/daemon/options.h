@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The command line of zerneld. Most options are keys of the configuration that count more. */
+/* The command line of zerneld. Most options override a key of the configuration. */
 #include "base/log.h"
 #include "config/config.h"
 
 #define OPTIONS_MAX 8
 
 struct options {
-	const char *config_file; /* NULL: the usual one, if it is there */
+	const char *config_file; /* NULL: read the files of the system */
 	bool foreground;
 	enum log_level log_level;
 	struct {
@@ -18,9 +18,9 @@ struct options {
 	u32 nr_overrides;
 };
 
-/* 0 to go on, -EINVAL when it makes no sense, 1 when there is nothing more to do. */
+/* Returns 0 to continue, -EINVAL for invalid usage, and 1 if the program must exit now. */
 int options_parse(int argc, char **argv, struct options *ret);
 
-/* What the files say and, above that, the command line. Nothing changes at a problem. */
+/* Loads the files, then applies the command line. On an error, *ret is unchanged. */
 int options_load_config(const struct options *options, struct config *ret,
 			struct config_problem *problem);

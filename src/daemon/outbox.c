@@ -25,7 +25,7 @@ static void remove_first(struct outbox *outbox)
 	outbox->nr_sent = 0;
 }
 
-/* The parts of the first line that are not sent yet; how many. */
+/* Gets the unsent parts of the first line and returns their number. */
 static size_t parts_left(struct outbox *outbox, struct iovec parts[static NR_PARTS])
 {
 	struct iovec all[NR_PARTS] = {

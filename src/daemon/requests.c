@@ -72,7 +72,7 @@ static const struct {
 };
 #define NR_METHODS ARRAY_SIZE(methods)
 
-/* Whoever changes something is named in the log. */
+/* The log names the client of every change. */
 static void log_change(const struct socket_peer *peer, const char *method,
 		       const struct reply *reply)
 {

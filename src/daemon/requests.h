@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What clients can ask for, beyond what is about their connection: a table of methods. */
+/* The table of methods that do not concern the connection itself. */
 #include "daemon/learning.h"
 #include "daemon/server.h"
 #include "daemon/supervisor.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Requests about what was learned, on the database as it is in memory. */
+/* Requests about learned profiles. They use the database in memory. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +10,13 @@
 #include "daemon/requests.h"
 #include "ipc/procdb_text.h"
 
-/* Profiles of one reply: nobody else waits long for it, and it fits in a request, too. */
+/* Maximum number of profiles in one reply: it is fast to build, and it also fits in a request. */
 #define PAGE_MAX 256
 
-/* A page of the profiles of a name, or of all; *ret_next is where the next begins, or 0. */
+/*
+ * Gets a page of the profiles of `name`, or of all profiles if `name` is NULL. *ret_next is the
+ * start of the next page, or 0.
+ */
 static size_t take_page(const struct procdb *db, const char *name, size_t from,
 			const struct procdb_profile *page[static PAGE_MAX], size_t *ret_next)
 {
@@ -59,7 +62,7 @@ void procdb_show(struct requests *r, yyjson_val *params, struct reply *reply)
 		reply_refuse(reply, PROTOCOL_INVALID, "name must be the name of a program");
 }
 
-/* A database of its own with a few profiles in it, as a file in base64. */
+/* Encodes a page of profiles as a separate database file in base64. */
 static int encode(const struct procdb_profile *const *page, size_t nr, char **ret,
 		  size_t *ret_length)
 {
@@ -111,7 +114,7 @@ static void reply_number(struct reply *reply, const char *name, size_t nr)
 	reply_accept(reply, length < 0 ? NULL : text, (size_t)length);
 }
 
-/* What is known already stays as it is. */
+/* Existing profiles are not changed. */
 static void take_over(struct requests *r, const struct procdb *from, struct reply *reply)
 {
 	const struct procdb_profile *p;
@@ -170,7 +173,7 @@ void procdb_forget_named(struct requests *r, yyjson_val *params, struct reply *r
 		reply_refuse(reply, PROTOCOL_INVALID, "set either name or all=true");
 		return;
 	}
-	/* Backwards: the last one takes the place of one that goes. */
+	/* Goes backwards, because the last profile takes the place of a deleted one. */
 	for (size_t i = procdb_summarize(db).nr_profiles; i-- > 0;) {
 		const struct procdb_profile *p = procdb_at(db, i);
 		struct procdb_key key = p->key;

@@ -10,28 +10,28 @@
 #include "base/time.h"
 #include "daemon/loop.h"
 
-/* How long its end may take before it is left behind. */
+/* How long sampler_free() waits for the thread before it abandons the thread. */
 #define PATIENCE_S 2
 
 struct sampler {
-	struct gpu_config config; /* its texts are constants */
+	struct gpu_config config; /* its strings are constants */
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 
-	/* Under the lock. */
+	/* Protected by the lock. */
 	bool quit;
 	pid_t pids[GPU_MAX_PROCESSES];
 	size_t nr_pids;
 	u64 sampled_ns; /* 0: never */
 	struct gpu_samples answer;
 
-	/* The thread's own. */
+	/* Used only by the thread. */
 	pid_t work_pids[GPU_MAX_PROCESSES];
 	struct gpu_samples work;
 };
 
-/* With the lock held. False when it is time to go. */
+/* Call it with the lock held. Returns false if the thread must exit. */
 static bool wait_a_second(struct sampler *s)
 {
 	const struct timespec until = time_after(NSEC_PER_SEC);
@@ -98,7 +98,7 @@ struct sampler *sampler_free(struct sampler *s)
 	pthread_cond_signal(&s->wake);
 	pthread_mutex_unlock(&s->lock);
 	until = time_after(PATIENCE_S * NSEC_PER_SEC);
-	/* It still uses its memory, so that is left behind as well. */
+	/* An abandoned thread still uses this memory, so the memory is not freed. */
 	if (pthread_clockjoin_np(s->thread, NULL, CLOCK_MONOTONIC, &until)) {
 		pthread_detach(s->thread);
 		return NULL;

@@ -2,26 +2,26 @@
 #pragma once
 
 /*
- * Asks the devices once a second, in a thread of its own: a driver that hangs makes what
- * is known of them old and holds up nobody.
+ * Samples the GPUs once a second in a separate thread. If a driver hangs, the samples become
+ * stale, but the rest of zerneld continues.
  */
 #include <stdbool.h>
 #include "collect/gpu.h"
 
-/* Older than this, what the devices said is nothing any more. */
+/* Samples older than this are not used. */
 #define SAMPLER_STALE_NS (5 * NSEC_PER_SEC)
 
 struct sampler;
 
 int sampler_new(const struct gpu_config *config, struct sampler **ret);
-/* A thread that hangs is left behind. */
+/* Abandons the thread if it hangs. */
 struct sampler *sampler_free(struct sampler *sampler);
 
-/* Who may use a device, from now on. */
+/* Sets the processes that can use a GPU. */
 void sampler_set_pids(struct sampler *sampler, const pid_t *pids, size_t nr);
 
 /*
- * What the devices said last; false when it is stale or there was nothing yet, and then
- * *ret is untouched.
+ * Gets the latest samples. Returns false and leaves *ret unchanged if they are stale or if no
+ * sample exists yet.
  */
 bool sampler_read(struct sampler *sampler, u64 now_ns, struct gpu_samples *ret);

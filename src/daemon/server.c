@@ -10,11 +10,11 @@
 #include "base/time.h"
 #include "daemon/connection.h"
 
-/* Everybody may connect, to be told what to do; who they are decides the rest. */
+/* Every user may connect, so that the reply can explain how to get access. See access.h. */
 #define SOCKET_MODE	 0666
-/* New clients in one turn: the others of that turn wait for them. */
+/* Maximum number of new clients per loop iteration, so that other events do not wait long. */
 #define ACCEPTS_MAX	 16
-/* How often it is looked after the socket's name. */
+/* Interval between checks that the socket still exists at its path. */
 #define LOOK_INTERVAL_MS 1000
 
 struct server {
@@ -27,10 +27,10 @@ struct server {
 	struct loop_source listener;
 	int fd;
 	u64 looked_ms;
-	struct stat bound; /* the socket as it was made */
+	struct stat bound; /* identity of the socket file that we created */
 };
 
-/* Frees those that are over. */
+/* Runs the tick of each connection and frees the connections that are over. */
 static void reap(struct server *server, u64 now_ms)
 {
 	struct connection **at = &server->connections;
@@ -57,7 +57,7 @@ static u32 nr_of_user(const struct server *server, uid_t user)
 	return nr;
 }
 
-/* Root gets in while there is any room at all: others share what is kept for them. */
+/* The last SERVER_CLIENTS_PER_USER places are for root only. Other users have a limit each. */
 static bool has_room(const struct server *server, const struct socket_peer *peer,
 		     enum access access)
 {
@@ -71,7 +71,7 @@ static bool has_room(const struct server *server, const struct socket_peer *peer
 	       nr_of_user(server, peer->uid) < per_user;
 }
 
-/* One try, since a new connection has room for that; more is not owed. */
+/* Sends the error once. The empty buffer of a new connection always has room for it. */
 static void turn_away(struct server *server, int fd)
 {
 	CLEANUP_FREE char *text = NULL, *line = NULL;
@@ -145,7 +145,10 @@ static void stop_listening(struct server *server)
 	server->fd = -EBADF;
 }
 
-/* Where no service manager made it; what is wrong with it shows when the socket is made. */
+/*
+ * Creates the directory if no service manager created it. Ignores errors: creating the socket
+ * reports them.
+ */
 static void make_directory(const char *path)
 {
 	CLEANUP_FREE char *directory = strdup(path);
@@ -232,7 +235,7 @@ int server_tick(struct server *server)
 	server->looked_ms = now_ms;
 	if (server->fd >= 0 && is_ours(server))
 		return 0;
-	/* Whoever is connected stays so. */
+	/* Existing connections stay open. */
 	stop_listening(server);
 	err = start_listening(server);
 	return err < 0 ? err : 1;

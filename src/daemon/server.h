@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The socket and its clients. Nobody here is ever waited for: a client has room for one
- * request and a few replies, one request of it is answered a turn, and what it does not
- * read in time ends its connection. docs/PROTOCOL.md has the limits.
+ * The socket and its clients. The server never waits for a client: a client has buffers for one
+ * request and a few replies, the server answers one of its requests per loop iteration, and a
+ * client that does not read in time is disconnected. docs/reference/protocol.md lists the limits.
  */
 #include "base/macros.h"
 #include "daemon/access.h"
@@ -19,7 +19,7 @@ struct server;
 #define SERVER_CLIENTS_PER_STRANGER 2
 #define SERVER_STALLED_MS	    30000
 
-/* What a request came to: a result, or an error and what to say of it. */
+/* The outcome of a request: a result, or an error with an explanation. */
 struct reply {
 	enum protocol_error error;
 	char explanation[256];
@@ -28,18 +28,19 @@ struct reply {
 
 __attribute__((format(printf, 3, 4))) void
 reply_refuse(struct reply *reply, enum protocol_error error, const char *format, ...);
-/* Takes over `text`; NULL for want of memory is an error of its own. */
+/* Takes ownership of `text`. NULL means out of memory and makes the reply an error. */
 void reply_accept(struct reply *reply, char *text, size_t length);
 
 struct server_ops {
-	/* A request that is allowed in general; `access` says what else is. */
+	/* Answers a request of a client that may read. `access` shows whether it may change. */
 	void (*request)(void *ctx, const struct socket_peer *peer, enum access access,
 			const struct protocol_request *request, struct reply *reply);
-	/* A reference to the snapshot, made anew if need be; NULL when there is none. */
+	/* Returns a reference to a fresh snapshot; NULL if no snapshot is available. */
 	struct message *(*snapshot)(void *ctx);
 	/*
-	 * For recordings; NULL where there are none. Somebody begins one, at *ret_position,
-	 * or ends it; and what happened since *position, which moves on, NULL for nothing.
+	 * For recordings; NULL if recordings are not supported. A recording begins at
+	 * *ret_position. events() returns the events since *position and advances it, or
+	 * returns NULL if there are no new events.
 	 */
 	int (*record_begin)(void *ctx, u64 *ret_position);
 	void (*record_end)(void *ctx);
@@ -48,30 +49,31 @@ struct server_ops {
 
 struct server_config {
 	const char *path;
-	const char *version;  /* of the program, for hello */
-	u32 snapshot_version; /* likewise */
+	const char *version;  /* of the program, for the reply to hello */
+	u32 snapshot_version; /* also for the reply to hello */
 };
 
-/* `config` is copied, its texts are not. */
+/* Copies `config`, but not its strings. */
 int server_new(const struct server_config *config, struct loop *loop, const struct server_ops *ops,
 	       void *ctx, struct server **ret);
-/* Ends all connections and removes the socket. */
+/* Closes all connections and removes the socket. */
 struct server *server_free(struct server *server);
 DEFINE_CLEANUP(struct server, server_free);
 
 /*
- * Call it often: pushes what is due, ends who stalls. Makes the socket anew when it was
- * deleted, and tells so by 1; what stands in the way of that by an error.
+ * Call it often. Pushes data that is due and disconnects stalled clients. If the socket was
+ * deleted, recreates it and returns 1, or returns an error if this fails.
  */
 int server_tick(struct server *server);
 
-/* Groups may have come or gone. */
+/* Reads the groups again and updates the access of all clients. */
 void server_reload(struct server *server);
 
 struct server_counts {
 	u32 nr_clients;
-	u64 nr_refused; /* for want of room */
-	u64 nr_dropped; /* ended by us: malformed, too long, stalled */
+	u64 nr_refused; /* because of too many connections */
+	u64 nr_dropped; /* disconnected by the server: malformed or too long request, stalled client
+			 */
 	u64 nr_skipped; /* snapshots that a slow subscriber missed */
 };
 struct server_counts server_counts(const struct server *server);

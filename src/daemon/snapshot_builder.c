@@ -12,21 +12,21 @@
 #include "daemon/snapshot_processes.h"
 #include "ipc/snapshot_json.h"
 
-/* A snapshot this old is as good as a new one. */
+/* A snapshot of at most this age is used again. */
 #define FRESH_NS	  (NSEC_PER_SEC / 10)
-/* Without a request, so that what ended processes left finds room. */
+/* Build interval without a request, so that data of ended processes does not fill the snapshot. */
 #define BUILD_INTERVAL_NS (30 * NSEC_PER_SEC)
 
 struct snapshot_builder {
 	struct snapshot_sources sources;
 	struct snapshot *now;
 	struct snapshot *before;
-	struct message *text; /* of `now`, once somebody wanted it */
+	struct message *text; /* JSON of `now`; NULL until a client requests it */
 	struct utsname host;
 	const char *version;
 	u64 built_ns;
-	u64 nr_changes; /* of the supervisor, at that time */
-	/* Who ended since the kernel side was last read, for those that were read just before. */
+	u64 nr_changes; /* of the supervisor, at build time */
+	/* Processes that ended after the last read of all processes. */
 	struct process_key exits[MAX_PROCESSES];
 	u32 nr_exits;
 };
@@ -82,7 +82,7 @@ static void fold_identity(struct snapshot_builder *b, struct snapshot *s)
 	set_text(s->kernel, sizeof(s->kernel), b->host.release);
 }
 
-/* What stays known while the driver is silent. */
+/* This data stays valid while the driver does not answer. */
 static void fold_gpu_identity(const struct gpu_sample *device, struct snapshot_gpu *gpu)
 {
 	if (device->valid & GPU_HAS_UUID)
@@ -229,8 +229,9 @@ static bool has_ended(const struct snapshot_builder *b, const struct process_sta
 }
 
 /*
- * All that live. Reading the events afterwards tells who of them has ended meanwhile and
- * is counted among the gone, so that nothing is counted twice or not at all.
+ * Reads all live processes, then the events. The exit events show which of these processes have
+ * ended meanwhile. They are removed here, because their data is already counted with the ended
+ * processes. So every process is counted exactly once.
  */
 static int read_processes(struct snapshot_builder *b, struct kernel *kernel,
 			  struct kernel_snapshot *ret)
@@ -251,7 +252,7 @@ static int read_processes(struct snapshot_builder *b, struct kernel *kernel,
 	return 0;
 }
 
-/* Processes that change too fast to be read just now leave the snapshot as it was. */
+/* If the processes cannot be read because they change too fast, the old snapshot stays. */
 static void build(struct snapshot_builder *b)
 {
 	struct kernel *kernel = supervisor_kernel(b->sources.supervisor);

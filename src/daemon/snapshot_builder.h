@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Builds a snapshot of all that is known, when a client asks and now and then, so that
- * nothing is lost of processes that come and go in between. It reads its sources, the
- * kernel side among them, and writes to none of them.
+ * Builds a snapshot of the whole state. It does so when a client asks, and also at intervals, so
+ * that the data of short-lived processes is not lost. It only reads its sources, which include
+ * the BPF programs.
  */
 #include "base/macros.h"
 #include "daemon/devices.h"
@@ -17,26 +17,26 @@ struct snapshot_builder;
 struct snapshot_sources {
 	const struct supervisor *supervisor;
 	const struct learning *learning;
-	const struct devices *devices; /* NULL: devices are not asked */
+	const struct devices *devices; /* NULL: GPUs are not sampled */
 };
 
 int snapshot_builder_new(const char *version, struct snapshot_builder **ret);
 struct snapshot_builder *snapshot_builder_free(struct snapshot_builder *builder);
 DEFINE_CLEANUP(struct snapshot_builder, snapshot_builder_free);
 
-/* From now on; they must outlive the builder. */
+/* The sources must outlive the builder. */
 void snapshot_builder_set_sources(struct snapshot_builder *builder,
 				  const struct snapshot_sources *sources);
 
 /* Call it once a second. */
 void snapshot_builder_tick(struct snapshot_builder *builder);
 
-/* For every event of the kernel side: what a process measured up to its end is kept. */
+/* Call it for every event of the BPF programs. Keeps the data of a process that exits. */
 void snapshot_builder_on_event(struct snapshot_builder *builder, struct kernel *kernel,
 			       const struct event *event);
 
-/* As it was built last. Good until the next call of any function here. */
+/* The last snapshot. Valid until the next call of any function in this header. */
 const struct snapshot *snapshot_builder_last(const struct snapshot_builder *builder);
 
-/* A reference to the snapshot as JSON; NULL for want of memory. */
+/* Returns a reference to the snapshot as JSON; NULL when out of memory. */
 struct message *snapshot_builder_message(struct snapshot_builder *builder);

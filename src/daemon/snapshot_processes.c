@@ -15,7 +15,7 @@ static struct snapshot_process *find(const struct snapshot *s, const struct proc
 	return NULL;
 }
 
-/* The line "0::/path" of /proc/PID/cgroup; empty when there is none. */
+/* Reads the path of the line "0::/path" in /proc/PID/cgroup; empty if the line is missing. */
 static void read_cgroup(u32 pid, char *ret, size_t size)
 {
 	char path[32], text[4096];
@@ -32,7 +32,7 @@ static void read_cgroup(u32 pid, char *ret, size_t size)
 	snprintf(ret, size, "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
 }
 
-/* A process that moves to another cgroup belongs to the job it began in. */
+/* A process that moves to another cgroup stays in the job of its first cgroup. */
 static u32 job_of(const struct snapshot *before, struct snapshot *s,
 		  const struct process_state *process)
 {
@@ -49,7 +49,7 @@ static u32 job_of(const struct snapshot *before, struct snapshot *s,
 	return snapshot_add_job(s, cgroup, name);
 }
 
-/* Runtime and driver see the same memory where one calls the other: who saw more saw all. */
+/* The runtime calls the driver, so both see the same memory. The larger account is complete. */
 static const struct memory_book *book_of(const struct process_state *process, u32 device)
 {
 	const struct memory_book *runtime = &process->books[LEVEL_RUNTIME][device];
@@ -58,7 +58,7 @@ static const struct memory_book *book_of(const struct process_state *process, u3
 	return driver->peak_bytes >= runtime->peak_bytes ? driver : runtime;
 }
 
-/* Of several devices that are not known the sum of the peaks is what their peak is at most. */
+/* For several unknown GPUs, the sum of the peaks is an upper bound of the common peak. */
 static void add_book(struct memory_book *to, const struct memory_book *book)
 {
 	to->current_bytes += book->current_bytes;
@@ -78,7 +78,7 @@ static void fold_memory(const struct kernel *kernel, const struct process_state 
 
 		if (!book->nr_allocs)
 			continue;
-		/* On which device it is, is known a little later than that it is, or never. */
+		/* The GPU of an allocation becomes known later than the allocation, or never. */
 		if (kernel_gpu_number(kernel, process, device, &number) < 0)
 			add_book(&unknown.book, book);
 		else
@@ -109,7 +109,7 @@ static void fold_hists(struct kernel *kernel, const struct process_state *proces
 	}
 }
 
-/* The account as it stands, with the stay that lasts. */
+/* Copies the account, including the current interval, which has not ended yet. */
 static void fold_account(const struct process_state *process, u64 now_ns,
 			 struct snapshot_process *to)
 {
@@ -121,7 +121,7 @@ static void fold_account(const struct process_state *process, u64 now_ns,
 	memcpy(to->idle_ns, account.idle_ns, sizeof(to->idle_ns));
 }
 
-/* Puts one into its place among those who cost most; the last of too many has no place. */
+/* Inserts a culprit into the list, sorted by cost. If the list is full, the cheapest is dropped. */
 static void fold_culprit(const struct kernel_culprit *culprit, struct snapshot_process *to)
 {
 	struct snapshot_culprit *all = to->culprits;

@@ -5,9 +5,9 @@
 #include "collect/kernel.h"
 #include "core/snapshot.h"
 
-/* All there are; `before` spares looking up again what does not change. */
+/* Adds all processes to `s`. Takes unchanging data from `before` instead of reading it again. */
 void processes_fold(struct kernel *kernel, const struct kernel_snapshot *all,
 		    const struct snapshot *before, struct snapshot *s);
 
-/* One that ends: what it measured, for the next snapshot to take over. */
+/* Keeps the data of a process that exits, so that the next snapshot includes it. */
 void processes_keep(struct kernel *kernel, const struct process_state *process, struct snapshot *s);

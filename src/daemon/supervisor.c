@@ -10,7 +10,9 @@
 #include "base/time.h"
 #include "daemon/manager.h"
 
-/* Restarts in a row, none of which lasted: CPUs that keep coming and going must not keep us busy.
+/*
+ * Maximum number of successive short-lived restarts. It bounds the work when CPUs repeatedly go
+ * online and offline.
  */
 #define MAX_RESTARTS 16
 #define LASTING_NS   (10 * NSEC_PER_SEC)
@@ -26,12 +28,12 @@ struct supervisor {
 	struct kernel *kernel;
 	struct manager *manager;
 	struct loop_source maps;
-	bool wanted; /* the scheduler, by whoever had the last say */
+	bool wanted; /* the scheduler should be attached */
 	bool timeline;
 	u64 attached_ns;
-	u64 retry_ns; /* when to try again; 0: there is nothing to try */
+	u64 retry_ns; /* when to try again; 0: no retry is planned */
 	u32 nr_restarts;
-	int failure; /* the last one that was told */
+	int failure; /* the last error that was logged */
 };
 
 static void log_libbpf(const char *text)
@@ -69,7 +71,7 @@ static void explain_failure(const struct supervisor *s, int err, char *ret, size
 			 gap->name);
 }
 
-/* Says it once, however often it is tried. */
+/* Logs an error only once while retries fail with the same error. */
 static void note_failure(struct supervisor *s, const char *what, int err)
 {
 	bool again = err != -EOPNOTSUPP;
@@ -116,7 +118,7 @@ static void on_maps(void *ctx, u32 events)
 	poll_manager(ctx);
 }
 
-/* The scheduler goes first, so that what it saw last is learned as well. */
+/* Detaches the scheduler first, so that its last observations are still learned. */
 static void unload(struct supervisor *s)
 {
 	if (!s->kernel)
@@ -162,7 +164,7 @@ static int attach(struct supervisor *s)
 {
 	int err = -ESTALE;
 
-	/* A CPU that comes or goes in the middle of it spoils it. */
+	/* Attaching fails with ESTALE if a CPU goes online or offline meanwhile. */
 	for (int i = 0; i < ATTACH_TRIES && err == -ESTALE; i++)
 		err = kernel_attach_scheduler(s->kernel);
 	if (err < 0) {
@@ -179,7 +181,7 @@ static int attach(struct supervisor *s)
 	return 0;
 }
 
-/* All that is wanted and not there yet. */
+/* Loads the BPF programs and attaches the scheduler, as far as wanted and not done yet. */
 static int start(struct supervisor *s)
 {
 	int err = s->kernel ? 0 : load(s);
@@ -226,7 +228,7 @@ static void note_exit(struct supervisor *s, const struct sched_exit *sched_exit,
 	s->status.nr_changes++;
 }
 
-/* The kernel took it down. A fresh start, when it asks for one; else it stays down. */
+/* Called when the kernel has detached the scheduler. Restarts it only if the kernel requests it. */
 static void on_scheduler_exit(struct supervisor *s, const struct sched_exit *sched_exit)
 {
 	bool restart = sched_exit_wants_restart(sched_exit);
@@ -238,7 +240,7 @@ static void on_scheduler_exit(struct supervisor *s, const struct sched_exit *sch
 		start(s);
 		return;
 	}
-	s->wanted = restart; /* CPUs that kept coming and going may have stopped doing so later */
+	s->wanted = restart; /* after too many restarts, try again later */
 	s->retry_ns = restart ? time_now_ns() + s->config.retry_s * NSEC_PER_SEC : 0;
 }
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Keeps the kernel side: loads it, attaches the scheduler, again when the kernel asks
- * for a fresh start, and goes on watching without the scheduler. What cannot be had now is
- * tried again at a slow pace.
+ * Manages the BPF programs: loads them, attaches the scheduler, and attaches it again when the
+ * kernel requests a restart. Without the scheduler, watching continues. Failed steps are
+ * tried again every `retry_s` seconds.
  */
 #include "core/snapshot.h"
 #include "daemon/learning.h"
@@ -21,41 +21,41 @@ struct supervisor_config {
 
 struct supervisor_status {
 	enum snapshot_sched_state state;
-	char reason[SNAPSHOT_TEXT_LEN]; /* why it is not attached; empty when nobody wants it */
+	char reason[SNAPSHOT_TEXT_LEN]; /* why it is not attached; empty if it is not wanted */
 	u64 nr_ejected;
-	u64 nr_changes; /* of the state, the policy or the phase detector, to notice one by */
+	u64 nr_changes; /* of the state, the policy or the phase detector; to detect changes */
 };
 
-/* Every event of the kernel side, while what it is about can still be read. */
+/* Called for every event of the BPF programs, while the data it refers to can still be read. */
 typedef void (*supervisor_event_fn)(void *ctx, struct kernel *kernel, const struct event *event);
 
-/* Loads and attaches what can be had; that nothing can is no failure. */
+/* Loads and attaches as much as possible. A failure to load or attach is not an error here. */
 int supervisor_new(const struct supervisor_config *config, struct loop *loop,
 		   struct learning *learning, supervisor_event_fn on_event, void *ctx,
 		   struct supervisor **ret);
 struct supervisor *supervisor_free(struct supervisor *supervisor);
 
-/* Call it often: what happened is taken in, and what is due is tried again. */
+/* Call it often. Reads events and does the retries that are due. */
 void supervisor_tick(struct supervisor *supervisor);
 
-/* NULL while it could not be loaded. */
+/* NULL while the BPF programs are not loaded. */
 struct kernel *supervisor_kernel(const struct supervisor *supervisor);
-/* Mappings of libraries that were not seen. */
+/* The number of lost mapping events. */
 u64 supervisor_nr_lost_maps(const struct supervisor *supervisor);
 struct library_counts supervisor_libraries(const struct supervisor *supervisor);
 const struct supervisor_status *supervisor_status(const struct supervisor *supervisor);
 
-/* The reason of a failure is in the status. */
+/* On failure, the status contains the reason. */
 int supervisor_attach(struct supervisor *supervisor);
 void supervisor_detach(struct supervisor *supervisor);
 
 /*
- * Every change of phase, role and step is an event from now on, or is none any more. A
- * snapshot made after this call knows what was before the first of them.
+ * Turns events for every change of phase, role and step on or off. A snapshot that is built
+ * after this call contains the state before the first event.
  */
 void supervisor_set_timeline(struct supervisor *supervisor, bool wanted);
 
-/* Holds at once. */
+/* The setters take effect at once. */
 void supervisor_set_policy(struct supervisor *supervisor, const struct sched_policy *policy);
 const struct sched_policy *supervisor_policy(const struct supervisor *supervisor);
 void supervisor_set_phase_config(struct supervisor *supervisor, const struct phase_config *config);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What happened last, for those who record it: each reads on from a position of its own.
- * There is room for so much; whoever is too slow loses the oldest and is told how many.
+ * A ring of the latest events for recordings. Each reader has its own position. A reader that
+ * is too slow loses the oldest events and gets the number of lost events.
  */
 #include "abi/signals.h"
 #include "daemon/message.h"
@@ -11,18 +11,20 @@
 #define TIMELINE_EVENTS 32768
 
 struct timeline {
-	struct event *ring; /* only while somebody reads */
-	u64 nr_events;	    /* ever; the last of them are in the ring */
+	struct event *ring; /* allocated only while readers exist */
+	u64 nr_events;	    /* total; the ring contains the latest ones */
 	u32 nr_readers;
 };
 
-/* Where a new reader begins. */
+/* Adds a reader. *ret_position is its first position. */
 int timeline_open(struct timeline *timeline, u64 *ret_position);
 void timeline_close(struct timeline *timeline);
 
-/* Nobody keeps it while nobody reads. */
+/* Does nothing while there are no readers. */
 void timeline_add(struct timeline *timeline, const struct event *event);
 
-/* All since *position, which moves on, as export/events_json.h has it; NULL when there is nothing.
+/*
+ * Returns the events since *position as JSON (see ipc/events_json.h) and advances *position.
+ * Returns NULL if there are no new events.
  */
 struct message *timeline_read(const struct timeline *timeline, u64 *position);

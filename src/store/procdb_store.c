@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 
-/* It tells which programs people run. */
+/* The file shows which programs users run, so only its owner may read it. */
 #define FILE_MODE (S_IRUSR | S_IWUSR)
 
 int procdb_store_lock(const char *path, int *ret_fd)

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The process database on disk. */
+/* The file of the process database. */
 #include "core/procdb.h"
 
 #define PROCDB_STATE_DIRECTORY "/var/lib/zernel"
 #define PROCDB_FILE_NAME       "procdb"
 
 /*
- * Whoever means to write the file holds its lock; closing *ret_fd gives it back.
- * -EBUSY: somebody else has it.
+ * Takes the lock of the file. A writer must hold it. Closing *ret_fd releases it. Returns
+ * -EBUSY if another process holds the lock.
  */
 int procdb_store_lock(const char *path, int *ret_fd);
 
 /*
- * Reads any version into a new database. -ENOENT: there is no file. -EBADMSG: it cannot be
- * used, and *ret_report says why.
+ * Reads a file of any version into a new database. Returns -ENOENT if the file does not exist.
+ * Returns -EBADMSG if the file is invalid; then *ret_report says why.
  */
 int procdb_store_load(struct procdb *db, const char *path, u64 now_s,
 		      struct procdb_report *ret_report);
 
-/* Old or new content, whole, whatever happens meanwhile. */
+/* Saves atomically: after a crash, the file has the complete old or the complete new content. */
 int procdb_store_save(const struct procdb *db, const char *path);
 
-/* The same, as version 2: what the reference reads. *ret_nr is the number of profiles in it. */
+/*
+ * Saves as version 2, which the reference reads. *ret_nr is the number of profiles in the file.
+ */
 int procdb_store_save_v2(const struct procdb *db, const char *path, size_t *ret_nr);
