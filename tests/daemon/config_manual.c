@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Prints zernel.conf(5), from the table that zerneld reads its configuration by. */
+/* Prints zernel.conf(5) from the table of keys that zerneld uses. */
 #include "config/config.h"
 
 int main(void)

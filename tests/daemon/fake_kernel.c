@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A kernel side that loads nothing, for a zerneld that a test can run anywhere. What it
- * is to do is told by files of the directory FAKE_KERNEL: `refuse` (BPF), `no-sched`,
- * `no-func` (sched_ext without a function), `busy` (another scheduler), `eject`, `restart`, `train`
- * (its processes change their phases), `flood` (of events), `end` (of the last process); what it
- * did is appended to `log`. Linked before the real ones, its functions take their place.
+ * A fake of the BPF programs, so that tests can run zerneld on any machine. Files in the directory
+ * FAKE_KERNEL control it: `refuse` (refuse BPF), `no-sched` (no sched_ext), `no-func` (sched_ext
+ * without a function), `busy` (another scheduler is attached), `eject`, `restart`, `train` (its
+ * processes change their phases), `flood` (send many events), `end` (the last process exits). It
+ * appends its actions to the file `log`. It is linked before the real functions and replaces them.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -158,7 +158,7 @@ static void tell(struct kernel *kernel, u32 kind, u32 process, u32 value, u64 ti
 		kernel->on_event(kernel->ctx, &event);
 }
 
-/* Each process goes through all phases, one after the other, and a step is once through. */
+/* Each process goes through all phases in order. One pass is a step. */
 static void train(struct kernel *kernel, u32 process, u64 now)
 {
 	struct task_state *task = &kernel->tasks[process];
@@ -175,7 +175,7 @@ static void train(struct kernel *kernel, u32 process, u64 now)
 	}
 }
 
-/* As large as a busy machine makes it. */
+/* Fills the state of a process with values of a typical size. */
 static void describe(struct kernel *kernel, u32 i, struct process_state *process)
 {
 	process->task.phase = PHASE_GPU_COMPUTE;
@@ -256,7 +256,10 @@ int kernel_read_hist(struct kernel *kernel, const struct process_state *process,
 	return 0;
 }
 
-/* More than there is room for, of the first process, who cost least first; and of nobody. */
+/*
+ * Returns more culprits of the first process than the snapshot can hold, the cheapest first. One
+ * more culprit belongs to no process.
+ */
 int kernel_read_culprits(struct kernel *kernel, struct kernel_culprit **ret, u32 *ret_nr)
 {
 	u32 nr = CULPRITS_MAX + 4;
@@ -278,7 +281,7 @@ int kernel_read_culprits(struct kernel *kernel, struct kernel_culprit **ret, u32
 int kernel_gpu_number(const struct kernel *kernel, const struct process_state *process, u32 device,
 		      u32 *ret)
 {
-	/* As for a process that was started with CUDA_VISIBLE_DEVICES=0,7,GPU-1234. */
+	/* Simulates a process with CUDA_VISIBLE_DEVICES=0,7,GPU-1234. */
 	static const u32 numbers[] = { 0, 7 };
 
 	if (is_told("uuids") || device >= ARRAY_SIZE(numbers))
@@ -349,7 +352,7 @@ void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node)
 	note("gpu %u node %u\n", gpu, node);
 }
 
-/* The rest is there to be called, and does nothing. */
+/* The remaining functions do nothing. */
 int kernel_attach_threads(struct kernel *kernel)
 {
 	return 0;

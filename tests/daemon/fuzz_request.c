@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Any bytes as what a client sends, in pieces of any size: whatever lines come out of it,
- * they are those that went in, and each is a request or is refused.
+ * Feeds random bytes to the request parser, in pieces of any size. The lines that come out must
+ * be the lines that went in, and the parser must accept or refuse each of them.
  */
 #include <errno.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static void check_request(const char *line, size_t length)
 	protocol_request_done(&request);
 }
 
-/* What was taken so far, with its newlines, must be the beginning of the input. */
+/* The lines taken so far, with their newlines, must be the beginning of the input. */
 static size_t take_lines(struct line_buffer *buffer, const uint8_t *data, size_t done)
 {
 	size_t length;

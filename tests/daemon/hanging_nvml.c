@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The NVML of tests/collect, which hangs as long as there is a file FAKE_KERNEL/hang. It stays
- * in memory when it is closed, since its thread does.
+ * The NVML of tests/collect. It hangs while the file FAKE_KERNEL/hang exists. It stays loaded
+ * after dlclose(), because its thread keeps running.
  */
 #include <pthread.h>
 #include <stdlib.h>
 
 #include "collect/fake_nvml.c"
 
-/* The second device alone knows where it is. */
+/* Only the second device reports its NUMA node. */
 nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned int *node)
 {
 	*node = 3;

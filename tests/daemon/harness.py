@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A zerneld with a kernel side that is none, and clients of any kind for it."""
+"""Runs zerneld with fake BPF programs, and clients that can also misbehave."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ import unittest
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
 ZERNELD = BUILD / "tests/daemon/zerneld-fake"
 ZERNEL = BUILD / "src/cli/zernel"
-SECONDS = 60  # that something may take on a machine that stands still now and then
+SECONDS = 60  # timeout; a shared machine can pause
 READERS, ADMINS, OTHERS = 4242, 4243, 4244
 GROUPS = f"root:x:0:\nzernel:x:{READERS}:\nzernel-admin:x:{ADMINS}:\n"
 
@@ -26,22 +26,22 @@ def wait_until(condition, what):
         if result:
             return result
         time.sleep(0.02)
-    raise AssertionError(f"waited in vain: {what}")
+    raise AssertionError(f"timeout: {what}")
 
 
 def read_terminal(leader):
-    """All that is written to a terminal until nobody has it open any more."""
+    """Returns all output of a terminal until the last process closes it."""
     text = b""
     try:
         while part := os.read(leader, 4096):
             text += part
-    except OSError:  # that is how a terminal ends
+    except OSError:  # a closed terminal returns an error
         pass
     return text.decode()
 
 
 def as_user(uid, gid, groups, function):
-    """What a function gives that a process of that user runs."""
+    """Runs a function in a process of that user and returns its result."""
     read, write = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -62,7 +62,7 @@ def as_user(uid, gid, groups, function):
 
 
 class Client:
-    """Speaks as a client should; `line()` and `send()` are for those who do not."""
+    """A well-behaved client. `line()` and `send()` are for tests of misbehaving clients."""
 
     def __init__(self, path, hello=True):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -81,7 +81,7 @@ class Client:
         while b"\n" not in self.input:
             try:
                 data = self.socket.recv(1 << 16)
-            except ConnectionResetError:  # what was sent last is not read any more
+            except ConnectionResetError:  # the server closed without reading the last data
                 return None
             if not data:
                 return None
@@ -137,14 +137,14 @@ class Zerneld:
                                f"[socket]\npath={self.path}\n[gpu]\nsample=no\n{config}")
         self.arguments = arguments
         self.mount = ""
-        if state:  # options of a file system that only zerneld sees
+        if state:  # mount options of a file system that only zerneld sees
             self.state.mkdir()
             self.mount = f"mount -t tmpfs -o {state} tmpfs {self.state} &&"
         self.process = None
         self.start(wait)
 
     def start(self, wait=True):
-        """In a mount namespace of its own, where the groups are those of the test."""
+        """Starts zerneld in a separate mount namespace with the groups of the test."""
         command = self.mount + 'mount --bind "$1" /etc/group && shift && exec "$@"'
         with open(self.log, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
@@ -155,7 +155,7 @@ class Zerneld:
             wait_until(self.answers, "zerneld answers")
 
     def inside(self, *command):
-        """A command that sees the file systems that zerneld sees."""
+        """Runs a command in the mount namespace of zerneld."""
         subprocess.run(["nsenter", "--mount", "--root", "-t", str(self.process.pid), *command], check=True)
 
     def answers(self):

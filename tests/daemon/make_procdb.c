@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writes a database of N programs that were seen often: `make_procdb FILE N`. */
+/* Writes a database of N programs with confident profiles: `make_procdb FILE N`. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

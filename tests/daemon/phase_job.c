@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A process whose phase no call tells: `phase_job KIND [FILE]`. It launches and syncs until
- * SIGUSR1, so that it is known, and gives the rule of the phase detector the same evidence
- * ever after:
+ * A process whose phase must be inferred: `phase_job KIND [FILE]`. It launches and syncs until
+ * SIGUSR1, so that zerneld follows it. After that, it makes no calls that set the phase, and
+ * gives the rules of the phase detector constant evidence:
  *
- *   io    a thread reads FILE, past the cache, and the launcher sleeps
+ *   io    a thread reads FILE without the page cache, and the launcher sleeps
  *   burst the launcher runs for 4 ms at a time
- *   busy  none of the rule's: it keeps the device busy for about half of the time
+ *   busy  no evidence for a rule: it keeps the GPU busy for about half of the time
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@
 #define BURST_NS  (4 * NSEC_PER_MSEC)
 #define PAUSE_NS  (10 * NSEC_PER_MSEC)
 #define KERNEL_NS (50 * NSEC_PER_MSEC)
-#define BLOCK	  4096 /* what O_DIRECT wants things aligned to */
+#define BLOCK	  4096 /* alignment that O_DIRECT needs */
 
 static volatile sig_atomic_t is_known;
 
@@ -35,7 +35,7 @@ static void on_known(int number)
 	is_known = 1;
 }
 
-/* nanosleep() is a pause, and no wait for data. */
+/* The phase detector does not count nanosleep() as a wait for data. */
 static void pause_ns(u64 ns)
 {
 	struct timespec left = { .tv_sec = (time_t)(ns / NSEC_PER_SEC),
@@ -53,7 +53,7 @@ static void launch(u64 ns)
 	cudaDeviceSynchronize();
 }
 
-/* Only threads that have made a call are watched. */
+/* Zernel watches only threads that have called the runtime. */
 static void *read_blocks(void *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Holds the task states of one process, as snapshots have them, against the lab's truth and /proc."""
+"""Compares the task states of one process in snapshots with the truth of the lab and with /proc."""
 import collections
 import json
 import pathlib
@@ -11,14 +11,14 @@ PHASES = "Unknown", "DataLoading", "GpuCompute", "NcclCollective", "OptimizerSte
 FIELDS = {"pid", "is_ml_process", "current_phase", "gpu_utilization", "last_gpu_sync_ns", "cpu_burst_duration_ns",
           "io_wait_fraction", "nccl_active", "futex_wait_count", "gpu_id", "phase_start_ns", "phase_time_ns"}
 WORK_KERNEL = 0  # lab/truth/truth.h
-# An emulated CPU may stand still between what the job notes and what a probe sees.
+# An emulated CPU can pause between the log entry of the job and the probe.
 LATE_NS = 50_000_000
-MOST = 0.7  # of all looks
+MOST = 0.7  # of all samples
 LOADER_CHECK_NS = 1_000_000_000  # lab/train/step.c
 
 
 class Look:
-    """A task's state and what /proc has of the process just after it."""
+    """A sample: the state of a task, and the data of /proc just after it."""
 
     def __init__(self, now_ns, start_ns, task):
         proc = pathlib.Path(f"/proc/{task['pid']}")
@@ -31,7 +31,7 @@ class Look:
 
 
 class Truth:
-    """What the process itself noted: spans of its phases, its syncs and its kernels on the device."""
+    """The log of the process itself: spans of its phases, its syncs and its kernels on the GPU."""
 
     def __init__(self, tool, folder, pid):
         self.phases, self.syncs, self.kernels = [], [], []
@@ -48,7 +48,7 @@ class Truth:
                 self.kernels.append(span)
 
     def fractions(self, begin, end):
-        """The share of each phase in a time."""
+        """The share of each phase between two times."""
         total = collections.Counter()
         for start, stop, phase in self.phases:
             total[phase] += max(0, min(stop, end) - max(start, begin))
@@ -56,8 +56,8 @@ class Truth:
 
     def doubtful(self, begin, end):
         """
-        The share of waits for data that nothing but a timer ended: after a second the lab's launcher looks after its
-        loader, so to the kernel side that was no wait for data. Emulated CPUs can be that slow.
+        The share of waits for data that only a timer ended. After one second, the launcher of the lab checks its loader,
+        so the BPF programs do not see a wait for data. Emulated CPUs can be this slow.
         """
         spans = (stop - start for start, stop, phase in self.phases if phase == "DataLoading" and begin <= start < end)
         return sum(span // LOADER_CHECK_NS * LOADER_CHECK_NS for span in spans) / (end - begin)
@@ -84,7 +84,7 @@ def share(values):
 
 
 def verdicts(looks, truth, gpu):
-    """(whether it holds, what) for each field of the task state."""
+    """Yields (is correct, description) for each field of the task state."""
     tasks = [look.task for look in looks]
     first, last = looks[0], looks[-1]
     phases = share(truth.has_phase(task["current_phase"], task["phase_start_ns"]) for task in tasks)
@@ -96,24 +96,26 @@ def verdicts(looks, truth, gpu):
     off = max(abs(fractions[phase] - exact[phase]) for phase in PHASES)
     doubtful = truth.doubtful(last.first_ns, last.now_ns)
     age_ns = last.now_ns - last.start_ns
-    yield all(set(task) == FIELDS | {"phase_fraction"} for task in tasks), "every field is there, and no other"
-    yield len({task["pid"] for task in tasks}) == 1 and truth.phases, "pid: the one that wrote the truth"
+    yield all(set(task) == FIELDS | {"phase_fraction"} for task in tasks), "all fields exist, and no other field"
+    yield len({task["pid"] for task in tasks}) == 1 and truth.phases, "pid: the process that wrote the truth"
     yield all(task["is_ml_process"] is True for task in tasks), "is_ml_process"
     yield phases >= MOST and {"DataLoading", "GpuCompute"} <= {task["current_phase"] for task in tasks}, \
-        f"current_phase, phase_start_ns: {phases:.0%} are a phase of the truth that began then"
-    yield all(look.first_ns <= look.task["phase_start_ns"] <= look.now_ns for look in looks), "phase_start_ns is in its life"
+        f"current_phase, phase_start_ns: {phases:.0%} match a phase of the truth and its start"
+    yield all(look.first_ns <= look.task["phase_start_ns"] <= look.now_ns for look in looks), \
+        "phase_start_ns is within the lifetime of the process"
     yield abs(seen - busy) <= 20 and all(0 <= task["gpu_utilization"] <= 100 for task in tasks), \
         f"gpu_utilization: {seen:.0f}, truth {busy:.0f}"
-    yield syncs >= MOST, f"last_gpu_sync_ns: {syncs:.0%} are the end of the truth's last sync"
+    yield syncs >= MOST, f"last_gpu_sync_ns: {syncs:.0%} match the end of the last sync of the truth"
     yield max(bursts) > 0 and all(burst <= look.cpu_ns for burst, look in zip(bursts, looks)), \
         f"cpu_burst_duration_ns: up to {max(bursts) / 1e6:.1f} ms, its CPU time is {last.cpu_ns / 1e6:.0f} ms"
-    yield all(task["io_wait_fraction"] == 0 for task in tasks), "io_wait_fraction: it reads nothing"
-    yield all(look.has_collectives for look in looks if look.task["nccl_active"]), "nccl_active: only with its library"
+    yield all(task["io_wait_fraction"] == 0 for task in tasks), "io_wait_fraction: 0, because the process reads no files"
+    yield all(look.has_collectives for look in looks if look.task["nccl_active"]), \
+        "nccl_active: only if the collective library is mapped"
     yield max(futexes) > 0 and all(nr <= look.nr_sleeps for nr, look in zip(futexes, looks)), \
-        f"futex_wait_count: up to {max(futexes)} in a look, it slept {last.nr_sleeps} times"
+        f"futex_wait_count: up to {max(futexes)} in a sample, the process slept {last.nr_sleeps} times"
     yield {task["gpu_id"] for task in tasks} == {gpu}, f"gpu_id: {tasks[0]['gpu_id']}"
-    yield len({look.first_ns for look in looks}) == 1, "phase_time_ns: the sum grows by the time that passes"
+    yield len({look.first_ns for look in looks}) == 1, "phase_time_ns: the sum grows with elapsed time"
     yield 0 <= age_ns - last.total_ns <= 1e9, \
-        f"phase_time_ns: {last.total_ns / 1e9:.3f} s in all, known for {age_ns / 1e9:.3f} s"
+        f"phase_time_ns: {last.total_ns / 1e9:.3f} s in total, age of the process {age_ns / 1e9:.3f} s"
     yield off <= 0.05 + doubtful and abs(sum(fractions.values()) - 1) < 1e-9, \
-        f"phase_fraction: off by {off:.3f} at most, {doubtful:.3f} in doubt"
+        f"phase_fraction: largest error {off:.3f}, {doubtful:.3f} uncertain"

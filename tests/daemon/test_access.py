@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Who may do what, tried as other users and groups."""
+"""Access rights, tested as different users and groups."""
 import tap
 from harness import ADMINS, as_user, Case, Client, GROUPS, OTHERS, READERS
 
@@ -10,7 +10,7 @@ CHANGING = ("policy.set", {"reserved_percent": 10}), ("scheduler.detach", {}), (
 
 
 def try_all(path):
-    """What this client may do, and the code that each method ends with."""
+    """Returns the rights of this client and the error code of each method."""
     with Client(path) as client:
         codes = {}
         for method, params in READING + CHANGING:
@@ -31,7 +31,7 @@ class Access(Case):
             self.assertEqual(codes[method] == "forbidden", "change" not in may, method)
         return codes
 
-    def test_by_user_and_group(self):
+    def test_access_by_user_and_group(self):
         server = self.zerneld()
         everything = ["read", "change"]
         for who, may in (((0, 0, []), everything),
@@ -45,7 +45,7 @@ class Access(Case):
             with self.subTest(who=who):
                 self.check(server, who, may)
 
-    def test_the_refusal_says_what_to_do(self):
+    def test_the_error_says_how_to_get_access(self):
         server = self.zerneld()
         self.assertIn("zernel-admin", self.check(server, (OTHERS, READERS, []), ["read"])["message"])
         self.assertIn("group zernel ", self.check(server, (OTHERS, OTHERS, []), [])["message"] + " ")
@@ -56,7 +56,7 @@ class Access(Case):
         self.check(server, (OTHERS, READERS, [ADMINS, READERS]), [])
         self.check(server, (OTHERS, 0, [0]), [])
 
-    def test_a_new_group_counts_after_a_reload(self):
+    def test_a_new_group_takes_effect_after_a_reload(self):
         server = self.zerneld(groups="root:x:0:\n")
         self.check(server, (OTHERS, READERS, []), [])
         (server.directory / "group").write_text(GROUPS)
@@ -64,11 +64,11 @@ class Access(Case):
         server.said("configuration reloaded")
         self.check(server, (OTHERS, READERS, []), ["read"])
 
-    def test_nothing_that_was_refused_happened(self):
+    def test_refused_requests_change_nothing(self):
         server = self.zerneld()
         before = server.did()
         self.check(server, (OTHERS, READERS, []), ["read"])
-        # Who may read may record.
+        # Read access includes recording.
         self.assertEqual(server.did(), before + ["timeline on", "timeline off"])
 
 

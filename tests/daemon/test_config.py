@@ -41,7 +41,8 @@ class Files(Case):
         self.refused("[phase_detection]\nnccl_detection_enabled=maybe\n", 2, "yes or no")
         self.refused("[phase_detection]\ngpu_idle_threshold=80\n", 2,
                      "gpu_idle_threshold (80) must be less than gpu_active_threshold (80)")
-        self.refused("[phase_detection]\ngpu_active_threshold=9\n[kernel]\nretry_s=2\n", 2, "gpu_idle_threshold (10) must be less than gpu_active_threshold (9)")
+        self.refused("[phase_detection]\ngpu_active_threshold=9\n[kernel]\nretry_s=2\n", 2,
+                     "gpu_idle_threshold (10) must be less than gpu_active_threshold (9)")
         self.refused("[learning]\nprofiles=63\n", 2, "64")
         self.refused("[learning]\nprofiles=4096x\n", 2, "number")
         self.refused("[learning]\nstate_directory=here\n", 2, "absolute path")
@@ -58,7 +59,7 @@ class Files(Case):
         self.refused("[serve]\ntls_cert=chain.pem\n", 2, "empty, or an absolute path")
         self.refused("# \n" * 40000, 0, "cannot be read")
 
-    def test_a_file_that_was_asked_for_must_be_there(self):
+    def test_the_file_of_the_option_must_exist(self):
         done = run("--config", f"{self.directory}/missing.conf")
         self.assertEqual(done.returncode, 1)
         self.assertIn("missing.conf: cannot be read", done.stderr)
@@ -78,7 +79,7 @@ class Files(Case):
         self.assertEqual(run("--help").returncode, 0)
         self.assertEqual([line for line in run("--help").stdout.splitlines() if len(line) > 80], [])
 
-    def test_what_is_shipped_is_what_the_table_says(self):
+    def test_the_shipped_files_match_the_table(self):
         shipped = (SOURCE / "packaging/zernel.conf").read_text()
         self.assertEqual(run("--print-config").stdout, shipped)
         done = run("--print-config")
@@ -86,7 +87,7 @@ class Files(Case):
         manual = subprocess.run([BUILD / "tests/daemon/config-manual"], capture_output=True, text=True, check=True)
         self.assertEqual(manual.stdout, (SOURCE / "packaging/man/zernel.conf.5").read_text())
 
-    def test_the_shipped_file_can_be_read_with_every_line_in_use(self):
+    def test_the_shipped_file_is_valid_with_all_keys_uncommented(self):
         lines = [line[1:] if line.startswith("#") and "=" in line and " " not in line else line
                  for line in (SOURCE / "packaging/zernel.conf").read_text().splitlines()]
         path = pathlib.Path(self.directory) / "zernel.conf"
@@ -94,7 +95,7 @@ class Files(Case):
         done = run("--config", path)
         self.assertIn(f"{path}:{len(lines) + 2}: ", done.stderr)
 
-    def test_capabilities_in_the_documents_are_those_of_the_table(self):
+    def test_the_documented_capabilities_match_the_table(self):
         text = "".join(path.read_text() for path in (SOURCE / "docs").rglob("*.md"))
         for line in run("--print-capabilities").stdout.splitlines():
             name, reason = line.split(maxsplit=1)
@@ -102,7 +103,7 @@ class Files(Case):
 
 
 class Reload(Case):
-    def test_drop_ins_count_in_the_order_of_their_names(self):
+    def test_drop_ins_take_effect_in_the_order_of_their_names(self):
         server = self.zerneld(config="[scheduler]\nreserved_percent=10\n")
         drop_ins = pathlib.Path(f"{server.config}.d")
         drop_ins.mkdir()
@@ -115,7 +116,7 @@ class Reload(Case):
         self.assertEqual(server.scheduler()["reserved_percent"], 20)
         self.assertEqual(server.did()[-1], "policy rules_off=c0 reserved=20")
 
-    def test_settings_of_the_phase_detector_hold_at_once(self):
+    def test_settings_of_the_phase_detector_take_effect_at_once(self):
         def shown():
             with server.client() as client:
                 return client.ask("snapshot")["result"]["phase_detection"]
@@ -154,7 +155,7 @@ class Reload(Case):
         server.send(signal.SIGHUP)
         server.said("configuration reloaded")
 
-    def test_reading_again_undoes_what_clients_set(self):
+    def test_a_reload_undoes_changes_of_clients(self):
         server = self.zerneld()
         with server.client() as client:
             client.ask("policy.set", reserved_percent=50)
@@ -162,7 +163,7 @@ class Reload(Case):
         server.said("configuration reloaded")
         self.assertEqual(server.scheduler()["reserved_percent"], 30)
 
-    def test_the_scheduler_can_be_switched_off_and_the_command_line_counts_more(self):
+    def test_the_scheduler_can_be_switched_off_and_the_command_line_overrides_the_file(self):
         server = self.zerneld("--without", "spinner,place")
         server.config.write_text(server.config.read_text() + "[scheduler]\nattach=no\nwithout=tier\n")
         server.send(signal.SIGHUP)
@@ -170,20 +171,20 @@ class Reload(Case):
         self.assertEqual(server.scheduler()["state"], "off")
         self.assertIn("policy rules_off=88 reserved=30", server.did())
 
-    def test_what_needs_a_start_says_so(self):
+    def test_a_key_that_needs_a_restart_is_reported(self):
         server = self.zerneld()
         server.config.write_text(server.config.read_text() + "[learning]\nprofiles=64\n")
         server.send(signal.SIGHUP)
         server.said("the new value of profiles takes effect when zerneld restarts")
 
-    def test_keys_of_the_gateway_are_checked_and_need_no_start(self):
+    def test_keys_of_the_gateway_are_checked_and_need_no_restart_of_zerneld(self):
         server = self.zerneld()
         server.config.write_text(server.config.read_text() + "[serve]\nport=80\nlisten=127.0.0.1\n")
         server.send(signal.SIGHUP)
         server.said("configuration reloaded")
         self.assertNotIn("takes effect", server.text())
 
-    def test_a_value_that_was_set_twice_is_no_change(self):
+    def test_an_unchanged_value_that_is_set_twice_needs_no_restart(self):
         server = self.zerneld()
         path = str(server.config.parent / "s")
         server.config.write_text(server.config.read_text() + f"[learning]\nstate_directory={path}\n")

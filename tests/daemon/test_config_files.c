@@ -31,7 +31,7 @@ static void path_of(const char *name, char *ret)
 	snprintf(ret, PATH_MAX, "%s%s", root, name);
 }
 
-/* With the folders that it is in. */
+/* Creates a file and its folders. */
 static void put(const char *name, const char *text)
 {
 	char path[PATH_MAX];
@@ -96,7 +96,7 @@ static const struct config_origin *origin_of(const struct config_origin *origins
 	return &origins[i];
 }
 
-/* `file` is the one that the share comes from, NULL for the default. */
+/* `file` is the file that sets reserved_percent; NULL if it is the default. */
 static void assert_loads(u32 reserved_percent, const char *file)
 {
 	CLEANUP_FREE struct config_origin *origins = calloc(config_nr_keys, sizeof(*origins));
@@ -130,14 +130,14 @@ static void assert_refused(const char *file, const char *text)
 	assert_memory_equal(&config, &before, sizeof(config));
 }
 
-static void no_file_is_no_problem(void **state)
+static void a_missing_file_is_no_error(void **state)
 {
 	assert_loads(30, NULL);
 	put(ETC "other.conf", RESERVED(1));
 	assert_loads(30, NULL);
 }
 
-static void one_main_file_is_read(void **state)
+static void only_one_main_file_is_read(void **state)
 {
 	put(USR MAIN, RESERVED(1));
 	assert_loads(1, USR MAIN);
@@ -145,13 +145,13 @@ static void one_main_file_is_read(void **state)
 	assert_loads(2, RUN MAIN);
 	put(ETC MAIN, RESERVED(3));
 	assert_loads(3, ETC MAIN);
-	/* Those of less weight are not even read. */
+	/* Files of lower priority are not read. */
 	put(RUN MAIN, "nonsense\n");
 	put(ETC MAIN, RETRY(5));
 	assert_loads(30, NULL);
 }
 
-static void drop_ins_of_all_folders_are_read_by_name(void **state)
+static void drop_ins_of_all_folders_are_sorted_by_name(void **state)
 {
 	put(ETC MAIN, RESERVED(1));
 	put(ETC DROP_IN "20.conf", RESERVED(20));
@@ -169,21 +169,21 @@ static void drop_ins_of_all_folders_are_read_by_name(void **state)
 	assert_loads(52, RUN DROP_IN "a.conf");
 }
 
-static void drop_ins_count_more_than_any_main_file(void **state)
+static void drop_ins_override_every_main_file(void **state)
 {
 	put(ETC MAIN, RESERVED(1));
 	put(USR DROP_IN "10.conf", RESERVED(2));
 	assert_loads(2, USR DROP_IN "10.conf");
 }
 
-static void a_name_hides_those_of_less_weight(void **state)
+static void a_file_hides_files_of_the_same_name_and_lower_priority(void **state)
 {
 	put(USR DROP_IN "10.conf", RESERVED(1));
 	put(RUN DROP_IN "10.conf", RESERVED(2));
 	assert_loads(2, RUN DROP_IN "10.conf");
 	put(ETC DROP_IN "10.conf", RESERVED(3));
 	assert_loads(3, ETC DROP_IN "10.conf");
-	/* All of the hidden file is gone, not only the keys that both set. */
+	/* The whole file is hidden, not only the keys that both files set. */
 	put(ETC DROP_IN "10.conf", RETRY(5));
 	assert_loads(30, NULL);
 }
@@ -203,7 +203,7 @@ static void an_empty_file_and_a_link_to_null_mask(void **state)
 	assert_refused(ETC MAIN, "cannot be read: Invalid argument");
 }
 
-static void what_cannot_be_read_is_told(void **state)
+static void a_file_that_cannot_be_read_is_reported(void **state)
 {
 	put(USR MAIN, RESERVED(1));
 	put_link(ETC MAIN, MAIN);
@@ -228,8 +228,8 @@ static void assert_forbidden(const char *closed, mode_t mode, const char *file)
 	set_mode(closed, mode);
 }
 
-/* A file that may not be read is no reason to take that of another folder. */
-static void what_may_not_be_read_is_told(void **state)
+/* A file without read permission is an error. The file of another folder is not used instead. */
+static void a_file_without_read_permission_is_reported(void **state)
 {
 	put(ETC MAIN, RESERVED(1));
 	put(USR MAIN, RESERVED(2));
@@ -242,7 +242,7 @@ static void what_may_not_be_read_is_told(void **state)
 	assert_forbidden(ETC, 0755, ETC "zernel.conf.d");
 }
 
-static void a_file_that_is_named_stands_alone(void **state)
+static void a_named_file_replaces_the_system_files(void **state)
 {
 	struct config_problem problem;
 	struct config config;
@@ -270,15 +270,15 @@ static void a_file_that_is_named_stands_alone(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(no_file_is_no_problem),
-		TEST(one_main_file_is_read),
-		TEST(drop_ins_of_all_folders_are_read_by_name),
-		TEST(drop_ins_count_more_than_any_main_file),
-		TEST(a_name_hides_those_of_less_weight),
+		TEST(a_missing_file_is_no_error),
+		TEST(only_one_main_file_is_read),
+		TEST(drop_ins_of_all_folders_are_sorted_by_name),
+		TEST(drop_ins_override_every_main_file),
+		TEST(a_file_hides_files_of_the_same_name_and_lower_priority),
 		TEST(an_empty_file_and_a_link_to_null_mask),
-		TEST(what_cannot_be_read_is_told),
-		TEST(what_may_not_be_read_is_told),
-		TEST(a_file_that_is_named_stands_alone),
+		TEST(a_file_that_cannot_be_read_is_reported),
+		TEST(a_file_without_read_permission_is_reported),
+		TEST(a_named_file_replaces_the_system_files),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

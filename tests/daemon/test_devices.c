@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* A sampler and a kernel side that only note what they are told. */
+/* Tests devices.c with a fake sampler and a fake kernel that only record their calls. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +26,7 @@ static struct {
 	size_t nr_pids;
 } sampler;
 
-static u32 told[NR_GPUS]; /* of each GPU, to the kernel side */
+static u32 told[NR_GPUS]; /* utilization of each GPU that was passed to the kernel */
 
 int sampler_new(const struct gpu_config *config, struct sampler **ret)
 {
@@ -62,7 +62,7 @@ void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu)
 	told[gpu] = UNKNOWN;
 }
 
-/* GPU 2 is busy, of GPU 1 it is not known, and GPU 0 was not found. */
+/* GPU 2 is busy, the utilization of GPU 1 is unknown, and GPU 0 does not exist. */
 static int start_afresh(void **state)
 {
 	memset(&sampler, 0, sizeof(sampler));
@@ -82,7 +82,7 @@ static void tick(struct devices *devices, struct kernel *kernel)
 	devices_tick(devices, kernel, &empty);
 }
 
-static void the_kernel_side_is_told_the_utilization(void **state)
+static void the_kernel_gets_the_utilization(void **state)
 {
 	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
 
@@ -97,7 +97,7 @@ static void the_kernel_side_is_told_the_utilization(void **state)
 	assert_int_equal(told[2], 40);
 }
 
-static void the_kernel_side_forgets_while_the_driver_is_silent(void **state)
+static void the_kernel_forgets_the_utilization_while_the_driver_is_silent(void **state)
 {
 	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
 
@@ -119,7 +119,7 @@ static void the_kernel_side_forgets_while_the_driver_is_silent(void **state)
 	assert_int_equal(told[2], UNKNOWN);
 }
 
-static void silence_before_the_first_answer_is_none(void **state)
+static void silence_before_the_first_answer_is_not_reported(void **state)
 {
 	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
 
@@ -129,7 +129,7 @@ static void silence_before_the_first_answer_is_none(void **state)
 	assert_int_equal(devices_samples(devices)->nr_devices, 0);
 }
 
-static void the_sampler_is_told_the_processes_of_the_last_snapshot(void **state)
+static void the_sampler_gets_the_processes_of_the_last_snapshot(void **state)
 {
 	static struct snapshot_process processes[NR_PIDS];
 	struct snapshot last = { .processes = processes, .nr_processes = 2 };
@@ -150,11 +150,13 @@ static void the_sampler_is_told_the_processes_of_the_last_snapshot(void **state)
 int main(void)
 {
 	const struct CMUnitTest devices[] = {
-		cmocka_unit_test_setup(the_kernel_side_is_told_the_utilization, start_afresh),
-		cmocka_unit_test_setup(the_kernel_side_forgets_while_the_driver_is_silent,
+		cmocka_unit_test_setup(the_kernel_gets_the_utilization, start_afresh),
+		cmocka_unit_test_setup(
+			the_kernel_forgets_the_utilization_while_the_driver_is_silent,
+			start_afresh),
+		cmocka_unit_test_setup(silence_before_the_first_answer_is_not_reported,
 				       start_afresh),
-		cmocka_unit_test_setup(silence_before_the_first_answer_is_none, start_afresh),
-		cmocka_unit_test_setup(the_sampler_is_told_the_processes_of_the_last_snapshot,
+		cmocka_unit_test_setup(the_sampler_gets_the_processes_of_the_last_snapshot,
 				       start_afresh),
 	};
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`zernel procdb export --format v2`, read by a reader that was written from the description of the format alone."""
+"""`zernel procdb export --format v2`, checked with a reader that was written only from the description of the format."""
 import os
 import pathlib
 import struct
@@ -17,7 +17,7 @@ FIELDS = "tier average deviation wakeups switches observations votes".split()
 
 
 def read_reference(content):
-    """Profiles by name, as the reference reads them: bytes after the last entry are nothing."""
+    """Returns the profiles by name, as the reference reads them. It ignores bytes after the last entry."""
     magic, version, count = HEADER.unpack_from(content)
     if magic != b"PDDB" or version != 2 or len(content) < HEADER.size + count * ENTRY.size:
         raise ValueError("not a version 2 database")
@@ -26,7 +26,7 @@ def read_reference(content):
         comm, *values = ENTRY.unpack_from(content, HEADER.size + i * ENTRY.size)
         profiles[comm.rstrip(b"\0").decode()] = dict(zip(FIELDS, values))
     if len(profiles) != count:
-        raise ValueError("a name is there twice")
+        raise ValueError("a name occurs twice")
     return profiles
 
 
@@ -45,7 +45,7 @@ class Export(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout + done.stderr
 
-    def test_the_reference_reads_what_is_exported(self):
+    def test_the_reference_can_read_an_export(self):
         subprocess.run([BUILD / "tests/daemon/make_procdb", self.directory / "db", "50"], check=True)
         self.assertIn("50 profiles exported", self.zernel("export", "--format", "v2", "copy"))
         content = (self.directory / "copy").read_bytes()
@@ -55,7 +55,7 @@ class Export(unittest.TestCase):
         self.assertEqual(profiles["prog7"], {"tier": 0, "average": 1_000_000, "deviation": 0, "wakeups": 0,
                                              "switches": 0, "observations": 4, "votes": 4})
 
-    def test_what_the_reference_wrote_comes_back(self):
+    def test_a_file_of_the_reference_survives_import_and_export(self):
         wrote = {
             "cc1": dict(zip(FIELDS, (0, 9_000_000, 1_000_000, 3, 5, 40, 8))),
             "pipewire": dict(zip(FIELDS, (2, 200_000, 20_000, 64, 512, 4_000_000_000, 8))),

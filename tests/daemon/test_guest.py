@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""zerneld with its real kernel side, in a guest. The tests build on each other, as a day of use does."""
+"""zerneld with the real BPF programs, in a guest. Each test continues from the state of the previous test."""
 import json
 import os
 import pathlib
@@ -21,9 +21,9 @@ LAB = BUILD / "lab"
 STATE = pathlib.Path("/sys/kernel/sched_ext/state")
 NOBODY = 65534
 NR_GPUS = 2
-VGPU = {}  # the environment of processes that use them
+VGPU = {}  # environment of processes that use the virtual GPUs
 LOOKS = 40
-# Phases that a look can hit, and a sync that sleeps. Its first calls come when the probes are there.
+# Phases that are long enough for samples, and a sync that sleeps. The first calls come after the probes are attached.
 STEPS = "--startup-ms 5000 --sync block --launches 5 --kernel-us 20000 --optimizer-us 3000 --load-cpu-us 160000 --prefetch 1".split()
 PHASE_DETECTION = {"io_wait_threshold": 0.3, "optimizer_burst_max_ns": 5000000, "gpu_idle_threshold": 10,
                    "gpu_active_threshold": 80, "phase_stability_count": 3, "nccl_detection_enabled": False}
@@ -34,14 +34,14 @@ def sched_ext_is(state):
 
 
 def train(seconds, *options, **environment):
-    """A training job of somebody else than root."""
+    """A training job of a user other than root."""
     return subprocess.Popen([LAB / "train/train", "--seconds", str(seconds), "--loaders", "1", *options], user=NOBODY,
                             group=NOBODY, extra_groups=[], stdout=subprocess.DEVNULL,
                             env={**VGPU, **environment})
 
 
 def make_gpus():
-    """Virtual GPUs that processes of every user share."""
+    """Creates virtual GPUs that processes of all users share."""
     folder = pathlib.Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     devices = folder / "vgpu"
@@ -52,23 +52,23 @@ def make_gpus():
 
 
 class PhaseJob:
-    """A process whose phase no call tells: see phase_job.c."""
+    """A process whose phase must be inferred: see phase_job.c."""
 
     def __init__(self, guest, *arguments):
         self.guest = guest
         self.process = subprocess.Popen([BUILD / "tests/daemon/phase_job", *arguments])
-        wait_until(lambda: "sync_wait" in (self.state() or {"hists": ()})["hists"], "it is followed")
+        wait_until(lambda: "sync_wait" in (self.state() or {"hists": ()})["hists"], "the process is followed")
         self.process.send_signal(signal.SIGUSR1)
 
     def state(self):
-        assert self.process.poll() is None, "it ended"
+        assert self.process.poll() is None, "the process ended"
         for process in self.guest.snapshot()["processes"]:
             if process["pid"] == self.process.pid:
                 return process
         return None
 
     def becomes(self, phase, **settings):
-        """Settings, and the phase that the rule has for them."""
+        """Applies settings and waits for the phase that the rules give for them."""
         begin = time.monotonic()
         before = self.state()
         self.guest.detect_phases(settings)
@@ -77,7 +77,7 @@ class PhaseJob:
         print(f"# {settings}: {before['phase']} -> {phase} in {(time.monotonic() - begin) * 1000:.0f} ms,"
               f" {after['transitions'] - before['transitions']} transitions")
         time.sleep(1)
-        self.guest.assertEqual(self.state()["phase"], phase, f"it stays, with {settings}")
+        self.guest.assertEqual(self.state()["phase"], phase, f"the phase stays, with {settings}")
 
     def __enter__(self):
         return self
@@ -90,7 +90,7 @@ class PhaseJob:
 class Guest(Case):
     @classmethod
     def setUpClass(cls):
-        # The virtual GPU's library is the vendor's, as far as zerneld can tell.
+        # zerneld cannot distinguish the library of the virtual GPU from the vendor's library.
         make_gpus()
         cls.server = harness.Zerneld(config="sample=yes\n[kernel]\nretry_s=2\nmeasure_run_time=yes\n")
         cls.addClassCleanup(cls.server.remove)
@@ -100,9 +100,9 @@ class Guest(Case):
             return client.ask("snapshot")["result"]
 
     def followed(self, job):
-        """The job's process in the snapshot, once it has measured something."""
+        """Returns the process of the job in the snapshot, after its first measured sync."""
         def find():
-            assert job.poll() is None, "the job is over too early"
+            assert job.poll() is None, "the job ended too early"
             for process in self.snapshot()["processes"]:
                 if process["comm"] == "train" and "sync_wait" in process["hists"]:
                     return process
@@ -110,15 +110,15 @@ class Guest(Case):
         return wait_until(find, f"the job is followed: {self.server.text()}")
 
     def detect_phases(self, settings):
-        """Settings of the phase detector, the rest as by default, in force without a restart."""
+        """Applies settings of the phase detector without a restart. Other settings have their defaults."""
         drop_ins = pathlib.Path(f"{self.server.config}.d")
         drop_ins.mkdir(exist_ok=True)
         (drop_ins / "phases.conf").write_text(
             "[phase_detection]\n" + "".join(f"{key}={str(value).lower()}\n" for key, value in settings.items()), encoding="ascii")
         self.server.send(signal.SIGHUP)
-        wait_until(lambda: self.snapshot()["phase_detection"] == {**PHASE_DETECTION, **settings}, f"{settings} hold")
+        wait_until(lambda: self.snapshot()["phase_detection"] == {**PHASE_DETECTION, **settings}, f"{settings} take effect")
 
-    def test_01_it_attaches_and_gives_up_capabilities(self):
+    def test_01_zerneld_attaches_the_scheduler_and_drops_capabilities(self):
         sched_ext_is("enabled")
         self.assertEqual(self.server.scheduler()["state"], "attached")
         status = pathlib.Path(f"/proc/{self.server.process.pid}/status").read_text(encoding="utf-8")
@@ -129,12 +129,12 @@ class Guest(Case):
         job = train(600)
         try:
             process = self.followed(job)
-            # What has just begun shows a little later.
-            wait_until(lambda: self.snapshot()["scheduler"]["classes"]["feeder"]["ran_ns"], "it feeds a GPU")
-            wait_until(lambda: self.snapshot()["roles"]["launcher"], "it has a launcher")
+            # New data appears in the snapshot with a short delay.
+            wait_until(lambda: self.snapshot()["scheduler"]["classes"]["feeder"]["ran_ns"], "the job feeds a GPU")
+            wait_until(lambda: self.snapshot()["roles"]["launcher"], "the job has a launcher")
             wait_until(lambda: self.snapshot()["gpus"], "GPUs are sampled")
-            wait_until(lambda: "active_ns" in self.snapshot()["gpus"][0], "its activity is known")
-            wait_until(lambda: self.followed(job)["steps"] > process["steps"] + 10, "it makes steps")
+            wait_until(lambda: "active_ns" in self.snapshot()["gpus"][0], "the activity of the GPU is known")
+            wait_until(lambda: self.followed(job)["steps"] > process["steps"] + 10, "the job makes steps")
             later = self.followed(job)
             self.assertGreater(later["busy_ns"], process["busy_ns"])
             self.assertGreater(later["idle_ns"]["cpu"], 0)
@@ -151,14 +151,14 @@ class Guest(Case):
         finally:
             job.kill()
             job.wait()
-        wait_until(lambda: not self.snapshot()["processes"], "its end is noticed")
+        wait_until(lambda: not self.snapshot()["processes"], "the end of the job is noticed")
         snapshot = self.snapshot()
         self.assertGreaterEqual(snapshot["gone"]["sync_wait"]["count"], process["hists"]["sync_wait"]["count"])
-        print("# phase_transitions:", snapshot["phase_transitions"], "of them", later["transitions"], "at the last look")
-        self.assertGreater(snapshot["phase_transitions"], later["transitions"])  # and those of the loader
+        print("# phase_transitions:", snapshot["phase_transitions"], "of them", later["transitions"], "at the last sample")
+        self.assertGreater(snapshot["phase_transitions"], later["transitions"])  # includes those of the loader
 
     def look(self, pid):
-        """The state of a task, with its loader's."""
+        """Returns the state of a task and of its loader."""
         snapshot = self.snapshot()
         process, = (process for process in snapshot["processes"] if process["pid"] == pid)
         loader, = (process for process in snapshot["processes"] if process["consumer_pid"] == pid)
@@ -170,7 +170,7 @@ class Guest(Case):
         job = train(600, *STEPS, "--truth", folder, CUDA_VISIBLE_DEVICES="1")
         try:
             pid = self.followed(job)["pid"]
-            wait_until(lambda: self.followed(job)["steps"] > 5, "it makes steps")
+            wait_until(lambda: self.followed(job)["steps"] > 5, "the job makes steps")
             looks = []
             for _ in range(LOOKS):
                 time.sleep(0.13)  # a snapshot may be 0.1 s old
@@ -187,7 +187,7 @@ class Guest(Case):
         verdicts = list(task_truth.verdicts(looks, truth, gpu=1))
         print("\n".join(f"# {'yes' if holds else 'NO'}: {what}" for holds, what in verdicts))
         self.assertEqual([what for holds, what in verdicts if not holds], [])
-        wait_until(lambda: not self.snapshot()["processes"], "its end is noticed")
+        wait_until(lambda: not self.snapshot()["processes"], "the end of the job is noticed")
 
     def test_03_detach_and_attach(self):
         with self.server.client() as client:
@@ -200,8 +200,8 @@ class Guest(Case):
             job.kill()
             job.wait()
 
-    def test_03b_settings_of_the_phase_detector_change_phases_of_running_jobs(self):
-        """nccl_detection_enabled needs ranks: see the next test."""
+    def test_03b_settings_of_the_phase_detector_change_the_phases_of_running_jobs(self):
+        """Does not test nccl_detection_enabled, which needs ranks: see the next test."""
         run.make_io_device()
         with PhaseJob(self, "io", scenarios.IO_DEVICE) as job:
             job.becomes("data_loading")
@@ -209,11 +209,11 @@ class Guest(Case):
             job.becomes("unknown", io_wait_threshold=1)
             job.becomes("data_loading", io_wait_threshold=0.5)
             job.becomes("unknown", gpu_idle_threshold=0)
-            # A phase that is not believed yet.
+            # With a large count, an inferred phase does not take effect yet.
             job.becomes("unknown", phase_stability_count=1000)
             job.becomes("data_loading", phase_stability_count=1)
             with PhaseJob(self, "busy"):
-                wait_until(lambda: 30 < self.snapshot()["gpus"][0]["busy_percent"] < 70, "the device is half busy")
+                wait_until(lambda: 30 < self.snapshot()["gpus"][0]["busy_percent"] < 70, "the GPU is half busy")
                 job.becomes("data_loading")
                 job.becomes("gpu_compute", gpu_active_threshold=20)
                 job.becomes("data_loading", gpu_active_threshold=80)
@@ -223,7 +223,7 @@ class Guest(Case):
             job.becomes("unknown", optimizer_burst_max_ns=400000)
             bursts = [self.pause(0.13) or job.state()["task"]["cpu_burst_duration_ns"] for _ in range(10)]
             print("# cpu_burst_duration_ns of bursts of 4 ms:", bursts)
-            # Its CPU may stand still in the middle of one, and what it does in between is short.
+            # An emulated CPU can pause during a burst. The work between two bursts is short.
             self.assertTrue(any(3_900_000 < burst < 8_000_000 for burst in bursts), bursts)
         self.detect_phases({})
 
@@ -235,15 +235,15 @@ class Guest(Case):
         return [process for process in self.snapshot()["processes"] if process["launcher_tid"]]
 
     def phases_seen(self):
-        """Of all ranks, in some seconds."""
+        """Returns the phases of all ranks within a few seconds."""
         return {rank["phase"] for _ in range(30) if not self.pause(0.13) for rank in self.ranks()}
 
-    def test_03c_collectives_without_probes_show_while_they_are_looked_for(self):
+    def test_03c_collectives_without_probes_are_found_while_detection_is_enabled(self):
         job = subprocess.Popen([LAB / "train/train", "--seconds", "600", *scenarios.HIDDEN.args.split()], user=NOBODY,
                                group=NOBODY, extra_groups=[], stdout=subprocess.DEVNULL, env=VGPU, start_new_session=True)
         try:
-            wait_until(lambda: len(self.ranks()) == 2 and all(rank["steps"] > 3 for rank in self.ranks()), "they make steps")
-            wait_until(lambda: all(rank["task"]["nccl_active"] for rank in self.ranks()), "their buffers are found")
+            wait_until(lambda: len(self.ranks()) == 2 and all(rank["steps"] > 3 for rank in self.ranks()), "the ranks make steps")
+            wait_until(lambda: all(rank["task"]["nccl_active"] for rank in self.ranks()), "the collective buffers are found")
             self.assertNotIn("nccl_collective", self.phases_seen())
             self.detect_phases({"nccl_detection_enabled": True})
             self.assertIn("nccl_collective", self.phases_seen())
@@ -253,21 +253,21 @@ class Guest(Case):
         finally:
             os.killpg(job.pid, signal.SIGKILL)
             job.wait()
-        wait_until(lambda: not self.snapshot()["processes"], "their end is noticed")
+        wait_until(lambda: not self.snapshot()["processes"], "the end of the ranks is noticed")
 
-    def test_04_a_policy_is_in_force_at_once(self):
+    def test_04_a_policy_takes_effect_at_once(self):
         with self.server.client() as client:
             begin = time.monotonic()
             self.assertEqual(client.ask("policy.set", rules_off=["tier"], reserved_percent=10)["result"],
                              {"rules_off": ["tier"], "reserved_percent": 10})
-            print(f"# that took {(time.monotonic() - begin) * 1000:.1f} ms")
+            print(f"# policy.set took {(time.monotonic() - begin) * 1000:.1f} ms")
         scheduler = self.server.scheduler()
         self.assertEqual((scheduler["state"], scheduler["reserved_percent"]), ("attached", 10))
 
-    def test_05_taken_down_by_the_administrator_it_stays_down(self):
+    def test_05_a_scheduler_that_the_administrator_detaches_stays_detached(self):
         pathlib.Path("/proc/sysrq-trigger").write_text("S", encoding="ascii")
         sched_ext_is("disabled")
-        wait_until(lambda: self.server.scheduler()["state"] != "attached", "it notices")
+        wait_until(lambda: self.server.scheduler()["state"] != "attached", "zerneld notices it")
         scheduler = self.server.scheduler()
         print("# state", scheduler["state"], "reason", scheduler["reason"])
         self.assertIn("sysrq", scheduler["reason"].lower())
@@ -276,10 +276,10 @@ class Guest(Case):
         with self.server.client() as client:
             self.assertEqual(client.ask("scheduler.attach")["result"]["state"], "attached")
 
-    def test_06_a_cpu_may_come_and_go(self):
+    def test_06_a_cpu_may_go_offline_and_online(self):
         online = pathlib.Path("/sys/devices/system/cpu/cpu1/online")
         if not online.exists():
-            self.skipTest("there is one CPU only")
+            self.skipTest("the guest has only one CPU")
         before = self.server.text().count("scheduler attached")
         for state in "01":
             online.write_text(state, encoding="ascii")
@@ -288,7 +288,7 @@ class Guest(Case):
         self.assertEqual(self.server.text().count("scheduler attached"), before)
         self.assertEqual(self.server.scheduler()["reserved_percent"], 10)
 
-    def test_07_kill_9_gives_the_machine_back_and_the_next_one_takes_over(self):
+    def test_07_kill_9_detaches_the_scheduler_and_a_new_zerneld_attaches_it(self):
         with self.server.client() as client:
             self.server.stop(signal.SIGKILL)
             self.assertIsNone(client.line())
@@ -296,18 +296,18 @@ class Guest(Case):
         self.server.start()
         sched_ext_is("enabled")
 
-    def test_08_the_socket_comes_back(self):
+    def test_08_a_deleted_socket_is_recreated(self):
         self.server.path.unlink()
-        wait_until(self.server.path.exists, "the socket is back")
+        wait_until(self.server.path.exists, "the socket is recreated")
         self.assertTrue(self.server.answers())
 
-    def test_09_it_ends_clean(self):
+    def test_09_zerneld_ends_cleanly(self):
         self.assertEqual(self.server.stop(), 0)
         sched_ext_is("disabled")
         self.assertFalse(self.server.path.exists())
         print("#", [line for line in self.server.text().splitlines() if "loop iterations" in line][-1])
 
-    def test_10_without_privilege_bpf_is_refused_and_it_says_so(self):
+    def test_10_without_privilege_the_snapshot_says_that_bpf_is_refused(self):
         directory = pathlib.Path("/tmp/unprivileged")
         directory.mkdir()
         os.chown(directory, NOBODY, NOBODY)
@@ -322,13 +322,13 @@ class Guest(Case):
                     return client.ask("snapshot")["result"]["scheduler"]
             except OSError:
                 return None
-        scheduler = wait_until(refused, "it answers")
+        scheduler = wait_until(refused, "zerneld answers")
         self.assertEqual(scheduler["state"], "off")
         self.assertIn("refuses BPF", scheduler["reason"])
         process.terminate()
         self.assertEqual(process.wait(harness.SECONDS), 0)
 
-    def test_11_the_kernel_has_nothing_to_complain_about(self):
+    def test_11_the_kernel_log_has_no_warnings(self):
         log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
         self.assertNotRegex(log, "WARNING:|BUG:|sched_ext:.*(error|stall)")
 

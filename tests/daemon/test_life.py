@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What zerneld goes through: a kernel that refuses, ejects or asks for a fresh start, a socket that is deleted."""
+"""zerneld with a kernel that refuses BPF, ejects the scheduler or requests a restart, and with a deleted socket."""
 import os
 import signal
 import struct
@@ -12,7 +12,7 @@ from harness import BUILD, Case, wait_until, ZERNEL
 
 
 class Kernel(Case):
-    def test_bpf_refused_is_told_and_tried_again(self):
+    def test_refused_bpf_is_reported_and_tried_again(self):
         server = self.zerneld(config="[kernel]\nretry_s=1\n", wait=False)
         server.tell("refuse")
         server.stop(signal.SIGKILL)
@@ -28,10 +28,10 @@ class Kernel(Case):
         time.sleep(2.5)
         self.assertEqual(server.text().count("cannot load the BPF programs"), 1)
         server.untell("refuse")
-        wait_until(lambda: server.scheduler()["state"] == "attached", "attached at last")
+        wait_until(lambda: server.scheduler()["state"] == "attached", "the scheduler is attached")
         self.assertIn("policy rules_off=0 reserved=12", server.did())
 
-    def test_without_sched_ext_it_watches(self):
+    def test_without_sched_ext_zerneld_only_watches(self):
         server = self.zerneld()
         server.tell("no-sched")
         server.stop()
@@ -42,7 +42,7 @@ class Kernel(Case):
             self.assertEqual(len(client.ask("snapshot")["result"]["processes"]), 3)
             self.assertError(client.ask("scheduler.attach"), "unsupported", "no sched_ext")
 
-    def test_the_function_that_the_kernel_lacks_is_named(self):
+    def test_the_log_names_the_function_that_the_kernel_lacks(self):
         server = self.zerneld()
         server.tell("no-func")
         server.stop()
@@ -53,16 +53,16 @@ class Kernel(Case):
         with server.client() as client:
             self.assertError(client.ask("scheduler.attach"), "unsupported", "scx_bpf_kick_cpu")
 
-    def test_another_scheduler_is_waited_for(self):
+    def test_zerneld_waits_until_another_scheduler_is_gone(self):
         server = self.zerneld(config="[kernel]\nretry_s=1\n")
         server.tell("busy")
         with server.client() as client:
             client.ask("scheduler.detach")
             self.assertError(client.ask("scheduler.attach"), "failed", "another sched_ext scheduler")
         server.untell("busy")
-        wait_until(lambda: server.scheduler()["state"] == "attached", "attached at last")
+        wait_until(lambda: server.scheduler()["state"] == "attached", "the scheduler is attached")
 
-    def test_an_ejected_scheduler_stays_out_until_somebody_wants_it(self):
+    def test_an_ejected_scheduler_stays_detached_until_a_client_attaches_it(self):
         server = self.zerneld(config="[kernel]\nretry_s=1\n")
         server.tell("eject")
         server.said("scheduler ejected by the kernel: runnable task stall: cc1[12]")
@@ -77,14 +77,14 @@ class Kernel(Case):
             self.assertEqual(client.ask("scheduler.attach")["result"]["state"], "attached")
         self.assertEqual(server.scheduler()["reason"], "")
 
-    def test_a_fresh_start_when_the_kernel_asks(self):
+    def test_the_scheduler_restarts_when_the_kernel_requests_it(self):
         server = self.zerneld()
         server.tell("restart")
         wait_until(lambda: server.did().count("attach") == 2, "attached again")
         self.assertEqual(server.did().count("load"), 1)
         self.assertEqual(server.scheduler()["state"], "attached")
 
-    def test_restarts_without_end_are_given_up(self):
+    def test_endless_restarts_stop(self):
         server = self.zerneld()
         end = time.monotonic() + 60
         while server.scheduler()["state"] == "attached" and time.monotonic() < end:
@@ -106,29 +106,29 @@ class Life(Case):
         server.start()
         self.assertEqual(server.scheduler()["state"], "attached")
 
-    def test_a_socket_that_is_deleted_is_made_anew(self):
+    def test_a_deleted_socket_is_recreated(self):
         server = self.zerneld()
         with server.client() as client:
             server.path.unlink()
-            wait_until(server.path.exists, "the socket is back")
+            wait_until(server.path.exists, "the socket is recreated")
             self.assertIn("result", client.ask("snapshot"))
         server.said("was removed: socket recreated")
         self.assertTrue(server.answers())
         os.rename(server.path, str(server.path) + ".old")
-        wait_until(server.path.exists, "the socket is back")
+        wait_until(server.path.exists, "the socket is recreated")
         subprocess.run(["rm", "-r", server.path.parent], check=True)
-        wait_until(server.path.exists, "the socket is back, and its directory")
+        wait_until(server.path.exists, "the socket and its directory are recreated")
 
-    def test_what_is_no_socket_is_left_alone(self):
+    def test_a_file_that_is_not_a_socket_is_not_replaced(self):
         server = self.zerneld()
         server.path.unlink()
         server.path.write_text("precious")
         server.said("cannot create the socket")
         self.assertEqual(server.path.read_text(), "precious")
         server.path.unlink()
-        wait_until(server.answers, "the socket is back")
+        wait_until(server.answers, "the socket is recreated")
 
-    def test_a_second_one_is_sent_away(self):
+    def test_a_second_zerneld_is_refused(self):
         server = self.zerneld()
         second = subprocess.run([harness.ZERNELD, "--config", server.config], text=True,
                                 env={**os.environ, "FAKE_KERNEL": str(server.fake)},
@@ -137,7 +137,7 @@ class Life(Case):
         self.assertIn("another zerneld answers on", second.stderr)
         self.assertTrue(server.answers())
 
-    def test_each_line_of_the_log_has_a_time_and_a_level(self):
+    def test_each_log_line_has_a_time_and_a_level(self):
         server = self.zerneld()
         server.said("scheduler attached")
         for line in server.text().splitlines():
@@ -153,7 +153,7 @@ class Life(Case):
         verbose.said("zerneld-fake info: scheduler attached")
 
     def test_the_journal_gets_priorities_and_no_time(self):
-        """A pipe in place of the journal's stream. Without a journal libsystemd drops the line."""
+        """Uses a pipe instead of the stream of the journal. Without a journal, libsystemd drops the line."""
         read, write = os.pipe()
         status = os.fstat(write)
         done = subprocess.run([harness.ZERNELD, "--config", "/nonexistent"], stderr=write, check=False,
@@ -164,7 +164,7 @@ class Life(Case):
         self.assertEqual(done.returncode, 1)
         self.assertRegex(text, r"^(<3>/nonexistent: cannot be read.*\n)?$")
 
-    def test_it_ends_clean(self):
+    def test_a_signal_ends_zerneld_cleanly(self):
         for number in signal.SIGTERM, signal.SIGINT:
             server = self.zerneld()
             self.assertEqual(server.stop(number), 0)
@@ -177,7 +177,7 @@ class Life(Case):
         subprocess.run([ZERNEL, "procdb", "import", source, "--socket", server.path], check=True,
                        capture_output=True)
 
-    def test_a_state_directory_that_cannot_be_written_is_told_and_tried_again(self):
+    def test_an_unwritable_state_directory_is_reported_and_tried_again(self):
         server = self.zerneld(state="ro")
         server.said("cannot keep learned profiles")
         self.import_profiles(server, 10)
@@ -187,7 +187,7 @@ class Life(Case):
         server.said("is writable now")
         server.inside("test", "-s", server.state / "procdb")
 
-    def test_a_full_disk_is_told_and_tried_again(self):
+    def test_a_full_disk_is_reported_and_tried_again(self):
         server = self.zerneld(state="size=16k")
         self.import_profiles(server, 1000)
         server.send(signal.SIGHUP)
@@ -198,7 +198,7 @@ class Life(Case):
         server.said(f"saved {server.state}/procdb again")
         server.inside("test", "-s", server.state / "procdb")
 
-    def test_capabilities_are_given_up(self):
+    def test_capabilities_are_dropped(self):
         server = self.zerneld()
         status = dict(line.split(":\t") for line in
                       open(f"/proc/{server.process.pid}/status", encoding="utf-8").read().splitlines() if ":\t" in line)
@@ -212,7 +212,7 @@ class Life(Case):
 
 
 class Devices(Case):
-    def test_a_driver_that_hangs_holds_up_nobody(self):
+    def test_a_hanging_driver_does_not_block_zerneld(self):
         os.environ["LD_LIBRARY_PATH"] = str(BUILD / "tests/daemon")
         self.addCleanup(os.environ.pop, "LD_LIBRARY_PATH")
         server = self.zerneld(config="[gpu]\nsample=yes\n")
@@ -222,20 +222,20 @@ class Devices(Case):
                 return client.ask("snapshot")["result"]["gpus"]
         wait_until(lambda: len(gpus()) == 2, "devices are sampled")
         self.assertEqual([gpu["busy_percent"] for gpu in gpus()], [40, 41])
-        self.assertEqual([gpu.get("numa_node") for gpu in gpus()], [None, 3], "where it is known")
+        self.assertEqual([gpu.get("numa_node") for gpu in gpus()], [None, 3], "only known nodes")
         self.assertEqual([line for line in server.did() if " node " in line], ["gpu 1 node 3"])
-        wait_until(lambda: server.did()[-2:] == ["gpu 0 40%", "gpu 1 41%"], "the kernel side knows it")
+        wait_until(lambda: server.did()[-2:] == ["gpu 0 40%", "gpu 1 41%"], "the kernel gets the utilization")
         server.tell("hang")
         server.said("the GPU driver does not answer")
         begin = time.monotonic()
         for gpu in gpus():
             self.assertNotIn("busy_percent", gpu)
-        self.assertEqual(gpus()[1]["numa_node"], 3, "it does not move")
+        self.assertEqual(gpus()[1]["numa_node"], 3, "the node stays known")
         print(f"# answered in {(time.monotonic() - begin) * 1000:.1f} ms while the driver hangs")
-        wait_until(lambda: server.did()[-2:] == ["gpu 0 unknown", "gpu 1 unknown"], "the kernel side forgets it")
+        wait_until(lambda: server.did()[-2:] == ["gpu 0 unknown", "gpu 1 unknown"], "the kernel forgets the utilization")
         server.untell("hang")
         server.said("the GPU driver answers again")
-        wait_until(lambda: gpus()[0].get("busy_percent") == 40, "it is sampled again")
+        wait_until(lambda: gpus()[0].get("busy_percent") == 40, "the GPU is sampled again")
         server.tell("hang")
         time.sleep(1.5)
         begin = time.monotonic()
@@ -244,7 +244,7 @@ class Devices(Case):
 
 
 class Learned(Case):
-    """zernel procdb, with zerneld and without."""
+    """zernel procdb, with and without zerneld."""
 
     def zernel(self, server, *words, status=0):
         done = subprocess.run([ZERNEL, "procdb", *words, "--file", server.state / "procdb", "--socket", server.path],
@@ -252,7 +252,7 @@ class Learned(Case):
         self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout + done.stderr
 
-    def test_database_is_asked_of_zerneld_when_it_runs(self):
+    def test_zernel_procdb_uses_zerneld_while_it_runs(self):
         server = self.zerneld()
         source = server.directory / "source"
         subprocess.run([BUILD / "tests/daemon/make_procdb", source, "600"], check=True)
@@ -260,7 +260,7 @@ class Learned(Case):
         self.assertIn("0 profiles imported", self.zernel(server, "import", source))
         self.assertEqual(len(self.zernel(server, "list").splitlines()), 601)
         self.assertIn('"name": "prog7"', self.zernel(server, "show", "prog7", "--json"))
-        wait_until(lambda: "predict prog7" in server.did(), "it is predicted")
+        wait_until(lambda: "predict prog7" in server.did(), "the profile is predicted")
         self.assertIn("1 profiles forgotten", self.zernel(server, "forget", "prog7"))
         self.assertIn("withdraw prog7", server.did())
         self.assertIn("no learned profile of prog7", self.zernel(server, "show", "prog7", status=1))
@@ -268,7 +268,7 @@ class Learned(Case):
         self.zernel(server, "export", copy)
         live = self.zernel(server, "list")
         server.stop()
-        # What was saved at the end, and read without zerneld, is the same.
+        # The file that zerneld saved at its end has the same content.
         self.assertEqual(len(self.zernel(server, "list").splitlines()), 600)
         names = sorted(line.split()[0] for line in live.splitlines())
         self.assertEqual(names, sorted(line.split()[0] for line in self.zernel(server, "list").splitlines()))
@@ -283,7 +283,7 @@ class Learned(Case):
             server.said(saying.replace("PATH", str(path)))
         return path
 
-    def test_log_says_what_was_loaded(self):
+    def test_the_log_says_how_many_profiles_were_loaded(self):
         server = self.zerneld()
         path = server.state / "procdb"
         server.said(f"{path} does not exist: started with an empty database")
@@ -297,7 +297,7 @@ class Learned(Case):
         subprocess.run([BUILD / "tests/daemon/make_procdb", server.directory / "new", "3"], check=True)
         self.starts_with(server, (server.directory / "new").read_bytes(), "loaded 3 profiles (version 3) from PATH")
 
-    def test_log_says_why_a_file_was_refused(self):
+    def test_the_log_says_why_a_file_was_refused(self):
         server = self.zerneld()
         refused = (
             (b"PDDB", "4 bytes are too few: the header has 12"),
@@ -311,7 +311,7 @@ class Learned(Case):
                                     f"refused PATH: {why}; moved it to PATH.bad-{number}, started with an empty database")
             self.assertEqual(path.with_name(f"procdb.bad-{number}").read_bytes(), content)
 
-    def test_all_can_be_forgotten(self):
+    def test_all_profiles_can_be_forgotten(self):
         server = self.zerneld()
         source = server.directory / "source"
         subprocess.run([BUILD / "tests/daemon/make_procdb", source, "10"], check=True)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Every method of docs/PROTOCOL.md, asked as it should be, and in the wrong way."""
+"""Every method of docs/reference/protocol.md, with valid and with invalid requests."""
 import time
 
 import tap
@@ -12,7 +12,7 @@ class Protocol(Case):
         self.client = self.server.client()
         self.addCleanup(self.client.close)
 
-    def test_hello_comes_first(self):
+    def test_hello_must_come_first(self):
         with self.server.client(hello=False) as client:
             self.assertError(client.ask("snapshot"), "hello-needed")
             self.assertError(client.ask("hello", version=1), "version", "supports only protocol version 2: update the client")
@@ -22,7 +22,7 @@ class Protocol(Case):
             self.assertRegex(hello["server"], r"^zerneld \d")
             self.assertIn("result", client.ask("snapshot"))
 
-    def test_snapshot_has_what_the_kernel_side_told(self):
+    def test_snapshot_contains_the_data_of_the_kernel(self):
         snapshot = self.client.ask("snapshot")["result"]
         self.assertEqual(snapshot["version"], self.client.hello["snapshot_version"])
         self.assertEqual(snapshot["scheduler"]["state"], "attached")
@@ -34,7 +34,7 @@ class Protocol(Case):
         self.assertEqual(snapshot["processes"][2]["busy_ns"], 900)
         self.assertEqual({cause: ns for cause, ns in snapshot["processes"][2]["idle_ns"].items() if ns},
                          {"cpu": 70, "disk": 30})
-        # Those who cost most, and nobody of another process.
+        # The most expensive culprits of this process, and no culprit of another process.
         self.assertEqual([(one["name"], one["cause"], one["ns"]) for one in snapshot["processes"][0]["culprits"]],
                          [(f"cc{i}", "runqueue", 10 + i) for i in range(11, 3, -1)])
         self.assertEqual(snapshot["processes"][1]["culprits"], [])
@@ -42,7 +42,7 @@ class Protocol(Case):
         self.assertEqual([one["collectives"]["all_reduce"] for one in snapshot["processes"]], [12, 13, 14])
         self.assertEqual([one["collective_bytes"]["all_reduce"] for one in snapshot["processes"]], [48, 49, 50])
 
-    def test_memory_on_an_unknown_gpu_is_shown_until_it_is_known(self):
+    def test_memory_of_an_unknown_gpu_is_shown_until_the_gpu_is_known(self):
         def memory():
             return self.client.ask("snapshot")["result"]["processes"][0]["memory"]
 
@@ -68,10 +68,10 @@ class Protocol(Case):
             "phase_fraction": {phase: float(phase == "GpuCompute") for phase in phases}})
         self.assertEqual([(task["gpu_utilization"], task["futex_wait_count"], task["nccl_active"]) for task in tasks],
                          [(90, 0, False), (91, 1, True), (92, 2, False)])
-        # The machine's number; the second process was told its GPU by UUID, and the third uses none.
+        # The GPU number of the machine. The second process selects its GPU by UUID. The third uses no GPU.
         self.assertEqual([task["gpu_id"] for task in tasks], [7, None, None])
 
-    def test_transitions_of_a_process_that_ended_stay(self):
+    def test_transitions_of_an_ended_process_stay_counted(self):
         def snapshot():
             return self.client.ask("snapshot")["result"]
 
@@ -87,7 +87,7 @@ class Protocol(Case):
         self.assertGreaterEqual(ended, last_of(before))
         self.assertEqual(after["phase_transitions"] - sum(process["transitions"] for process in after["processes"]), ended)
 
-    def test_subscriber_gets_snapshots_in_step_until_it_ends_it(self):
+    def test_subscriber_gets_snapshots_at_the_interval_until_it_unsubscribes(self):
         self.assertEqual(self.client.ask("subscribe", interval_ms=200)["result"], {})
         times = [self.client.push()["monotonic_ns"] for _ in range(6)]
         self.assertGreater(times[-1] - times[0], 0.8e9)
@@ -100,13 +100,13 @@ class Protocol(Case):
             self.assertError(self.client.ask("subscribe", interval_ms=interval), "invalid", "100")
 
     def lines_until_reply(self):
-        """What is pushed before the answer, by its kind."""
+        """Returns the lines that are pushed before the answer, with their kind."""
         pushed = []
         while "id" not in (line := self.client.line()):
             pushed.append((line["event"], line["data"]))
         return pushed
 
-    def test_a_recorder_is_told_all_that_happens(self):
+    def test_a_recorder_gets_all_events(self):
         self.server.tell("train")
         self.assertEqual(self.client.ask("record.start", interval_ms=100)["result"], {})
         self.assertEqual(self.server.did()[-1], "timeline on")
@@ -119,16 +119,16 @@ class Protocol(Case):
         events = [event for kind, data in pushed if kind == "events" for event in data["events"]]
         first = pushed[0][1]["processes"][0]["pid"]
         phases = [(time, value) for time, kind, pid, tid, value in events if kind == "phase" and pid == first]
-        self.assertEqual({later[0] - former[0] for former, later in zip(phases, phases[1:])}, {5_000_000}, "none is missing")
+        self.assertEqual({later[0] - former[0] for former, later in zip(phases, phases[1:])}, {5_000_000}, "no event is missing")
         self.assertGreater(len(phases), 50)
-        # Up to the last snapshot, which came with the answer.
+        # The events reach up to the last snapshot, which came with the answer.
         last = [data for kind, data in pushed if kind == "snapshot"][-1]
         self.assertLess(last["monotonic_ns"] - phases[-1][0], 10_000_000)
         for interval in 99, 3600001, "100":
             self.assertError(self.client.ask("record.start", interval_ms=interval), "invalid", "100")
         self.assertEqual(self.server.did().count("timeline on"), 1)
 
-    def test_the_timeline_is_on_while_anybody_records(self):
+    def test_the_timeline_is_on_while_a_client_records(self):
         with self.server.client() as other:
             self.client.ask("record.start", interval_ms=1000)
             self.client.ask("record.start", interval_ms=500)
@@ -137,14 +137,14 @@ class Protocol(Case):
             self.assertEqual(self.server.did().count("timeline off"), 0)
             other.ask("record.start", interval_ms=1000)
         self.client.ask("record.stop")
-        wait_until(lambda: "timeline off" in self.server.did(), "who hung up records no more")
+        wait_until(lambda: "timeline off" in self.server.did(), "a client that disconnected does not record")
         self.assertEqual(self.server.did().count("timeline on"), 1)
 
-    def test_a_slow_recorder_is_told_what_it_missed_and_holds_up_nobody(self):
+    def test_a_slow_recorder_gets_the_number_of_lost_events_and_delays_no_other_client(self):
         self.server.tell("flood")
         self.client.ask("record.start", interval_ms=100)
         with self.server.client() as other:
-            for _ in range(20):  # nobody reads meanwhile
+            for _ in range(20):  # the recorder does not read meanwhile
                 self.assertIn("result", other.ask("snapshot"))
                 time.sleep(0.1)
         self.server.untell("flood")
@@ -171,7 +171,7 @@ class Protocol(Case):
         self.assertEqual(self.server.did()[-2:], ["policy rules_off=44 reserved=30", "policy rules_off=44 reserved=0"])
         self.server.said("policy.set by python3")
 
-    def test_scheduler_comes_and_goes_and_watching_goes_on(self):
+    def test_scheduler_attaches_and_detaches_while_watching_continues(self):
         self.assertEqual(self.client.ask("scheduler.detach")["result"], {"state": "off"})
         self.assertEqual(self.client.ask("scheduler.detach")["result"], {"state": "off"})
         self.assertEqual(len(self.client.ask("snapshot")["result"]["processes"]), 3)
@@ -179,7 +179,7 @@ class Protocol(Case):
         self.assertEqual(self.client.ask("scheduler.attach")["result"], {"state": "attached"})
         self.assertEqual(self.server.did().count("attach"), 2)
 
-    def test_what_is_not_there(self):
+    def test_unknown_names_and_invalid_parameters(self):
         self.assertError(self.client.ask("reboot"), "unknown-method")
         self.assertError(self.client.ask("procdb.show", name="nobody"), "not-found")
         self.assertError(self.client.ask("procdb.forget", name="nobody"), "not-found")
@@ -190,7 +190,7 @@ class Protocol(Case):
         self.assertError(self.client.ask("procdb.import", image="QUJD"), "invalid", "image is")
         self.assertEqual(self.client.ask("procdb.list")["result"], {"profiles": [], "next": None})
 
-    def test_requests_that_come_together_are_answered_in_order(self):
+    def test_requests_sent_together_are_answered_in_order(self):
         self.client.send(b"".join(b'{"id":%d,"method":"policy.get"}\n' % i for i in range(500)))
         self.assertEqual([self.client.reply()["id"] for _ in range(500)], list(range(500)))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Local sockets, lines in what comes out of them, and bytes as text. */
+/* Tests Unix sockets, the line buffer and base64. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static int remove_directory(void **state)
 	return rmdir(directory);
 }
 
-static void test_listen_replaces_only_the_dead(void **state)
+static void test_listen_replaces_only_dead_sockets(void **state)
 {
 	int first = -EBADF, second = -EBADF;
 	struct stat st;
@@ -53,7 +53,7 @@ static void test_listen_replaces_only_the_dead(void **state)
 	assert_int_equal(socket_connect(path, 0, &second), -ENOENT);
 }
 
-static void test_connect_waits_only_if_asked_to(void **state)
+static void test_connect_blocks_only_on_request(void **state)
 {
 	int listener = -EBADF, waits = -EBADF, waits_not = -EBADF;
 
@@ -100,7 +100,7 @@ static void test_peer_is_known(void **state)
 	close(fds[1]);
 }
 
-static void test_lines_come_out_as_they_went_in(void **state)
+static void test_lines_are_unchanged(void **state)
 {
 	struct line_buffer buffer = { .max = 16 };
 	size_t length;
@@ -129,8 +129,8 @@ static void test_lines_come_out_as_they_went_in(void **state)
 	close(fds[1]);
 }
 
-/* The longest line has `max` bytes with its end; one more is refused, however it comes. */
-static void test_a_line_has_a_longest(void **state)
+/* A line can have at most `max` bytes, including its newline. A longer line is refused. */
+static void test_a_line_has_a_maximum_length(void **state)
 {
 	for (size_t size = 15; size <= 18; size++) {
 		struct line_buffer buffer = { .max = 16 };
@@ -173,7 +173,7 @@ static void test_base64_of_all_lengths(void **state)
 	}
 }
 
-static void test_base64_vectors_and_nonsense(void **state)
+static void test_base64_vectors_and_invalid_text(void **state)
 {
 	static const char *const nonsense[] = { "A",	"AA",	"AAA",	"A===", "====",
 						"A=AA", "AA=A", "AA A", "AA\nA" };
@@ -191,14 +191,14 @@ static void test_base64_vectors_and_nonsense(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_listen_replaces_only_the_dead),
-		cmocka_unit_test(test_connect_waits_only_if_asked_to),
+		cmocka_unit_test(test_listen_replaces_only_dead_sockets),
+		cmocka_unit_test(test_connect_blocks_only_on_request),
 		cmocka_unit_test(test_a_path_must_fit),
 		cmocka_unit_test(test_peer_is_known),
-		cmocka_unit_test(test_lines_come_out_as_they_went_in),
-		cmocka_unit_test(test_a_line_has_a_longest),
+		cmocka_unit_test(test_lines_are_unchanged),
+		cmocka_unit_test(test_a_line_has_a_maximum_length),
 		cmocka_unit_test(test_base64_of_all_lengths),
-		cmocka_unit_test(test_base64_vectors_and_nonsense),
+		cmocka_unit_test(test_base64_vectors_and_invalid_text),
 	};
 
 	return cmocka_run_group_tests_name("socket", tests, make_directory, remove_directory);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * behave: a program with a behaviour. As what it is known depends on its file alone,
- * so copies of it are different programs.
+ * behave: a program with a selectable behavior. Its profile depends only on its file, so copies of
+ * the file are different programs.
  *
- *   burn MS                  so much CPU time, without a sleep
- *   nap SECONDS PERIOD_US    wakes up that often, works a little, says how late it was
- *   two-faced NAP BURN       naps for NAP seconds, then burns for BURN seconds of
- *                            wall time and says how much of a CPU it got
+ *   burn MS                  use MS of CPU time, without a sleep
+ *   nap SECONDS PERIOD_US    wake up once per period, work a little, print the wakeup delay
+ *   two-faced NAP BURN       nap for NAP seconds, then burn for BURN seconds of wall time
+ *                            and print the CPU time of the burn
  *   storm SECONDS RATE FILE same|new
- *                            starts FILE that many times a second, to burn a fifth to
- *                            four fifths of the time until the next one (2 to 8 ms of
- *                            10); what would be more than 64 at once is left out.
- *                            new: under another name each time, as a program that
- *                            nobody can know
+ *                            start FILE RATE times a second. Each process burns a fifth to
+ *                            four fifths of the time until the next start (2 to 8 ms of
+ *                            10). A start is skipped while 64 processes run.
+ *                            new: use a new name for each start, so that the program is
+ *                            always unknown
  */
 #include <errno.h>
 #include <spawn.h>
@@ -71,7 +71,7 @@ static u32 nap(double seconds, u64 period_ns, u64 *late_ns)
 		now = clock_ns(CLOCK_MONOTONIC);
 		late_ns[nr++] = now - next;
 		burn_ns(NAP_WORK_NS);
-		/* Who is late begins anew, and does not hurry after what it missed. */
+		/* After a late wakeup, the period restarts. Missed wakeups are not made up for. */
 		if (now > next)
 			next = clock_ns(CLOCK_MONOTONIC);
 	}
@@ -104,7 +104,7 @@ static int run_two_faced(char **argv)
 	return EXIT_SUCCESS;
 }
 
-/* The file itself, or the i-th of its other names. */
+/* Returns the file itself or its i-th additional name. */
 static char *job_name(char *file, bool is_new, u64 i)
 {
 	static char name[256];
@@ -115,7 +115,10 @@ static char *job_name(char *file, bool is_new, u64 i)
 	return name;
 }
 
-/* Before the storm: a new name changes the file, and whoever looks at it would do so again. */
+/*
+ * Creates the names before the storm. A new link changes the metadata of the file, so the file
+ * would be examined again.
+ */
 static bool make_names(char *file, u64 nr)
 {
 	for (u64 i = 0; i < nr; i++)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Learning through the whole path, in a guest: what runs is observed, told, merged,
-# predicted, kept and read again. The tests build on each other, as a week of use does.
+# Tests learning end to end, in a guest: observe, report, merge, predict, save and load. Each test
+# continues from the state of the previous test.
 
 load support
 
@@ -22,7 +22,7 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 	[[ "${lines[3]}" == *"began batch predicted"*"interactive 0 critical 0" ]]
 }
 
-@test "two programs of one name stay apart, and one under another path does not inherit" {
+@test "two programs with the same name and different paths have separate profiles" {
 	program "$work/b/cc1"
 	watch cc1
 	"$work/b/cc1" nap 0.5 5000
@@ -33,7 +33,7 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 	[[ "${lines[1]}" == *"began batch predicted"* ]]
 }
 
-@test "what never sleeps is learned as batch while it runs" {
+@test "a program that never sleeps is learned as batch while it runs" {
 	program "$work/spin"
 	watch spin
 	spins=()
@@ -43,14 +43,14 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 	done
 	let_learn
 	"$work/spin" burn 5
-	# Which fails unless all of them still run.
+	# kill fails unless all of them still run.
 	kill -9 "${spins[@]}"
 	watched
 	show "$output"
 	[[ "${lines[3]}" == *"began batch predicted"* ]]
 }
 
-@test "an interactive program is learned as such, though it is linked first" {
+@test "an interactive program is learned as interactive, although its startup uses CPU" {
 	program "$work/editor"
 	for _ in 1 2 3; do "$work/editor" nap 1 5000; done
 	let_learn
@@ -63,7 +63,7 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 
 @test "a wrong prediction is corrected, and its profile loses confidence" {
 	watch editor
-	# Beside somebody, so that its slices are short.
+	# A competing task makes the slices short.
 	taskset -c 1 "$work/spin" burn 60000 3>&- &
 	spin=$!
 	for _ in 1 2 3 4 5; do taskset -c 1 "$work/editor" burn 100; done
@@ -71,7 +71,7 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 	watched
 	show "$output"
 	[[ "${lines[0]}" == *"began interactive predicted"* ]]
-	# 32 ms of its own CPU time, and what was left of the slice it was in.
+	# The correction comes after 32 ms of its own CPU time and the rest of the current slice.
 	awk '/^pid/ && $(NF - 2) > 60000 { late++ } END { exit late > 1 }' <<<"$output"
 	let_learn
 	watch editor
@@ -81,19 +81,19 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 	[[ "${lines[0]}" != *"began interactive predicted"* ]]
 }
 
-@test "jobs of a storm run as what they are, once they are known" {
+@test "known jobs of a fork storm run in the correct tier" {
 	run tests/learning/storm 2 50 900
 	show "$output"
 	[ "$status" = 0 ]
 }
 
-@test "who seemed interactive and burns CPU gains nothing by it" {
+@test "a program known as interactive that burns CPU gains no advantage" {
 	run tests/learning/adversary 3
 	show "$output"
 	[ "$status" = 0 ]
 }
 
-@test "after a restart of zerneld the first run is predicted" {
+@test "after a restart of zerneld, the first run is predicted" {
 	stop_zerneld TERM
 	run $zernel procdb show cc1
 	show "$output"
@@ -109,7 +109,7 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 	[[ "${lines[0]}" == *"began batch predicted"* ]]
 }
 
-@test "after kill -9, and a power cut in the middle of a save, as well" {
+@test "after kill -9 and a power loss during a save, the first run is predicted" {
 	stop_zerneld KILL
 	head -c 100 $state/procdb >$state/procdb.new
 	start_zerneld
@@ -121,10 +121,10 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 	stop_zerneld TERM
 }
 
-@test "a file that cannot be used is set aside and reported" {
+@test "an invalid file is moved away and reported" {
 	head -c 100 $state/procdb >$state/half
 	mv $state/half $state/procdb
-	# The file is read before anything is loaded, which it may not do here and is slow.
+	# zerneld reads the file before it loads BPF programs. Without capabilities, the slow load fails early.
 	setpriv --bounding-set -all "$ZERNEL_BUILD/src/daemon/zerneld" 2>"$work/aside" 3>&- &
 	wait_until grep "refused .*procdb: .* bytes are missing .*; moved it to .*procdb.bad-1" "$work/aside"
 	kill $!

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What the guest's tests of learning share. ZERNEL_BUILD is the build tree.
+# Helpers for the learning tests in the guest. ZERNEL_BUILD is the build tree.
 # shellcheck shell=bash
-# Not all that is set here is used here, but in the tests that source this file.
+# The tests that source this file use the variables that this file does not use.
 # shellcheck disable=SC2034
 
 scx=/sys/kernel/sched_ext
@@ -17,11 +17,11 @@ wait_until() {
 		"$@" && return
 		sleep 0.3
 	done
-	echo "waited in vain: $*"
+	echo "timeout: $*"
 	return 1
 }
 
-# Without a process of its own: there are many looks, and the machine is slow.
+# Starts no process, because this check runs often and the guest is slow.
 state_is() {
 	read -r is <$scx/state
 	[ "$is" = "$1" ]
@@ -40,7 +40,7 @@ stop_zerneld() { # SIGNAL
 	wait_until state_is disabled
 }
 
-# For who runs on its own, and beside others who have started it already.
+# Starts zerneld for the command, unless it already runs.
 with_zerneld() { # COMMAND...
 	if [ -e "$work/pid" ]; then
 		"$@"
@@ -51,8 +51,8 @@ with_zerneld() { # COMMAND...
 	fi
 }
 
-# From here on what is started under a name is watched, until watched() leaves it in
-# `output` and `lines`.
+# Watches processes whose names begin with NAME until watched(), which stores the result in `output`
+# and `lines`.
 watch() { # NAME
 	rm -f "$work/end" "$work/watched"
 	mkfifo "$work/end"
@@ -69,11 +69,11 @@ watched() {
 	mapfile -t lines <<<"$output"
 }
 
-# A program of its own: the same file under another name is another program.
+# Creates a new program: a copy of the same file under another name is another program.
 program() { # NAME
 	mkdir -p "$(dirname "$1")"
 	cp "$behave" "$1"
 }
 
-# The tick that brings predictions up to date comes once a second.
+# Predictions are updated once a second.
 let_learn() { sleep 1.3; }

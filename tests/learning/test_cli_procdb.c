@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* zernel procdb, on files of its own: what it prints, what it changes, what it refuses. */
+/* Tests zernel procdb on separate files: its output, its changes and its errors. */
 #include "base/macros.h"
 #include "procdb/image.h"
 
@@ -13,7 +13,7 @@ static const char *zernel;
 static char directory[] = "/tmp/cli-procdb.XXXXXX";
 static char output[1 << 16];
 
-/* Runs `zernel procdb` with these words; gives its exit status, and leaves what it said. */
+/* Runs `zernel procdb` with these arguments. Returns its exit status and stores its output. */
 static int procdb(const char *words)
 {
 	CLEANUP_FREE char *command = NULL;
@@ -37,7 +37,7 @@ static char *path_of(const char *name)
 	return path;
 }
 
-/* Two programs of one name and one that is known by its name only. */
+/* Two programs with the same name, and one profile by name only. */
 static int make_database(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(PROCDB_CONFIG_DEFAULT);
@@ -107,7 +107,7 @@ static void test_forget(void **state)
 	assert_string_equal(output, "1 profiles forgotten\n");
 }
 
-static void test_forget_is_refused_while_somebody_has_it(void **state)
+static void test_forget_is_refused_while_zerneld_runs(void **state)
 {
 	CLEANUP_FD int fd = -EBADF;
 
@@ -133,7 +133,7 @@ static void test_export_for_the_reference(void **state)
 	CLEANUP_DB struct procdb *db = db_make(PROCDB_CONFIG_DEFAULT);
 	struct procdb_report report;
 
-	/* The two programs called cc1 are one there. */
+	/* Version 2 has one profile per name, so the two programs named cc1 become one. */
 	assert_int_equal(procdb("export --format v2 copy --file db"), 0);
 	assert_string_equal(output, "2 profiles exported\n");
 	assert_int_equal(procdb_store_load(db, path_of("copy"), EPOCH_S, &report), 0);
@@ -162,14 +162,14 @@ static void test_import_of_old_versions(void **state)
 	}
 }
 
-static void test_a_damaged_file_is_named_as_such(void **state)
+static void test_a_damaged_file_is_reported(void **state)
 {
 	assert_int_equal(truncate(path_of("db"), 100), 0);
 	assert_int_equal(procdb("list --file db"), 1);
 	assert_non_null(strstr(output, "refused db: 180 of 280 bytes are missing"));
 }
 
-static void test_nonsense_is_explained(void **state)
+static void test_invalid_usage_is_explained(void **state)
 {
 	static const char *const words[] = { "",       "fry",	 "list extra",
 					     "show",   "forget", "forget a --all",
@@ -197,12 +197,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test_setup(test_list_as_json, make_database),
 		cmocka_unit_test_setup(test_show_by_name_and_by_executable, make_database),
 		cmocka_unit_test_setup(test_forget, make_database),
-		cmocka_unit_test_setup(test_forget_is_refused_while_somebody_has_it, make_database),
+		cmocka_unit_test_setup(test_forget_is_refused_while_zerneld_runs, make_database),
 		cmocka_unit_test_setup(test_export_and_import, make_database),
 		cmocka_unit_test_setup(test_export_for_the_reference, make_database),
 		cmocka_unit_test_setup(test_import_of_old_versions, make_database),
-		cmocka_unit_test_setup(test_a_damaged_file_is_named_as_such, make_database),
-		cmocka_unit_test_setup(test_nonsense_is_explained, make_database),
+		cmocka_unit_test_setup(test_a_damaged_file_is_reported, make_database),
+		cmocka_unit_test_setup(test_invalid_usage_is_explained, make_database),
 	};
 
 	if (argc != 2 || !mkdtemp(directory))

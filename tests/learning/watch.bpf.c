@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Looks over the shoulder of the learning: of every program that is started under
- * a name that begins so, the tier it has from its exec on, and how long it ran in which. Its
- * programs run after those of the kernel side, as they were attached later.
+ * Observes the learning. For every process whose name begins with the watched name, it records
+ * the tier at the exec and the CPU time in each tier. Its programs run after the BPF programs of
+ * zerneld, because they are attached later.
  */
 #include "bpf/sched/task.bpf.h"
 #include "learning/watch.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * watch NAME: until SIGTERM, or its standard input ends, watches what is started
- * under that name while zerneld runs; then one line for each, in the order of their
- * start, and one for all: how much of their time they ran in which tier.
+ * watch NAME: watches processes whose names begin with NAME while zerneld runs, until SIGTERM or
+ * until its standard input ends. Then prints one line per process, in the order of their start,
+ * and one line for all processes, with the CPU time in each tier.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -6,14 +6,14 @@
 #define WATCH_TIERS	4 /* a power of two, for the verifier */
 #define WATCH_PROCESSES 65536
 
-/* One thread of the watched name, from its exec on. */
+/* A watched process, from its exec on. */
 struct watched {
 	u64 exec_ns;
-	u64 since_ns; /* when it began to run, 0 unless it runs */
+	u64 since_ns; /* when it began to run; 0 if it is not running */
 	u64 ran_ns[WATCH_TIERS];
 	u32 nr_slices;
-	u8 first_tier; /* what it was from its first instruction on */
+	u8 first_tier; /* tier at its exec */
 	u8 predicted;
-	u8 tier; /* since it began to run */
+	u8 tier; /* tier when it began to run */
 	u8 pad;
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Any bytes as a database file. The input is read as it is, and again with the
- * checksum made right, since no fuzzer guesses that. What loads must survive
- * ticks, and what is then saved must load again as the same.
+ * Loads random bytes as a database file: first unchanged, then with a corrected checksum, which a
+ * fuzzer cannot guess. A database that loads must survive ticks. When it is saved and loaded
+ * again, it must be the same.
  */
 #include <string.h>
 
@@ -14,7 +14,7 @@
 #define CHECKSUM_AT 12
 #define ROOM_BYTES  (1 << 16)
 
-/* Small, so that it is soon full: most of an execution would be the memory. */
+/* Small, so that it fills soon and its allocation does not dominate the run time. */
 static const struct procdb_config config = { .capacity = 8, .vote_bound = 16, .disuse_s = 60 };
 
 static int count_predictions(void *userdata, const struct procdb_key *key,
@@ -43,7 +43,7 @@ static void check_saved_loads(const struct procdb *db)
 	procdb_free(loaded);
 }
 
-/* What is written for the reference loads, every name once. */
+/* The export for the reference must load, with every name once. */
 static void check_exported_loads(const struct procdb *db)
 {
 	struct procdb *loaded = NULL;
@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (check_file(data, size) != PROCDB_FILE_BAD_CHECKSUM)
 		return 0;
-	/* Exactly as large as the input, so that reading past it is found. */
+	/* Exactly as large as the input, so that sanitizers detect a read past the end. */
 	fixed = malloc(size);
 	REQUIRE(fixed);
 	memcpy(fixed, data, size);

@@ -30,7 +30,7 @@ static inline struct image image_of(const struct procdb *db)
 	return image;
 }
 
-/* An exact copy, so that a read past the end is one past the allocation. */
+/* Allocates exactly `size` bytes, so that sanitizers detect a read past the end. */
 static inline struct image image_copy(const void *bytes, size_t size)
 {
 	struct image image = { .bytes = malloc(size ? size : 1), .size = size };
@@ -46,7 +46,7 @@ static inline void put_le(u8 *at, u64 value, int bytes)
 		at[i] = (u8)(value >> 8 * i);
 }
 
-/* Old files are written here by hand, from SPEC.md, not by code under test. */
+/* Writes old files from the description of the format, not with the code under test. */
 static inline struct image image_old(u32 version, u32 count)
 {
 	static const u8 entry_bytes[] = { [1] = 40, [2] = 64 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the tests of the process database share. */
+/* Helpers for the tests of the process database. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -16,12 +16,12 @@
 
 #define CLEANUP_DB CLEANUP(procdb_free_cleanup)
 
-/* The reference's limits; production has more of both. */
+/* The limits of the reference. The default configuration has a larger capacity and lifetime. */
 #define REFERENCE_CONFIG                                                                           \
 	((struct procdb_config){ .capacity = 512, .vote_bound = 128, .disuse_s = 60 })
 
 #define DAY_S	86400ULL
-#define EPOCH_S 1800000000ULL /* a plausible now */
+#define EPOCH_S 1800000000ULL /* a plausible current time */
 
 static inline struct procdb *db_make(struct procdb_config config)
 {
@@ -81,7 +81,7 @@ static inline u64 random_next(u64 *state)
 	return *state;
 }
 
-/* Profiles of every kind, from never confident to unanimous, with extreme values. */
+/* Adds many different profiles, from never confident to unanimous, with extreme values. */
 static inline void db_fill_random(struct procdb *db, u64 *state, unsigned int nr_merges, u64 now_s)
 {
 	for (unsigned int i = 0; i < nr_merges; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Who may fill the database with what: users and their parts, votes that move, names
- * that were known before executables were, a kernel side that is new, a week of use.
+ * Tests the limits of users in the database, votes that move, profiles by name from before
+ * executables were known, a newly loaded kernel, and weeks of use.
  */
 #include "procdb/support.h"
 
@@ -47,7 +47,7 @@ static u32 nr_of(const struct procdb *db, u32 owner)
 	return nr;
 }
 
-/* New programs every second, each run as often as it takes: the others keep what they have. */
+/* Mallory runs new programs every second, often enough for a profile. Other users lose nothing. */
 static void test_one_user_cannot_evict_others(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(small);
@@ -68,7 +68,7 @@ static void test_one_user_cannot_evict_others(void **state)
 		assert_int_equal(nr_of(db, MALLORY), small.capacity / PROCDB_USER_PARTS);
 		assert_int_equal(nr, 300);
 	}
-	/* Of Mallory's own the newest are left. */
+	/* Only the newest profiles of Mallory are left. */
 	for (u64 i = 1; i <= 100; i++) {
 		struct procdb_key key = key_of_exe(next - i);
 
@@ -76,7 +76,7 @@ static void test_one_user_cannot_evict_others(void **state)
 	}
 }
 
-/* With eight users of more than their part each, all of them are found. */
+/* Seven users exceed their limit. The limit is enforced for all of them. */
 static void test_every_user_has_a_limit(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(small);
@@ -103,7 +103,7 @@ static void test_root_has_no_limit(void **state)
 	assert_int_equal(nr_of(db, 0), 400);
 }
 
-static void test_what_root_uses_is_the_systems(void **state)
+static void test_a_program_that_root_runs_belongs_to_root(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(small);
 
@@ -130,7 +130,7 @@ static void test_a_correction_moves_the_vote(void **state)
 	assert_int_equal(p->votes.nr[TIER_BATCH], 1);
 	assert_int_equal(p->nr_observations, 1);
 	assert_int_equal(p->last_seen_s, EPOCH_S + 5);
-	/* A vote that has faded away, or any nonsense, is a vote like any other. */
+	/* A correction of a faded vote, or of an invalid tier, counts as an ordinary vote. */
 	assert_int_equal(procdb_merge(db, &key, 0, &seen, EPOCH_S), 0);
 	seen.corrects = 255;
 	assert_int_equal(procdb_merge(db, &key, 0, &seen, EPOCH_S), 0);
@@ -138,7 +138,7 @@ static void test_a_correction_moves_the_vote(void **state)
 	assert_int_equal(p->nr_observations, 3);
 }
 
-/* From an old file, with eight votes: six runs as an executable take it back. */
+/* A profile by name has eight votes from an old file. Six runs of an executable outweigh it. */
 static void test_a_name_learns_from_executables(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(small);
@@ -156,7 +156,7 @@ static void test_a_name_learns_from_executables(void **state)
 	assert_true(procdb_profile_is_confident(find_named(db, "another")));
 }
 
-static void test_a_new_kernel_side_is_told_everything(void **state)
+static void test_a_new_kernel_gets_all_predictions(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(small);
 	int before = 0, after = 0;
@@ -173,7 +173,7 @@ static void test_a_new_kernel_side_is_told_everything(void **state)
 	assert_int_equal(after, 10);
 }
 
-static void test_forgotten_is_withdrawn(void **state)
+static void test_a_forgotten_prediction_is_withdrawn(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(small);
 	struct procdb_key key = key_of_exe(3);
@@ -185,14 +185,14 @@ static void test_forgotten_is_withdrawn(void **state)
 	assert_int_equal(nr, 2);
 	assert_int_equal(procdb_forget(db, &key, count_predictions, &nr), 0);
 	assert_int_equal(nr, 1);
-	/* Only this very one: its name is another profile. */
+	/* The profile by name is a different profile and stays. */
 	assert_int_equal(procdb_forget(db, &key, count_predictions, &nr), -ENOENT);
 	assert_int_equal(procdb_summarize(db).nr_profiles, 1);
 }
 
 /*
- * Three weeks, a tick a second, saved and loaded every night. 200 programs are used
- * once a day, 200 were used on the first day only.
+ * Simulates three weeks with one tick per second, and a save and load every night. 200 programs
+ * run once a day. 200 programs run only on the first day.
  */
 static void test_weeks_of_use(void **state)
 {
@@ -237,11 +237,11 @@ int main(void)
 		cmocka_unit_test(test_one_user_cannot_evict_others),
 		cmocka_unit_test(test_every_user_has_a_limit),
 		cmocka_unit_test(test_root_has_no_limit),
-		cmocka_unit_test(test_what_root_uses_is_the_systems),
+		cmocka_unit_test(test_a_program_that_root_runs_belongs_to_root),
 		cmocka_unit_test(test_a_correction_moves_the_vote),
 		cmocka_unit_test(test_a_name_learns_from_executables),
-		cmocka_unit_test(test_a_new_kernel_side_is_told_everything),
-		cmocka_unit_test(test_forgotten_is_withdrawn),
+		cmocka_unit_test(test_a_new_kernel_gets_all_predictions),
+		cmocka_unit_test(test_a_forgotten_prediction_is_withdrawn),
 		cmocka_unit_test(test_weeks_of_use),
 	};
 

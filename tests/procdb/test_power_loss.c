@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A save on a model of a disk that keeps no promise it was not asked for. Data
- * of a file that was not synced is lost; changes of a directory that was not
- * synced reach the disk up to any one of them, in order. Power fails after every
- * operation, and whatever may then be found must be the old or the new content.
+ * Tests a save on a model of a disk that guarantees only what fsync() requests. Unsynced data
+ * of a file is lost. Of the unsynced changes of a directory, any number reaches the disk, in
+ * order. The power fails after every operation. The disk must then contain the old or the new
+ * content.
  */
 #include "procdb/support.h"
 
@@ -17,7 +17,7 @@ enum { NR_NODES = 8, NR_NAMES = 2, NR_STATES = 32, NODE_FD = 100, DIRECTORY_FD =
 
 static const char *const names[NR_NAMES] = { "/db/procdb", "/db/procdb.new" };
 
-/* What each name stands for: a node plus 1, or 0 when there is no such file. */
+/* The node of each name plus 1, or 0 if the file does not exist. */
 struct directory {
 	int node[NR_NAMES];
 };
@@ -35,7 +35,7 @@ static struct disk {
 	bool fsync_file, fsync_directory; /* false: the call does nothing */
 } disk;
 
-static const char content_old[] = "the old content", content_new[] = "what is new";
+static const char content_old[] = "the old content", content_new[] = "the new one";
 
 static bool powered(void)
 {
@@ -147,7 +147,7 @@ static const struct file_ops disk_ops = {
 	.unlink = disk_unlink,
 };
 
-/* The old content is safely there; a killed save may have left its temporary file. */
+/* Starts with the old content on disk, and optionally the temporary file of a killed save. */
 static void disk_reset(bool leftover, bool fsync_file, bool fsync_directory)
 {
 	disk = (struct disk){ .nr_nodes = 1,
@@ -168,7 +168,7 @@ static bool node_holds(int node, const char *content, size_t size)
 	       memcmp(disk.node[node - 1].data, content, size) == 0;
 }
 
-/* May the disk, found after the power failed, hold anything else? */
+/* Checks that every possible disk state after the power loss has the old or new content. */
 static bool disk_is_safe(bool saved)
 {
 	for (int i = 0; i < disk.nr_states; i++) {
@@ -182,7 +182,7 @@ static bool disk_is_safe(bool saved)
 	return true;
 }
 
-/* Cuts the power after every number of operations; counts the unsafe outcomes. */
+/* Cuts the power after 0, 1, 2, ... operations and counts the unsafe results. */
 static int count_losses(bool leftover, bool fsync_file, bool fsync_directory)
 {
 	bool saved = false;
@@ -193,7 +193,7 @@ static int count_losses(bool leftover, bool fsync_file, bool fsync_directory)
 		disk_reset(leftover, fsync_file, fsync_directory);
 		disk.nr_left = nr;
 		saved = file_save(&disk_ops, names[0], content_new, sizeof(content_new), 0600) == 0;
-		/* The last operation is the close of the directory, which may fail. */
+		/* The last operation is the close() of the directory, which may fail. */
 		nr_losses += !disk_is_safe(saved);
 	}
 	return nr_losses;
@@ -205,7 +205,7 @@ static void test_power_loss_at_every_operation(void **state)
 	assert_int_equal(count_losses(true, true, true), 0);
 }
 
-/* The model must see what the two syncs are for, or the test above proves nothing. */
+/* The model must detect a missing sync. Otherwise, the test above proves nothing. */
 static void test_the_model_notices_missing_syncs(void **state)
 {
 	assert_true(count_losses(false, false, true) > 0);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The rules of SPEC.md 5: merge, confidence, prediction, eviction, fading. */
+/* Tests the rules of the process database: merge, confidence, prediction, eviction, fading. */
 #include "base/macros.h"
 #include "procdb/support.h"
 
 #include <errno.h>
 
-/* A stand-in for the kernel's prediction map. */
+/* Replaces the prediction map of the kernel. */
 struct kernel {
 	struct procdb_key keys[2048];
 	struct procdb_record records[2048];
@@ -112,7 +112,7 @@ static void test_needs_three_observations(void **state)
 	assert_int_equal(kernel_record(&k, "make")->behaviour.switch_rate, 9);
 }
 
-/* Three of five votes is exactly 0.6 and predicted; any deviation takes it below. */
+/* Three of five votes give exactly 0.6, which is predicted. Any deviation gives less. */
 static void test_threshold_is_exact(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
@@ -160,7 +160,7 @@ static void test_unstable_runtime_is_not_confident(void **state)
 	}
 }
 
-/* At tick 60 a profile seen at tick 0 stays, at 61 it goes with its prediction. */
+/* A profile seen at tick 0 stays at tick 60. At tick 61, it and its prediction are removed. */
 static void test_disuse_evicts_after_sixty_ticks(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
@@ -181,14 +181,14 @@ static void test_disuse_evicts_after_sixty_ticks(void **state)
 	assert_int_equal(k.nr_withdrawals, 1);
 }
 
-static void test_capacity_evicts_smallest_first(void **state)
+static void test_capacity_evicts_by_age_then_observations_then_name(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
 	struct procdb_record seen = record_of(1, 1000, 0);
 	struct kernel k = {};
 
 	merge_times(db, "zz-many-but-old", 1, 90, 100);
-	/* 512 ordinary ones; the others stand out by one criterion each. */
+	/* 512 ordinary profiles. Each of the remaining profiles differs in one criterion. */
 	for (unsigned int i = 0; i < 512; i++)
 		for (int n = 0; n < 4; n++) {
 			struct procdb_key key = key_numbered(i);
@@ -216,7 +216,7 @@ static void test_capacity_evicts_smallest_first(void **state)
 	assert_int_equal(k.nr, 511);
 }
 
-static void test_full_before_a_tick_is_counted(void **state)
+static void test_observations_without_room_are_counted(void **state)
 {
 	struct procdb_config config = REFERENCE_CONFIG;
 	struct procdb_record seen = record_of(1, 1000, 0);
@@ -247,7 +247,7 @@ static void test_prediction_withdrawn_when_confidence_falls(void **state)
 	tick(db, 2, &k);
 	assert_int_equal(k.nr, 0);
 	assert_int_equal(k.nr_withdrawals, 1);
-	/* Nothing new, nothing to say. */
+	/* Without a change, nothing is sent. */
 	tick(db, 3, &k);
 	assert_int_equal(k.nr_sets + k.nr_withdrawals, 2);
 	merge_times(db, "python3", 0, 3, 4);
@@ -265,7 +265,7 @@ static void test_failed_prediction_is_tried_again(void **state)
 	k.fail = 0;
 	tick(db, 2, &k);
 	assert_int_equal(k.nr, 1);
-	/* A prediction that cannot be withdrawn keeps its profile. */
+	/* If a prediction cannot be withdrawn, its profile stays. */
 	k.fail = -EIO;
 	tick(db, 100, &k);
 	assert_non_null(find_named(db, "x"));
@@ -275,7 +275,7 @@ static void test_failed_prediction_is_tried_again(void **state)
 	assert_int_equal(k.nr, 0);
 }
 
-/* The bound the header states for the default configuration. */
+/* Tests the bound that the header gives for the default configuration. */
 static void test_votes_fade(void **state)
 {
 	int fewest = 1000, most = 0;
@@ -312,14 +312,14 @@ static void test_identity_is_executable_and_role(void **state)
 	assert_null(procdb_find(db, &other_role));
 	assert_null(procdb_find(db, &other_exe));
 
-	/* The name alone, whatever the role, and only where nothing better is known. */
+	/* A profile by name matches every role, but only if no better profile exists. */
 	assert_int_equal(procdb_merge(db, &nameless, 0, &seen, 1), 0);
 	assert_int_equal(find_named(db, "worker")->nr_observations, 1);
 	assert_int_equal(procdb_find(db, &other_exe)->key.exe_id, 0);
 	assert_int_equal(procdb_find(db, &renamed)->key.exe_id, 77);
 }
 
-static void test_name_is_cut_at_its_end(void **state)
+static void test_name_is_cut_at_its_terminating_zero(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
 	struct procdb_key garbage = { .comm = { 'a', 'b', 0, 'x', 'y' } };
@@ -333,7 +333,7 @@ static void test_name_is_cut_at_its_end(void **state)
 	assert_non_null(find_named(db, "eeeeeeeeeeeeeee"));
 }
 
-/* A clock that steps, or a machine that slept, must not make profiles old. */
+/* A clock step or a suspended machine must not change the age of profiles. */
 static void test_clock_step_keeps_ages(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
@@ -352,7 +352,7 @@ static void test_clock_step_keeps_ages(void **state)
 	assert_non_null(find_named(db, "young"));
 }
 
-/* The index against a plain array, through many merges and evictions. */
+/* Compares the index with a plain array during many merges and evictions. */
 static void test_index_agrees_with_a_model(void **state)
 {
 	enum { NR_KEYS = 600 };
@@ -422,13 +422,13 @@ int main(void)
 		cmocka_unit_test(test_threshold_is_exact),
 		cmocka_unit_test(test_unstable_runtime_is_not_confident),
 		cmocka_unit_test(test_disuse_evicts_after_sixty_ticks),
-		cmocka_unit_test(test_capacity_evicts_smallest_first),
-		cmocka_unit_test(test_full_before_a_tick_is_counted),
+		cmocka_unit_test(test_capacity_evicts_by_age_then_observations_then_name),
+		cmocka_unit_test(test_observations_without_room_are_counted),
 		cmocka_unit_test(test_prediction_withdrawn_when_confidence_falls),
 		cmocka_unit_test(test_failed_prediction_is_tried_again),
 		cmocka_unit_test(test_votes_fade),
 		cmocka_unit_test(test_identity_is_executable_and_role),
-		cmocka_unit_test(test_name_is_cut_at_its_end),
+		cmocka_unit_test(test_name_is_cut_at_its_terminating_zero),
 		cmocka_unit_test(test_clock_step_keeps_ages),
 		cmocka_unit_test(test_index_agrees_with_a_model),
 		cmocka_unit_test(test_configuration_is_checked),

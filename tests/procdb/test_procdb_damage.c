@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Damaged files: never a crash, and in version 3 never a wrong profile. */
+/* Tests damaged files. They must never cause a crash or, in version 3, a wrong profile. */
 #include "base/macros.h"
 #include "ipc/procdb_text.h"
 #include "procdb/image.h"
@@ -13,7 +13,7 @@ static struct procdb_report decode_fresh(const struct image *image)
 	return decode_report(db, image);
 }
 
-static void test_defects_are_told_apart(void **state)
+static void test_defects_are_distinguished(void **state)
 {
 	CLEANUP_IMAGE struct image v2 = image_old(2, 2);
 	static const struct {
@@ -40,8 +40,8 @@ static void test_defects_are_told_apart(void **state)
 	}
 }
 
-/* The log quotes these: size, magic, version and missing bytes must be in them. */
-static void test_defects_in_words(void **state)
+/* The log quotes these texts. They must contain size, magic, version and missing bytes. */
+static void test_descriptions_of_defects(void **state)
 {
 	CLEANUP_IMAGE struct image v2 = image_old(2, 2);
 	static const struct {
@@ -74,8 +74,8 @@ static void test_defects_in_words(void **state)
 	}
 }
 
-/* Old versions have no checksum: a version 3 file must not pass for one of them. */
-static void test_damaged_version_of_version_3(void **state)
+/* Old versions have no checksum. A version 3 file must not be mistaken for an old version. */
+static void test_damaged_version_field_of_version_3(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
 	char text[PROCDB_DEFECT_TEXT_MAX];
@@ -91,7 +91,7 @@ static void test_damaged_version_of_version_3(void **state)
 	assert_string_equal(text, "the header says version 2, the checksum says version 3");
 }
 
-/* The checksum fits, but no writer of ours makes such an entry. */
+/* The checksum is correct, but Zernel never writes such an entry. */
 static void test_impossible_entry(void **state)
 {
 	static const u8 offsets[] = { 16 + 8 + 15, 16 + 8 + 6, 16 + 24, 16 + 25, 16 + 27 };
@@ -121,7 +121,7 @@ static struct image image_version(u32 version)
 	return image_of(db);
 }
 
-/* Every byte to all its other values: version 3 notices every one of them. */
+/* Sets every byte to each other value. Version 3 detects every change. */
 static void test_every_flip(void **state)
 {
 	for (u32 version = 1; version <= 3; version++) {
@@ -141,7 +141,7 @@ static void test_every_flip(void **state)
 	}
 }
 
-/* Every shorter length, and zeros in place of what is missing. */
+/* Tests every shorter length, and zeros instead of the missing bytes. */
 static void test_every_truncation(void **state)
 {
 	for (u32 version = 1; version <= 3; version++) {
@@ -165,9 +165,9 @@ static void test_every_truncation(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defects_are_told_apart),
-		cmocka_unit_test(test_defects_in_words),
-		cmocka_unit_test(test_damaged_version_of_version_3),
+		cmocka_unit_test(test_defects_are_distinguished),
+		cmocka_unit_test(test_descriptions_of_defects),
+		cmocka_unit_test(test_damaged_version_field_of_version_3),
 		cmocka_unit_test(test_impossible_entry),
 		cmocka_unit_test(test_every_flip),
 		cmocka_unit_test(test_every_truncation),

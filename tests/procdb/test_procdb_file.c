@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The file: all three versions and the round trip. */
+/* Tests the file: all three versions and the round trip. */
 #include "procdb/image.h"
 
 static int ignore_prediction(void *userdata, const struct procdb_key *key,
@@ -46,7 +46,7 @@ static void test_version_1_and_2_load(void **state)
 	}
 }
 
-/* As the reference reads them: what follows the entries is nothing. */
+/* Bytes after the last entry are ignored, as in the reference. */
 static void test_trailing_bytes_of_old_versions(void **state)
 {
 	for (u32 version = 1; version <= 2; version++) {
@@ -65,7 +65,7 @@ static void test_trailing_bytes_of_old_versions(void **state)
 	}
 }
 
-/* What is imported looks unanimous, and must not stay so against the evidence. */
+/* An imported profile looks unanimous. Contrary observations must reduce its confidence. */
 static void test_imported_confidence_can_fall(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
@@ -96,7 +96,7 @@ static void test_every_vote_is_kept(void **state)
 	assert_int_equal(tier_confidence_permille(&p->votes), 700);
 }
 
-/* The reference loses everything 61 s after a start; here days count, across restarts. */
+/* The reference loses all profiles 61 s after a start. Here, the age continues after a restart. */
 static void test_age_survives_a_restart(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(PROCDB_CONFIG_DEFAULT);
@@ -143,7 +143,7 @@ static void test_only_confident_profiles_are_saved(void **state)
 	assert_null(find_named(loaded, "new"));
 }
 
-/* CRC-32C of "123456789" is 0xe3069283 by definition; the field itself is left out. */
+/* CRC-32C of "123456789" is 0xe3069283 by definition. The checksum excludes its own field. */
 static void test_checksum_is_crc32c(void **state)
 {
 	u8 file[] = "123456789\0\0\0????tail-of-many-bytes";
@@ -162,7 +162,7 @@ static void test_checksum_is_crc32c(void **state)
 	assert_int_equal(procdb_file_checksum(file, sizeof(file)), ~crc);
 }
 
-/* A file of version 3 written by hand pins the layout down. */
+/* Checks the layout with a version 3 file written by hand. */
 static void test_version_3_layout(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
@@ -191,7 +191,7 @@ static void test_version_3_layout(void **state)
 	assert_memory_equal(image.bytes, hand, sizeof(hand));
 }
 
-/* Property: what was saved is what is loaded, and saving that again changes nothing. */
+/* Property: saving, loading and saving again gives the same file. */
 static void test_round_trip(void **state)
 {
 	u64 rng = 0x2545f4914f6cdd1d;
@@ -218,7 +218,7 @@ static void test_round_trip(void **state)
 	}
 }
 
-static void test_larger_file_keeps_what_was_seen_last(void **state)
+static void test_loading_a_larger_file_keeps_the_most_recent_profiles(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(PROCDB_CONFIG_DEFAULT);
 	struct procdb_config small = { .capacity = 10, .vote_bound = 128, .disuse_s = DAY_S };
@@ -240,7 +240,7 @@ static void test_larger_file_keeps_what_was_seen_last(void **state)
 
 		assert_non_null(procdb_find(loaded, &key));
 	}
-	/* From the first tick on the kernel holds predictions: too late to load. */
+	/* After the first tick the kernel has predictions, so loading is refused. */
 	struct procdb_report report;
 	assert_int_equal(procdb_decode(loaded, image.bytes, image.size, EPOCH_S, &report), -EBUSY);
 }
@@ -269,7 +269,7 @@ int main(void)
 		cmocka_unit_test(test_checksum_is_crc32c),
 		cmocka_unit_test(test_version_3_layout),
 		cmocka_unit_test(test_round_trip),
-		cmocka_unit_test(test_larger_file_keeps_what_was_seen_last),
+		cmocka_unit_test(test_loading_a_larger_file_keeps_the_most_recent_profiles),
 		cmocka_unit_test(test_encode_checks_its_buffer),
 	};
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The export for the reference: layout, which profiles, and their rates in its unit. */
+/* Tests the export for the reference: layout, selection of profiles, and unit of rates. */
 #include "base/macros.h"
 #include "procdb/image.h"
 
@@ -29,7 +29,7 @@ static void observe(struct procdb *db, const char *comm, u64 exe_id, u8 tier, in
 		assert_int_equal(procdb_merge(db, &key, 1000, &seen, EPOCH_S), 0);
 }
 
-/* A file written by hand from SPEC.md pins the layout down. */
+/* Checks the layout with a file written by hand from the description of the format. */
 static void test_layout(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
@@ -52,7 +52,7 @@ static void test_layout(void **state)
 	assert_memory_equal(image.bytes, hand, sizeof(hand));
 }
 
-static void test_confident_profiles_one_of_each_name(void **state)
+static void test_export_has_one_confident_profile_per_name(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
 	CLEANUP_DB struct procdb *loaded = db_make(REFERENCE_CONFIG);
@@ -75,7 +75,7 @@ static void test_confident_profiles_one_of_each_name(void **state)
 	assert_non_null(find_named(loaded, "as"));
 }
 
-/* Events in a second to events in 100 ms, rounded, no larger than the reference's limits. */
+/* Events per second become events per 100 ms, rounded and limited as in the reference. */
 static void test_rates_have_the_unit_of_the_reference(void **state)
 {
 	static const struct {
@@ -109,7 +109,7 @@ static void test_rates_have_the_unit_of_the_reference(void **state)
 	}
 }
 
-/* A file with impossible rates must not wrap around to small ones. */
+/* Impossibly large rates in a file must not wrap around to small rates. */
 static void test_huge_rates_saturate(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(REFERENCE_CONFIG);
@@ -121,8 +121,9 @@ static void test_huge_rates_saturate(void **state)
 	assert_int_equal(find_named(db, "old-0")->behaviour.switch_rate, 700);
 }
 
-/* Property: whatever the database, an export loads, and exporting that again changes nothing
- * but votes, of which few are taken over.
+/*
+ * Property: an export of any database can be loaded. Exporting it again changes only the votes,
+ * because an import keeps only a few of them.
  */
 static void test_round_trip(void **state)
 {
@@ -146,7 +147,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout),
-		cmocka_unit_test(test_confident_profiles_one_of_each_name),
+		cmocka_unit_test(test_export_has_one_confident_profile_per_name),
 		cmocka_unit_test(test_rates_have_the_unit_of_the_reference),
 		cmocka_unit_test(test_huge_rates_saturate),
 		cmocka_unit_test(test_round_trip),

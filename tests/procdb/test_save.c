@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* base/file.h: a save that dies, fails or loses power at every single operation. */
+/* Tests base/file.h: a save that is killed or fails at every operation. */
 #include "base/macros.h"
 #include "procdb/support.h"
 
@@ -19,7 +19,7 @@
 
 enum fault { FAULT_NONE, FAULT_KILL_BEFORE, FAULT_KILL_AFTER, FAULT_KILL_HALFWAY, FAULT_ERROR };
 
-/* The operation that goes wrong, and how. Static because libc's signatures have no context. */
+/* The operation that fails, and how. Static because the signatures of libc have no context. */
 static struct {
 	enum fault fault;
 	int at;
@@ -32,7 +32,7 @@ static bool strikes(enum fault fault)
 	return plan.fault == fault && plan.nr_done == plan.at;
 }
 
-/* True when the operation must not happen at all. */
+/* True if the operation must not be executed. */
 static bool before(void)
 {
 	plan.nr_done++;
@@ -73,7 +73,7 @@ static int faulty_fsync(int fd)
 	return before() ? -1 : after(file_ops_system.fsync(fd));
 }
 
-/* As Linux does it: the descriptor is gone even when close() reports an error. */
+/* As on Linux, the descriptor is closed even if close() returns an error. */
 static int faulty_close(int fd)
 {
 	bool fails = before();
@@ -101,7 +101,7 @@ static const struct file_ops faulty_ops = {
 	.unlink = faulty_unlink,
 };
 
-/* Two databases, encoded, and a directory to save them in. */
+/* Two encoded databases, and a directory for their files. */
 struct fixture {
 	char directory[64];
 	char path[96];
@@ -158,7 +158,7 @@ static bool content_is(const struct fixture *f, int which)
 	return size == f->size[which] && memcmp(data, f->content[which], size) == 0;
 }
 
-/* Saves in a child that is killed as planned; true when it came to the end instead. */
+/* Saves in a child that is killed at an operation. Returns true if the save completed instead. */
 static bool save_in_child(const struct fixture *f, enum fault fault, int at)
 {
 	int status = 0;
@@ -195,7 +195,7 @@ static void test_killed_at_every_operation(void **state)
 			nr_killed++;
 			nr_old += content_is(f, 0);
 			nr_new += content_is(f, 1);
-			/* What the dead one left behind does not stop the next. */
+			/* The leftovers of the killed save do not stop the next save. */
 			assert_true(save_in_child(f, FAULT_NONE, 0));
 			assert_true(content_is(f, 1));
 			assert_int_equal(access(f->temporary, F_OK), -1);
@@ -206,7 +206,7 @@ static void test_killed_at_every_operation(void **state)
 	assert_int_equal(nr_new, 1 + 3 + 3);
 }
 
-/* Every operation in turn fails: the error is reported and nothing is left behind. */
+/* Every operation fails once. The error is reported and no temporary file is left. */
 static void test_failure_of_every_operation(void **state)
 {
 	static const int errors[] = { ENOSPC, EIO, EDQUOT };
@@ -217,7 +217,7 @@ static void test_failure_of_every_operation(void **state)
 
 		assert_int_equal(save(f, &file_ops_system, 0), 0);
 		plan = (__typeof__(plan)){ .fault = FAULT_NONE };
-		/* Of the same content as below: a longer one takes more writes. */
+		/* Uses the same content as below, because longer content needs more writes. */
 		assert_int_equal(save(f, &faulty_ops, 1), 0);
 		nr_operations = plan.nr_done;
 		for (int at = 1; at <= nr_operations; at++) {
@@ -229,10 +229,10 @@ static void test_failure_of_every_operation(void **state)
 			nr_reported += r == -errors[i];
 			assert_true(r == 0 || r == -errors[i]);
 			assert_int_equal(access(f->temporary, F_OK), -1);
-			/* Three operations follow the rename: the directory's. */
+			/* Three operations on the directory follow the rename. */
 			assert_true(content_is(f, at > nr_operations - 3));
 		}
-		/* Closing the directory is the one thing whose failure means nothing. */
+		/* Only the failure of closing the directory is ignored. */
 		assert_int_equal(nr_reported, nr_operations - 1);
 	}
 }
@@ -277,8 +277,8 @@ static void test_read_limits(void **state)
 	assert_int_equal(size, f->size[0]);
 }
 
-/* A link planted under the temporary name must not lead the save elsewhere. */
-static void test_planted_link_is_not_followed(void **state)
+/* The save must not follow a symbolic link at the temporary path. */
+static void test_link_at_the_temporary_path_is_not_followed(void **state)
 {
 	const struct fixture *f = *state;
 	char target[128];
@@ -308,7 +308,7 @@ static void test_set_aside(void **state)
 		assert_int_equal(access(f->path, F_OK), -1);
 		assert_int_equal(access(name, F_OK), 0);
 	}
-	/* Nothing there to set aside: no trace of the attempt either. */
+	/* Setting aside a missing file fails and leaves no placeholder. */
 	CLEANUP_FREE char *none = NULL;
 	assert_int_equal(file_set_aside(&file_ops_system, f->path, &none), -ENOENT);
 	assert_null(none);
@@ -324,7 +324,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_failure_of_every_operation, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_short_and_interrupted_writes, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_read_limits, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_planted_link_is_not_followed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_link_at_the_temporary_path_is_not_followed,
+						setup, teardown),
 		cmocka_unit_test_setup_teardown(test_set_aside, setup, teardown),
 	};
 

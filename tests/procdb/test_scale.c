@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * 65,536 profiles. What each thing costs in CPU time is printed, and only a wild excess
- * fails; a second's work at once, with a save to a real file, has a bound in wall time.
+ * Tests 65,536 profiles. Prints the CPU time of each operation. Only a very large excess fails
+ * the test. The work of one second, with a save to a real file, has a bound in wall time.
  */
 #include "base/time.h"
 #include "procdb/support.h"
@@ -20,7 +20,7 @@
 #define FAR_TOO_MS  2000.0
 #define NR_SECONDS  9
 #define SECOND_MS   50.0
-/* A sanitizer makes all of it slower. */
+/* Sanitizers make the test slower. */
 #if !defined(__has_feature)
 #define __has_feature(feature) 0
 #endif
@@ -118,7 +118,7 @@ static void test_scale(void **state)
 	report("tick, nothing to do", start, NR_PROFILES);
 	assert_int_equal(nr_calls, NR_PROFILES);
 
-	/* All equally old and observed: the order goes down to the names. */
+	/* All profiles have the same age and observations, so their names decide the order. */
 	start = cost_now();
 	for (int i = 0; i < 3; i++)
 		merge_range(db, NR_PROFILES, NR_PROFILES + NR_NEW, EPOCH_S + 3);
@@ -177,7 +177,7 @@ static void save(const struct procdb *db, const char *path)
 	assert_int_equal(file_save(&ops, path, data, size, S_IRUSR | S_IWUSR), 0);
 }
 
-/* What a second may bring: observations, evictions and a save. */
+/* Does the work of one busy second: observations, evictions and a save. */
 static void second_run(struct procdb *db, unsigned int second, const char *path)
 {
 	unsigned int from = NR_PROFILES + second * NR_NEW;
@@ -206,7 +206,7 @@ static double median(double *values, const char *what)
 	return values[NR_SECONDS / 2];
 }
 
-/* How long a disk needs to confirm what it was given is its own affair, if it is that slow. */
+/* If the disk is slow, the time of fsync() is added to the bound. */
 static void test_a_second_with_a_save(void **state)
 {
 	struct procdb_config config = PROCDB_CONFIG_DEFAULT;
@@ -231,8 +231,8 @@ static void test_a_second_with_a_save(void **state)
 		taken[i] = (double)taken_ns() / 1e6 - taken_before;
 	}
 	unlink(path);
-	bound = SECOND_MS * SLOWER + median(taken, "taken by others meanwhile");
-	if (median(disk, "of it in fsync") > SECOND_MS / 2) {
+	bound = SECOND_MS * SLOWER + median(taken, "CPU time taken by other processes");
+	if (median(disk, "part in fsync") > SECOND_MS / 2) {
 		print_message("# the disk is the limit: its time is added to the bound\n");
 		bound += disk[NR_SECONDS / 2];
 	}
