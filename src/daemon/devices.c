@@ -11,8 +11,7 @@ struct devices {
 	struct sampler *sampler;
 	struct gpu_samples samples;
 	bool answer;
-	bool asked; /* the driver has answered at least once; before that, silence is not reported
-		     */
+	bool asked; /* the driver has answered at least once */
 };
 
 int devices_new(const struct gpu_config *config, struct devices **ret)

@@ -13,8 +13,7 @@ struct manager;
 
 struct manager_handler {
 	kernel_event_fn on_event;
-	/* Called when attaching to a library fails. zerneld tries again when it sees the library
-	 * again. */
+	/* Called when attaching fails. It is tried again when the library is seen again. */
 	void (*on_attach_error)(void *ctx, const struct library *library, int err);
 };
 

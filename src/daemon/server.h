@@ -72,8 +72,7 @@ void server_reload(struct server *server);
 struct server_counts {
 	u32 nr_clients;
 	u64 nr_refused; /* because of too many connections */
-	u64 nr_dropped; /* disconnected by the server: malformed or too long request, stalled client
-			 */
+	u64 nr_dropped; /* malformed or too long request, or stalled client */
 	u64 nr_skipped; /* snapshots that a slow subscriber missed */
 };
 struct server_counts server_counts(const struct server *server);

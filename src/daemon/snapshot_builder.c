@@ -230,7 +230,7 @@ static bool has_ended(const struct snapshot_builder *b, const struct process_sta
 
 /*
  * Reads all live processes, then the events. The exit events show which of these processes have
- * ended meanwhile. They are removed here, because their data is already counted with the ended
+ * ended meanwhile. These are removed here, because their data is already counted with the ended
  * processes. So every process is counted exactly once.
  */
 static int read_processes(struct snapshot_builder *b, struct kernel *kernel,

@@ -49,7 +49,7 @@ static u32 job_of(const struct snapshot *before, struct snapshot *s,
 	return snapshot_add_job(s, cgroup, name);
 }
 
-/* The runtime calls the driver, so both see the same memory. The larger account is complete. */
+/* If the runtime calls the driver, both see the same memory. The larger account is complete. */
 static const struct memory_book *book_of(const struct process_state *process, u32 device)
 {
 	const struct memory_book *runtime = &process->books[LEVEL_RUNTIME][device];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Configuration: files, drop-ins, options, what is wrong with them, and reading them again."""
+"""Configuration: files, drop-ins, options, errors and reloads."""
 import json
 import os
 import pathlib

@@ -220,7 +220,7 @@ class Devices(Case):
         def gpus():
             with server.client() as client:
                 return client.ask("snapshot")["result"]["gpus"]
-        wait_until(lambda: len(gpus()) == 2, "devices are sampled")
+        wait_until(lambda: len(gpus()) == 2, "GPUs are sampled")
         self.assertEqual([gpu["busy_percent"] for gpu in gpus()], [40, 41])
         self.assertEqual([gpu.get("numa_node") for gpu in gpus()], [None, 3], "only known nodes")
         self.assertEqual([line for line in server.did() if " node " in line], ["gpu 1 node 3"])

@@ -143,7 +143,7 @@ static void test_scale(void **state)
 	merge_range(loaded, 2 * NR_PROFILES, 3 * NR_PROFILES, EPOCH_S + 4);
 	start = cost_now();
 	assert_int_equal(procdb_tick(loaded, EPOCH_S + 4, count_calls, &nr_calls), 0);
-	report("tick, all 65536 evicted for others", start, NR_PROFILES);
+	report("tick, all 65536 evicted and replaced", start, NR_PROFILES);
 	assert_int_equal(procdb_summarize(loaded).nr_profiles, NR_PROFILES);
 	print_message("# file %zu bytes; memory of one database %zu bytes (0 under a sanitizer)\n",
 		      size, memory);
