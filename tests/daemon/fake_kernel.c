@@ -257,8 +257,8 @@ int kernel_read_hist(struct kernel *kernel, const struct process_state *process,
 }
 
 /*
- * Returns more culprits of the first process than the snapshot can hold, the cheapest first. One
- * more culprit belongs to no process.
+ * Returns more culprits than the snapshot can hold, the cheapest first. The first culprit belongs
+ * to no process. The remaining culprits belong to the first process.
  */
 int kernel_read_culprits(struct kernel *kernel, struct kernel_culprit **ret, u32 *ret_nr)
 {

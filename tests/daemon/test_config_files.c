@@ -160,7 +160,7 @@ static void drop_ins_of_all_folders_are_sorted_by_name(void **state)
 	assert_loads(31, RUN DROP_IN "30.conf");
 	put(USR DROP_IN "40.conf", RESERVED(40));
 	assert_loads(40, USR DROP_IN "40.conf");
-	/* Bytes are compared, whatever the locale. */
+	/* Names are compared by bytes, independent of the locale. */
 	put(ETC DROP_IN "Z.conf", RESERVED(51));
 	put(RUN DROP_IN "a.conf", RESERVED(52));
 	assert_loads(52, RUN DROP_IN "a.conf");
