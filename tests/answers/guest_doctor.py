@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""zernel doctor on real kernels: good, with broken BTF, without BTF, without sched_ext, and what else can be wrong.
+"""Tests zernel doctor on real kernels: good, with broken BTF, without BTF, without sched_ext, and with other problems.
 
-A case is a machine made so by a command, and the line and the exit status that are right there. The one without
-sched_ext is the kernel this runs on, which is only looked at, where it has none.
+A case prepares a machine with a command and lists the expected line and exit status. The case without sched_ext
+runs on the kernel of the host, if that kernel has no sched_ext.
 """
 import argparse
 import contextlib
@@ -25,22 +25,22 @@ VERDICTS = ("ok", "warning", "failure")
 @dataclass(frozen=True)
 class Case:
     name: str
-    check: str  # the line's name
+    check: str  # name of the line
     verdict: int
-    text: str  # a part of the line
+    text: str  # expected part of the line
     kernel: str = "6.18"
     status: int = FAILURE
-    prepare: str = ""  # in a mount namespace of its own
+    prepare: str = ""  # runs in its own mount namespace
     user: tuple = ()
-    scheduler: str = ""  # attached meanwhile
+    scheduler: str = ""  # attached during the check
 
 
 CASES = (
-    Case("good kernel: sched_ext", "sched_ext", OK, "there, disabled", status=WARNING),
-    Case("good kernel: BTF", "BTF", OK, "there, with what schedulers call", status=WARNING),
-    Case("newest kernel", "BTF", OK, "there, with what schedulers call", kernel="newest", status=WARNING),
-    Case("no GPU", "GPU", WARNING, "there is none", status=WARNING),
-    Case("zerneld does not run", "zerneld", WARNING, "does not answer", status=WARNING),
+    Case("good kernel: sched_ext", "sched_ext", OK, "available, state: disabled", status=WARNING),
+    Case("good kernel: BTF", "BTF", OK, "complete, with all functions", status=WARNING),
+    Case("newest kernel", "BTF", OK, "complete, with all functions", kernel="newest", status=WARNING),
+    Case("no GPU", "GPU", WARNING, "no GPU found", status=WARNING),
+    Case("zerneld is not running", "zerneld", WARNING, "does not answer", status=WARNING),
     Case("zernel attached", "scheduler", OK, "zernel is attached", status=WARNING, scheduler="zernel"),
     Case("another scheduler", "scheduler", WARNING, "the scheduler simple", status=WARNING, scheduler="scx_simple"),
     Case("no privilege", "capabilities", FAILURE, "you lack", user=tuple(NOBODY)),
@@ -51,7 +51,7 @@ CASES = (
 
 
 def look(case):
-    """Its line, and the exit status."""
+    """Runs doctor and returns the line of the check and the exit status."""
     command = f"{case.prepare or ':'} && exec \"$@\""
     done = subprocess.run(["unshare", "--mount", "sh", "-c", command, "sh", *case.user, f"{guest.BUILD}/src/cli/zernel",
                            "doctor", "--json"], capture_output=True, text=True, check=False)

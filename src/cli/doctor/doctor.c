@@ -8,26 +8,37 @@
 #include "base/file.h"
 #include "cli/doctor/doctor_internal.h"
 
-/* Not from trixie-backports: its 7.2.12 is the one whose BTF is broken. */
-#define NEW_KERNEL "apt install -t forky linux-image-amd64 && reboot"
+/* A kernel can only be replaced by the operator, so these rows say which kernel is needed. */
+#define PROBES_KERNEL                                                                              \
+	"boot a kernel of your distribution that is 5.15 or newer; the scheduler needs 6.12 or "   \
+	"newer (see zerneld(8))"
+#define SCHED_EXT_KERNEL                                                                           \
+	"to use the scheduler, boot Linux 6.12 or newer with CONFIG_SCHED_CLASS_EXT; watching "    \
+	"works without it (see zerneld(8))"
+#define BTF_KERNEL                                                                                 \
+	"boot a kernel that was built with CONFIG_DEBUG_INFO_BTF: see the documentation of your "  \
+	"distribution"
 
 /* clang-format off */
 const struct check doctor_checks[] = {
-	{ "kernel",       check_kernel,       NEW_KERNEL },
-	{ "sched_ext",    check_sched_ext,    NEW_KERNEL },
-	{ "BTF",          check_btf,          NEW_KERNEL },
+	{ "kernel",       check_kernel,       PROBES_KERNEL },
+	{ "sched_ext",    check_sched_ext,    SCHED_EXT_KERNEL },
+	{ "BTF",          check_btf,          BTF_KERNEL },
 	{ "lockdown",     check_lockdown,
-	  "sed -i 's/ *lockdown=[a-z]*//' /etc/default/grub && update-grub && reboot" },
-	{ "capabilities", check_capabilities, "sudo zernel doctor" },
+	  "Zernel works with lockdown mode 'integrity': ask the administrator of this machine "
+	  "whether the mode can change (see kernel_lockdown(7))" },
+	{ "capabilities", check_capabilities, "start zerneld as root: sudo systemctl start zerneld" },
 	{ "zerneld",      check_zerneld,      "systemctl start zerneld" },
-	{ "scheduler",    check_schedulers,   "systemctl restart zerneld" },
-	{ "libraries",    check_libraries,    "journalctl -u zerneld" },
-	{ "GPU",          check_gpus,         "lspci -nnk" },
+	{ "scheduler",    check_schedulers,
+	  "see journalctl -u zerneld and zernel.conf(5), then run: systemctl restart zerneld" },
+	{ "libraries",    check_libraries,    "look for probe errors: journalctl -u zerneld" },
+	{ "GPU",          check_gpus,         "check that the GPU and its driver are listed: lspci -nnk" },
 	{ "clock",        check_clock,
-	  "echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource" },
-	{ "memlock",      check_memlock,      "ulimit -l unlimited" },
-	{ "open files",   check_files,        "ulimit -n 65536" },
-	{ "pids",         check_pids,         "sysctl -w kernel.pid_max=4194304" },
+	  "the kernel offers tsc but does not use it; find out why before you change it: "
+	  "dmesg | grep -i clocksource" },
+	{ "memlock",      check_memlock,      "raise the limit: ulimit -l unlimited, or LimitMEMLOCK= (see systemd.exec(5))" },
+	{ "open files",   check_files,        "raise the limit: ulimit -n 65536, or LimitNOFILE= (see systemd.exec(5))" },
+	{ "pids",         check_pids,         "raise the limit: sysctl -w kernel.pid_max=4194304" },
 	{},
 };
 /* clang-format on */
@@ -96,7 +107,7 @@ int doctor_print(const struct doctor *doctor, const struct term *term)
 		nr[found.verdict]++;
 		worst = found.verdict > worst ? found.verdict : worst;
 	}
-	term_print(term, STYLE_DIM, "%u ok, %u warnings, %u failures\n", nr[VERDICT_OK],
+	term_print(term, STYLE_DIM, "ok: %u, warnings: %u, failures: %u\n", nr[VERDICT_OK],
 		   nr[VERDICT_WARNING], nr[VERDICT_FAILURE]);
 	return (int)worst;
 }

@@ -2,48 +2,48 @@
 #pragma once
 
 /*
- * Whether Zernel can work here, and what to do if not. Each check is a row of a table in
- * doctor.c. They look at files only, all of them below `root`, and at what zerneld says.
+ * Checks whether Zernel can work here, and says what to do if not. Each check is a row of a table
+ * in doctor.c. A check reads only files below `root` and the snapshot of zerneld.
  */
 #include "cli/term.h"
 #include "core/snapshot.h"
 
 enum verdict {
 	VERDICT_OK,
-	VERDICT_WARNING, /* less than all of it works */
-	VERDICT_FAILURE, /* Zernel, or its scheduler, cannot work */
+	VERDICT_WARNING, /* a part of Zernel does not work */
+	VERDICT_FAILURE, /* Zernel or its scheduler cannot work */
 	VERDICT_NR,
 };
 
 enum zerneld_state {
 	ZERNELD_ABSENT,
-	ZERNELD_REFUSES, /* this caller */
+	ZERNELD_REFUSES, /* refuses this caller */
 	ZERNELD_OTHER_VERSION,
 	ZERNELD_BROKEN,
 	ZERNELD_ANSWERS,
 };
 
 struct doctor {
-	const char *root; /* what paths are put behind: "" but for tests */
+	const char *root; /* prefix of all paths: "" except in tests */
 	enum zerneld_state zerneld;
-	char answer[256];		 /* why there is no snapshot */
-	const struct snapshot *snapshot; /* NULL: there is none */
+	char answer[256];		 /* the reason, if there is no snapshot */
+	const struct snapshot *snapshot; /* NULL: no snapshot */
 };
 
 struct finding {
 	enum verdict verdict;
 	char text[320];
-	const char *fix; /* NULL: the one of the check */
+	const char *fix; /* NULL: use the remedy of the check */
 };
 
 struct check {
 	const char *name;
 	struct finding (*look)(const struct doctor *doctor);
-	const char *fix; /* the command that helps */
+	const char *fix; /* the remedy: what to do */
 };
 
-extern const struct check doctor_checks[]; /* up to one without a name */
+extern const struct check doctor_checks[]; /* a row without a name ends it */
 
-/* Both return the worst verdict, which is the exit status as well, or -ENOMEM. */
+/* Both return the worst verdict, which is also the exit status, or -ENOMEM. */
 int doctor_print(const struct doctor *doctor, const struct term *term);
 int doctor_print_json(const struct doctor *doctor, FILE *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the files of checks share, and the checks. */
+/* Functions that the checks share, and the checks. */
 #include "cli/doctor/doctor.h"
 
 #define DOCTOR_PATH_LEN 512
@@ -11,7 +11,7 @@ __attribute__((format(printf, 3, 4))) struct finding finding(enum verdict verdic
 
 void doctor_path(const struct doctor *doctor, const char *path, char ret[static DOCTOR_PATH_LEN]);
 bool doctor_exists(const struct doctor *doctor, const char *path);
-/* The beginning of a small file, without the end of its last line; false when it cannot be read. */
+/* Reads the start of a small file without its final newline; false if it cannot be read. */
 bool doctor_read(const struct doctor *doctor, const char *path, char *ret, size_t size);
 
 struct finding check_kernel(const struct doctor *doctor);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks of the kernel: what it is, what it was built with, what it allows. */
+/* Checks of the kernel: its release, its configuration and its restrictions. */
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdio.h>
@@ -27,10 +27,10 @@ struct finding check_kernel(const struct doctor *doctor)
 
 	release_of(doctor, release, sizeof(release));
 	if (sscanf(release, "%u.%u", &major, &minor) != 2)
-		return finding(VERDICT_WARNING, NULL, "its release is not known: %s", release);
+		return finding(VERDICT_WARNING, NULL, "the kernel release is unknown: %s", release);
 	if (major < PROBES_MAJOR || (major == PROBES_MAJOR && minor < PROBES_MINOR))
-		return finding(VERDICT_FAILURE, NULL, "%s is older than 5.15, which probes need",
-			       release);
+		return finding(VERDICT_FAILURE, NULL,
+			       "%s is older than 5.15: zerneld cannot attach its probes", release);
 	return finding(VERDICT_OK, NULL, "%s", release);
 }
 
@@ -41,10 +41,10 @@ struct finding check_sched_ext(const struct doctor *doctor)
 	if (!doctor_exists(doctor, "/sys/kernel/sched_ext"))
 		return finding(
 			VERDICT_FAILURE, NULL,
-			"this kernel has no sched_ext (CONFIG_SCHED_CLASS_EXT, Linux 6.12 or "
-			"newer): zerneld only watches");
+			"this kernel has no sched_ext: zerneld watches jobs, but does not schedule "
+			"CPUs");
 	doctor_read(doctor, "/sys/kernel/sched_ext/state", state, sizeof(state));
-	return finding(VERDICT_OK, NULL, "there, %s", *state ? state : "its state is not known");
+	return finding(VERDICT_OK, NULL, "available, state: %s", *state ? state : "unknown");
 }
 
 static int say_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
@@ -53,29 +53,30 @@ static int say_nothing(enum libbpf_print_level level, const char *format, va_lis
 }
 
 /*
- * Kernels whose BTF an old pahole made, as Debian's 7.1.13 and 7.2.12 of trixie-backports, know
- * the scheduler's struct and not all that schedulers call.
+ * An old pahole builds incomplete BTF: it has the struct of sched_ext, but not all functions that
+ * schedulers call. Debian's kernels 7.1.13 and 7.2.12 of trixie-backports are examples.
  */
 static struct finding check_functions(const struct doctor *doctor, const struct btf *btf)
 {
-	static const char blame[] =
-		"as that of trixie-backports' 7.2.12 (made by an old pahole): no "
-		"sched_ext scheduler can be loaded";
+	static const char remedy[] =
+		"to use the scheduler, boot another kernel of your distribution, and report this "
+		"to its maintainers";
 	char release[128];
 	struct sched_ext_gap gap;
 	size_t position = 0;
 
 	if (!sched_ext_next_gap(btf, &position, &gap))
-		return finding(VERDICT_OK, NULL, "there, with what schedulers call");
+		return finding(VERDICT_OK, NULL,
+			       "complete, with all functions that schedulers call");
 	if (gap.kind == SCHED_EXT_NO_OPS)
-		return finding(VERDICT_OK, NULL, "there, without sched_ext");
+		return finding(VERDICT_OK, NULL, "complete, without sched_ext");
 	release_of(doctor, release, sizeof(release));
-	return finding(VERDICT_FAILURE, NULL, "the BTF of this kernel (%s) lacks FUNC %s%s, %s",
-		       release, gap.name,
-		       gap.kind == SCHED_EXT_HIDDEN
-			       ? " as programs call it, without its hidden parameter"
-			       : "",
-		       blame);
+	return finding(
+		VERDICT_FAILURE, remedy,
+		"the BTF of this kernel (%s) lacks function %s%s: no sched_ext scheduler can "
+		"be loaded (probably an old pahole built this BTF)",
+		release, gap.name,
+		gap.kind == SCHED_EXT_HIDDEN ? " in the form that programs call" : "");
 }
 
 struct finding check_btf(const struct doctor *doctor)
@@ -87,7 +88,7 @@ struct finding check_btf(const struct doctor *doctor)
 	if (!doctor_exists(doctor, BTF_FILE))
 		return finding(VERDICT_FAILURE, NULL,
 			       "this kernel has no " BTF_FILE
-			       " (CONFIG_DEBUG_INFO_BTF): nothing of Zernel can be loaded");
+			       ": no BPF program of Zernel can be loaded");
 	doctor_path(doctor, BTF_FILE, path);
 	before = libbpf_set_print(say_nothing);
 	btf = btf__parse_raw(path);
@@ -103,21 +104,26 @@ struct finding check_lockdown(const struct doctor *doctor)
 	char text[128];
 
 	if (!doctor_read(doctor, "/sys/kernel/security/lockdown", text, sizeof(text)))
-		return finding(VERDICT_OK, NULL, "none is seen");
+		return finding(VERDICT_OK, NULL, "no lockdown found");
 	if (strstr(text, "[confidentiality]"))
-		return finding(VERDICT_FAILURE, NULL,
-			       "confidentiality: BPF programs may not read the kernel's memory");
+		return finding(
+			VERDICT_FAILURE, NULL,
+			"confidentiality: BPF programs may not read kernel memory, which Zernel "
+			"needs");
 	return finding(VERDICT_OK, NULL, "%s", strstr(text, "[integrity]") ? "integrity" : "none");
 }
 
-/* Ours as zerneld sees it. */
+/* The state of the scheduler zernel, from the snapshot. */
 static struct finding check_ours(const struct snapshot_sched *sched)
 {
 	if (sched->state == SCHED_ATTACHED)
 		return finding(VERDICT_OK, NULL, "zernel is attached");
 	if (sched->state == SCHED_EJECTED)
-		return finding(VERDICT_FAILURE, NULL, "the kernel ejected zernel: %s",
-			       sched->reason);
+		return finding(
+			VERDICT_FAILURE,
+			"find the cause (journalctl -u zerneld), then run: systemctl restart "
+			"zerneld",
+			"the kernel ejected zernel: %s", sched->reason);
 	return finding(sched->reason[0] ? VERDICT_WARNING : VERDICT_OK, NULL,
 		       "zernel is not attached%s%s", sched->reason[0] ? ": " : "", sched->reason);
 }
@@ -128,11 +134,14 @@ struct finding check_schedulers(const struct doctor *doctor)
 
 	doctor_read(doctor, OPS_FILE, ops, sizeof(ops));
 	if (*ops && strcmp(ops, OUR_OPS) != 0)
-		return finding(VERDICT_WARNING, "echo S > /proc/sysrq-trigger",
-			       "the scheduler %s is attached, and only one can be: zerneld only "
-			       "watches until it is gone",
+		return finding(VERDICT_WARNING,
+			       "find the service that attached it, ask its owner, and stop that "
+			       "service; until then zerneld only watches",
+			       "the scheduler %s is attached, and the kernel allows only one: "
+			       "zernel cannot attach",
 			       ops);
 	if (doctor->snapshot)
 		return check_ours(&doctor->snapshot->sched);
-	return finding(VERDICT_OK, NULL, "%s", *ops ? "zernel is attached" : "none is attached");
+	return finding(VERDICT_OK, NULL, "%s",
+		       *ops ? "zernel is attached" : "no sched_ext scheduler is attached");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Who uses a GPU runtime, by what is mapped, and whether zerneld sees those processes. */
+/* Counts processes that map a GPU runtime library, and checks whether zerneld sees them. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -18,13 +18,13 @@ static const struct {
 };
 
 struct census {
-	u32 nr_processes;  /* with a runtime */
-	u32 nr_seen;	   /* of those, how many zerneld knows */
-	u32 nr_unreadable; /* processes of others */
-	u32 runtimes;	   /* a bit for each */
+	u32 nr_processes;  /* that map a runtime library */
+	u32 nr_seen;	   /* of these, known to zerneld */
+	u32 nr_unreadable; /* processes of other users */
+	u32 runtimes;	   /* one bit per runtime */
 };
 
-/* The runtimes that a file of /proc/PID/maps names; 0 when it cannot be read. */
+/* The runtimes that a /proc/PID/maps file names; 0 if it cannot be read. */
 static u32 runtimes_of(const char *path, int *ret_err)
 {
 	CLEANUP_FREE char *line = NULL;
@@ -102,21 +102,21 @@ struct finding check_libraries(const struct doctor *doctor)
 	take_census(doctor, &census);
 	name_runtimes(census.runtimes, names, sizeof(names));
 	if (census.nr_unreadable)
-		snprintf(hidden, sizeof(hidden), "; %u may not be looked at by you",
-			 census.nr_unreadable);
+		snprintf(hidden, sizeof(hidden), "; not readable by you: %u", census.nr_unreadable);
 	if (census.nr_processes == 0)
-		return finding(VERDICT_OK, NULL, "no process has a GPU runtime mapped%s", hidden);
+		return finding(VERDICT_OK, NULL, "no process has a GPU runtime library mapped%s",
+			       hidden);
 	if (!doctor->snapshot)
 		return finding(
 			VERDICT_OK, NULL,
-			"%u processes have%s mapped; whether probes are attached only zerneld "
-			"knows%s",
-			census.nr_processes, names, hidden);
+			"processes with%s mapped: %u; without zerneld the state of the probes is "
+			"unknown%s",
+			names, census.nr_processes, hidden);
 	probes = &doctor->snapshot->probes;
-	/* Who has a library mapped may not have called it yet. */
-	return finding(
-		probes->nr_libraries ? VERDICT_OK : VERDICT_WARNING, NULL,
-		"%u processes have%s mapped; %llu probes on %llu libraries saw calls of %u%s",
-		census.nr_processes, names, probes->nr_probes, probes->nr_libraries, census.nr_seen,
-		hidden);
+	/* A process may have mapped a library without calling it yet. */
+	return finding(probes->nr_libraries ? VERDICT_OK : VERDICT_WARNING, NULL,
+		       "processes with%s mapped: %u; probes: %llu on %llu libraries; processes "
+		       "with calls that zerneld saw: %u%s",
+		       names, census.nr_processes, probes->nr_probes, probes->nr_libraries,
+		       census.nr_seen, hidden);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks of what surrounds Zernel: who asks, zerneld, GPUs, clock, limits. */
+/* Checks of the system: capabilities of the caller, zerneld, GPUs, clock, limits. */
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define MEMLOCK_MIN    (64ULL << 10)
 #define OPEN_FILES_MIN 1024
 #define PID_MAX_MIN    32768
-#define PCI_CLASS_LEN  6 /* of "0x0302", the rest is the interface */
+#define PCI_CLASS_LEN  6 /* of "0x0302"; the interface follows */
 #define PCI_DEVICES    "/sys/bus/pci/devices"
 
 static const struct {
@@ -25,7 +25,7 @@ static const struct {
 	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH" },
 };
 
-/* A set of capabilities in /proc/self/status: "CapEff:". */
+/* Reads a capability set of /proc/self/status, for example "CapEff:". */
 static bool read_set(const char *status, const char *name, u64 *ret)
 {
 	const char *line = strstr(status, name);
@@ -36,7 +36,7 @@ static bool read_set(const char *status, const char *name, u64 *ret)
 	return true;
 }
 
-/* The first that is missing, or NULL. */
+/* The first missing capability, or NULL. */
 static const char *first_missing(u64 set)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(needed); i++)
@@ -51,20 +51,20 @@ struct finding check_capabilities(const struct doctor *doctor)
 	u64 bounding, effective;
 
 	if (doctor->zerneld != ZERNELD_ABSENT)
-		return finding(VERDICT_OK, NULL, "zerneld runs and has them");
+		return finding(VERDICT_OK, NULL, "zerneld is running and has them");
 	if (!doctor_read(doctor, "/proc/self/status", status, sizeof(status)) ||
 	    !read_set(status, "CapBnd:", &bounding) || !read_set(status, "CapEff:", &effective))
-		return finding(VERDICT_WARNING, NULL, "/proc/self/status does not say");
+		return finding(VERDICT_WARNING, NULL,
+			       "cannot read the capabilities in /proc/self/status");
 	if (first_missing(bounding))
-		return finding(VERDICT_FAILURE,
-			       "docker run --privileged --pid=host ... (or start it outside)",
-			       "not even root has %s here, as in a container",
+		return finding(VERDICT_FAILURE, "start zerneld on the host, outside the container",
+			       "not even root has %s here, as in a container: zerneld cannot start",
 			       first_missing(bounding));
 	if (first_missing(effective))
 		return finding(VERDICT_FAILURE, NULL,
-			       "zerneld does not run, and you lack %s to start it",
+			       "zerneld is not running, and you lack %s to start it",
 			       first_missing(effective));
-	return finding(VERDICT_OK, NULL, "all that zerneld needs");
+	return finding(VERDICT_OK, NULL, "all that zerneld needs are available");
 }
 
 struct finding check_zerneld(const struct doctor *doctor)
@@ -72,15 +72,17 @@ struct finding check_zerneld(const struct doctor *doctor)
 	if (doctor->zerneld == ZERNELD_ABSENT)
 		return finding(VERDICT_WARNING, NULL, "does not answer: %s", doctor->answer);
 	if (doctor->zerneld == ZERNELD_REFUSES)
-		return finding(VERDICT_WARNING, "sudo usermod -aG zernel $USER",
-			       "runs, and does not answer you: %s", doctor->answer);
+		return finding(VERDICT_WARNING,
+			       "join group zernel and log in again: sudo usermod -aG zernel $USER",
+			       "refuses your requests: %s", doctor->answer);
 	if (doctor->zerneld == ZERNELD_OTHER_VERSION)
 		return finding(VERDICT_FAILURE, "systemctl restart zerneld",
-			       "runs, and " PROTOCOL_UPDATE_BOTH);
+			       "is running, but " PROTOCOL_UPDATE_BOTH);
 	if (doctor->zerneld == ZERNELD_BROKEN)
-		return finding(VERDICT_FAILURE, "systemctl restart zerneld",
-			       "runs, and makes no sense: %s", doctor->answer);
-	return finding(VERDICT_OK, NULL, "%s answers", doctor->snapshot->version);
+		return finding(VERDICT_FAILURE,
+			       "see journalctl -u zerneld, then run: systemctl restart zerneld",
+			       "sent an invalid reply: %s", doctor->answer);
+	return finding(VERDICT_OK, NULL, "version %s answers", doctor->snapshot->version);
 }
 
 static bool is_device_file(const char *name)
@@ -97,7 +99,7 @@ static bool is_device_file(const char *name)
 	return false;
 }
 
-/* Device files of GPUs in a directory, and how many of them the caller may not open. */
+/* Counts the GPU device files in a directory, and those that the caller may not open. */
 static u32 count_devices(const struct doctor *doctor, const char *directory, u32 *nr_forbidden)
 {
 	char path[DOCTOR_PATH_LEN];
@@ -123,13 +125,14 @@ static const struct {
 	const char *name;
 	const char *fix;
 } vendors[] = {
-	{ "0x10de", "an NVIDIA GPU", "modprobe nvidia" },
-	{ "0x1002", "an AMD GPU", "modprobe amdgpu" },
-	{ "0x8086", "an Intel GPU", "modprobe xe" },
+	{ "0x10de", "an NVIDIA GPU",
+	  "install the NVIDIA driver, or load it: sudo modprobe nvidia" },
+	{ "0x1002", "an AMD GPU", "install the amdgpu driver, or load it: sudo modprobe amdgpu" },
+	{ "0x8086", "an Intel GPU", "install the xe driver, or load it: sudo modprobe xe" },
 };
 #define NR_VENDORS ARRAY_SIZE(vendors)
 
-/* Display, 3D or processing accelerator: which vendor's it is, NR_VENDORS for none. */
+/* The vendor of a display, 3D or accelerator device; NR_VENDORS for any other device. */
 static size_t vendor_of(const struct doctor *doctor, const char *device)
 {
 	static const char *const classes[] = { "0x0300", "0x0302", "0x0380", "0x1200" };
@@ -150,11 +153,11 @@ static size_t vendor_of(const struct doctor *doctor, const char *device)
 	return i;
 }
 
-/* Nobody's device files are there: perhaps a device is, without its driver. */
+/* No GPU device file exists. A GPU without a driver may still be on the PCI bus. */
 static struct finding without_driver(const struct doctor *doctor)
 {
-	struct finding ret = finding(VERDICT_WARNING, NULL,
-				     "there is none: nothing to feed, and nothing to watch");
+	struct finding ret =
+		finding(VERDICT_WARNING, NULL, "no GPU found: zerneld has nothing to watch");
 	char path[DOCTOR_PATH_LEN];
 	struct dirent *entry;
 	DIR *dir;
@@ -166,7 +169,7 @@ static struct finding without_driver(const struct doctor *doctor)
 
 		if (i < NR_VENDORS)
 			ret = finding(VERDICT_WARNING, vendors[i].fix,
-				      "%s at %s has no driver, or one without device files",
+				      "%s at %s has no driver, or its driver has no device files",
 				      vendors[i].name, entry->d_name);
 	}
 	if (dir)
@@ -183,8 +186,11 @@ struct finding check_gpus(const struct doctor *doctor)
 	if (nr == 0)
 		return without_driver(doctor);
 	if (nr_forbidden)
-		return finding(VERDICT_WARNING, "sudo usermod -aG video,render $USER",
-			       "%u of %u device files may not be opened by you", nr_forbidden, nr);
+		return finding(
+			VERDICT_WARNING,
+			"join their groups and log in again: sudo usermod -aG video,render $USER",
+			"you may not open %u of %u device files: your jobs cannot use these GPUs",
+			nr_forbidden, nr);
 	if (doctor->snapshot && doctor->snapshot->nr_gpus)
 		return finding(VERDICT_OK, NULL, "%u device files, zerneld samples %u GPUs", nr,
 			       doctor->snapshot->nr_gpus);
@@ -193,25 +199,30 @@ struct finding check_gpus(const struct doctor *doctor)
 
 struct finding check_clock(const struct doctor *doctor)
 {
-	/* Those that are read by a system call's trap, or over a slow bus. */
+	/* Clock sources without fast access from user space, or behind a slow bus. */
 	static const char *const slow[] = { "hpet", "acpi_pm", "jiffies", "refined-jiffies",
 					    "pit" };
 	char name[64], available[256] = "";
 
 	if (!doctor_read(doctor, CLOCKS "current_clocksource", name, sizeof(name)))
-		return finding(VERDICT_WARNING, "ls " CLOCKS, "its source is not known");
+		return finding(VERDICT_WARNING, "check the files in " CLOCKS,
+			       "the clock source is unknown");
 	for (size_t i = 0; i < ARRAY_SIZE(slow); i++) {
 		if (strcmp(name, slow[i]) != 0)
 			continue;
 		doctor_read(doctor, CLOCKS "available_clocksource", available, sizeof(available));
-		return finding(VERDICT_WARNING,
-			       strstr(available, "tsc") ? NULL : "dmesg | grep -i clocksource",
-			       "%s is slow to read, and every probe reads it", name);
+		return finding(
+			VERDICT_WARNING,
+			strstr(available, "tsc")
+				? NULL
+				: "find out why tsc is not available: dmesg | grep -i clocksource",
+			"%s is slow to read, and every probe reads it: probes cost more CPU time",
+			name);
 	}
 	return finding(VERDICT_OK, NULL, "%s", name);
 }
 
-/* A line of /proc/self/limits: the soft limit; ~0 is no limit. */
+/* Reads the soft limit from a line of /proc/self/limits; ~0 means no limit. */
 static bool read_limit(const struct doctor *doctor, const char *name, u64 *ret)
 {
 	char text[4096];
@@ -233,12 +244,12 @@ struct finding check_memlock(const struct doctor *doctor)
 	u64 limit;
 
 	if (!read_limit(doctor, "Max locked memory", &limit))
-		return finding(VERDICT_WARNING, "ulimit -l", "the limit is not known");
+		return finding(VERDICT_WARNING, "print it: ulimit -l", "the limit is unknown");
 	if (limit == ~0ULL)
 		return finding(VERDICT_OK, NULL, "no limit");
 	return finding(limit < MEMLOCK_MIN ? VERDICT_WARNING : VERDICT_OK, NULL,
 		       "%s may be locked in memory%s", unit_bytes(limit).text,
-		       limit < MEMLOCK_MIN ? ": too little for the buffers of probes" : "");
+		       limit < MEMLOCK_MIN ? ": too little for the buffers of the probes" : "");
 }
 
 struct finding check_files(const struct doctor *doctor)
@@ -246,11 +257,11 @@ struct finding check_files(const struct doctor *doctor)
 	u64 limit;
 
 	if (!read_limit(doctor, "Max open files", &limit))
-		return finding(VERDICT_WARNING, "ulimit -n", "the limit is not known");
+		return finding(VERDICT_WARNING, "print it: ulimit -n", "the limit is unknown");
 	if (limit == ~0ULL)
 		return finding(VERDICT_OK, NULL, "no limit");
 	return finding(limit < OPEN_FILES_MIN ? VERDICT_WARNING : VERDICT_OK, NULL, "%llu%s", limit,
-		       limit < OPEN_FILES_MIN ? ": too few, each probe is one" : "");
+		       limit < OPEN_FILES_MIN ? ": too few, because each probe needs one" : "");
 }
 
 struct finding check_pids(const struct doctor *doctor)
@@ -259,7 +270,8 @@ struct finding check_pids(const struct doctor *doctor)
 	u64 limit;
 
 	if (!doctor_read(doctor, "/proc/sys/kernel/pid_max", text, sizeof(text)))
-		return finding(VERDICT_WARNING, "sysctl kernel.pid_max", "the limit is not known");
+		return finding(VERDICT_WARNING, "print it: sysctl kernel.pid_max",
+			       "the limit is unknown");
 	limit = strtoull(text, NULL, 10);
 	return finding(limit < PID_MAX_MIN ? VERDICT_WARNING : VERDICT_OK, NULL,
 		       "%llu threads at once%s", limit,
