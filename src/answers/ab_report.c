@@ -13,11 +13,11 @@ static const struct {
 	[AB_COMPLETE] = { "complete", NULL },
 	[AB_TOO_SLOW] = { "too_slow", NULL },
 	[AB_INTERRUPTED] = { "interrupted", "Interrupted" },
-	[AB_JOB_GONE] = { "job_gone", "The job, or a part of it, ended" },
-	[AB_ZERNELD_GONE] = { "zerneld_gone", "zerneld ended" },
-	[AB_REFUSED] = { "refused", "zerneld does not switch the scheduler" },
-	[AB_EJECTED] = { "ejected", "The kernel took the scheduler down" },
-	[AB_MEDDLED] = { "meddled", "Somebody else switched the scheduler" },
+	[AB_JOB_GONE] = { "job_gone", "The job, or a process of it, ended" },
+	[AB_ZERNELD_GONE] = { "zerneld_gone", "The connection to zerneld was lost" },
+	[AB_REFUSED] = { "refused", "zerneld refused to switch the scheduler" },
+	[AB_EJECTED] = { "ejected", "The kernel ejected the scheduler" },
+	[AB_MEDDLED] = { "meddled", "Another client switched the scheduler" },
 };
 
 static const char *const verdicts[] = {
@@ -29,14 +29,14 @@ static const char *const verdicts[] = {
 void ab_verdict_sentence(const struct ab_effect *effect, char ret[static AB_SENTENCE_LEN])
 {
 	static const char *const texts[] = {
-		[AB_NO_DIFFERENCE] = "No difference shown",
+		[AB_NO_DIFFERENCE] = "No significant difference",
 		[AB_BETTER] = "The scheduler helps",
-		[AB_WORSE] = "The scheduler does harm",
+		[AB_WORSE] = "The scheduler slows the job down",
 	};
 	const struct ab_interval *step = &effect->step_change;
 
 	snprintf(ret, AB_SENTENCE_LEN,
-		 "%s: with it a step takes %.1f %% %s time (95 %%: %+.1f to %+.1f %%).",
+		 "%s: with it, a step takes %.1f %% %s time (95 %% interval: %+.1f to %+.1f %%).",
 		 texts[ab_judge(effect)], 100 * fabs(step->value),
 		 step->value < 0 ? "less" : "more", 100 * step->low, 100 * step->high);
 }
@@ -49,15 +49,15 @@ bool ab_end_sentence(const struct ab_report *report, char ret[static AB_SENTENCE
 	if (report->end == AB_COMPLETE)
 		return false;
 	if (report->end != AB_TOO_SLOW)
-		snprintf(ret, AB_SENTENCE_LEN, "%s, after %u of %u pairs.", ends[report->end].text,
+		snprintf(ret, AB_SENTENCE_LEN, "%s after %u of %u pairs.", ends[report->end].text,
 			 report->nr_pairs, report->plan.nr_pairs);
 	else if (report->slow.steps.count == 0)
 		snprintf(ret, AB_SENTENCE_LEN,
-			 "Stopped: %s the scheduler no step ended any more, and %s before.", mode,
+			 "Stopped: %s the scheduler, no step ended. Before, a step took %s.", mode,
 			 usual.text);
 	else
 		snprintf(ret, AB_SENTENCE_LEN,
-			 "Stopped: %s the scheduler a step took %s, and %s before.", mode,
+			 "Stopped: %s the scheduler, a step took %s. Before, a step took %s.", mode,
 			 unit_ns(ab_step_ns(&report->slow)).text, usual.text);
 	return true;
 }
@@ -65,8 +65,8 @@ bool ab_end_sentence(const struct ab_report *report, char ret[static AB_SENTENCE
 void ab_plan_sentence(const struct ab_report *report, char ret[static AB_SENTENCE_LEN])
 {
 	snprintf(ret, AB_SENTENCE_LEN,
-		 "%s: %u of %u pairs of windows, %s each of which the first %s do not count, "
-		 "seed %llu.",
+		 "%s: %u of %u pairs of windows, %s per window, the first %s of each window "
+		 "not counted, seed %llu.",
 		 report->subject, report->nr_pairs, report->plan.nr_pairs,
 		 unit_ns(report->plan.window_ns).text, unit_ns(report->plan.settle_ns).text,
 		 report->seed);
@@ -77,10 +77,11 @@ void ab_state_sentence(const struct ab_report *report, char ret[static AB_SENTEN
 	const char *found = report->found == SCHED_ATTACHED ? "attached" : "off";
 	const char *format =
 		report->end == AB_EJECTED || report->end == AB_MEDDLED
-			? "The scheduler was %s at the start and is left as it is now."
-		: report->restored ? "The scheduler is %s again, as it was."
-				   : "The scheduler was %s and could not be brought back to that: "
-				     "systemctl restart zerneld";
+			? "The scheduler was %s at the start. It stays in its current state."
+		: report->restored
+			? "The scheduler is %s again, as at the start."
+			: "The scheduler was %s at the start, but that state could not be "
+			  "restored. Run: systemctl restart zerneld";
 
 	snprintf(ret, AB_SENTENCE_LEN, format, found);
 }

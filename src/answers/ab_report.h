@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What came of an experiment of `zernel ab`, in words and as JSON. */
+/* The result of an experiment of `zernel ab`, as text and as JSON. */
 #include <stddef.h>
 #include "core/ab.h"
 
-/* How it came to its end. */
+/* How the experiment ended. */
 enum ab_end {
 	AB_COMPLETE,
-	AB_TOO_SLOW, /* the job, beyond the bound */
+	AB_TOO_SLOW, /* the job was slower than the bound */
 	AB_INTERRUPTED,
-	AB_JOB_GONE,	 /* or a part of it */
-	AB_ZERNELD_GONE, /* or it was started anew */
-	AB_REFUSED,	 /* by zerneld, to switch the scheduler */
-	AB_EJECTED,	 /* the scheduler, by the kernel */
-	AB_MEDDLED,	 /* somebody else switched the scheduler */
+	AB_JOB_GONE,	 /* or a process of it */
+	AB_ZERNELD_GONE, /* or it was restarted */
+	AB_REFUSED,	 /* zerneld refused to switch the scheduler */
+	AB_EJECTED,	 /* the kernel ejected the scheduler */
+	AB_MEDDLED,	 /* another client switched the scheduler */
 	AB_END_NR,
 };
 
@@ -25,21 +25,21 @@ struct ab_report {
 	u32 found; /* the state of the scheduler at the start: enum snapshot_sched_state */
 	u32 end;
 	int signal;
-	bool restored;		/* it is in that state again */
-	struct ab_window usual; /* in that state */
-	struct ab_window slow;	/* what was beyond the bound */
+	bool restored;		/* the scheduler is in state `found` again */
+	struct ab_window usual; /* steps in state `found` */
+	struct ab_window slow;	/* the window that was slower than the bound */
 	u32 nr_pairs;
 	struct ab_pair pairs[AB_PAIRS_MAX];
 };
 
 #define AB_SENTENCE_LEN 320
 
-/* Why it ended early; false where it did not. */
+/* Why the experiment ended early; false if it is complete. */
 bool ab_end_sentence(const struct ab_report *report, char ret[static AB_SENTENCE_LEN]);
 void ab_verdict_sentence(const struct ab_effect *effect, char ret[static AB_SENTENCE_LEN]);
 void ab_plan_sentence(const struct ab_report *report, char ret[static AB_SENTENCE_LEN]);
-/* In which state the scheduler is now. */
+/* The state of the scheduler after the experiment. */
 void ab_state_sentence(const struct ab_report *report, char ret[static AB_SENTENCE_LEN]);
 
-/* All of it, on one line. */
+/* The whole report on one line. */
 int ab_to_json(const struct ab_report *report, char **ret, size_t *ret_length);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 0 when the word is no number. */
+/* Returns 0 if the word is not a number. */
 static u32 parse_pid(const char *word)
 {
 	unsigned long value;
@@ -16,7 +16,7 @@ static u32 parse_pid(const char *word)
 	return errno || *end || value > 0x7fffffff ? 0 : (u32)value;
 }
 
-/* A loader stands for whom it feeds. */
+/* For a loader process, returns the pid of its consumer. */
 static u32 consumer_of(const struct snapshot *s, u32 pid)
 {
 	for (u32 i = 0; i < s->nr_processes; i++)

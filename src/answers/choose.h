@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Whom a person means by PID|JOB. */
+/* Finds the processes that the operand PID|JOB selects. */
 #include "core/snapshot.h"
 
 /*
- * The next process at or after *at that launches work on a GPU and is meant; *at is then
- * behind it. NULL when there is none. `word` is a process (of a loader: whom it feeds), a
- * job's name or its cgroup; NULL means everybody.
+ * Returns the next selected process at or after *at that launches work on a GPU, or NULL, and
+ * moves *at behind it. `word` is a pid, the name of a job or its cgroup. The pid of a loader
+ * selects its consumer. A NULL `word` selects all processes.
  */
 const struct snapshot_process *choose_next(const struct snapshot *snapshot, const char *word,
 					   u32 *at);
 
-/* The process that is meant where the word is a number; else 0. */
+/* The selected process if the word is a number; otherwise 0. */
 u32 choose_pid(const struct snapshot *snapshot, const char *word);
 
 /* "rank 3 (python3 4711)", or without a rank "python3 (4711)". */

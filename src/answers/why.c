@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include "answers/choose.h"
 
-/* By job, then by rank, then by age. */
+/* Sorts by job, then by rank, then by pid. */
 static int compare_blames(const void *a, const void *b)
 {
 	const struct snapshot_process *x = ((const struct blame *)a)->process;
@@ -17,7 +17,7 @@ static int compare_blames(const void *a, const void *b)
 	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-/* Whoever was asked for, and the other ranks of its job: they are compared. */
+/* True for a selected process and all ranks of its job, which are compared with it. */
 static bool belongs(const struct snapshot *s, const struct snapshot_process *process,
 		    const char *who)
 {
@@ -49,7 +49,7 @@ static void collect(struct why *why, const struct snapshot *before, const char *
 		else if (!why->pid || process->pid == why->pid)
 			why->missing[why->nr_missing++] = (struct why_missing){ process, err };
 	}
-	/* The others do not explain it. */
+	/* The other ranks do not explain the process that was asked for. */
 	if (why->pid && why->nr_missing)
 		why->nr_blames = 0;
 	qsort(why->blames, why->nr_blames, sizeof(*why->blames), compare_blames);

@@ -2,14 +2,14 @@
 #pragma once
 
 /*
- * The answer to "why is the GPU idle", from two snapshots and nothing else: whoever has
- * the same two, from zerneld or from a recording, gets the same words.
+ * The answer to "why is the GPU idle". It depends only on two snapshots, so the same snapshots
+ * give the same text, from zerneld or from a recording.
  */
 #include <stddef.h>
 #include "base/cleanup.h"
 #include "core/blame.h"
 
-/* Less idle than that, in thousandths, is nothing to explain. */
+/* A smaller idle share, in thousandths, needs no explanation. */
 #define WHY_IDLE_PERMILLE 50
 
 #define WHY_SENTENCE_LEN 640
@@ -21,49 +21,49 @@ struct why_group {
 	const struct snapshot *after;
 	const struct blame *blames;
 	u32 nr;
-	u32 subject; /* whom the answer is about: who was asked for, the straggler, or who idled
-			most */
+	u32 subject; /* the answer is about this process: the one that was asked for, else the
+			straggler, else the one with the largest idle share */
 	bool asked_for_one;
 	bool has_straggler;
 	struct blame_straggler straggler;
 };
 
-/* Who has no answer, and why not. */
+/* A process without an answer, and the reason. */
 struct why_missing {
 	const struct snapshot_process *process;
-	int err; /* as of blame_process(); -ENODATA: it launched nothing yet */
+	int err; /* from blame_process(); -ENODATA: it has not launched work yet */
 };
 
 struct why {
 	const struct snapshot *after;
-	u32 pid;	      /* the one process that was asked for, or 0 */
-	struct blame *blames; /* of one job side by side, also who was not asked for */
+	u32 pid;	      /* the single process that was asked for, or 0 */
+	struct blame *blames; /* sorted by job; includes ranks that were not asked for */
 	struct why_missing *missing;
 	u32 nr_blames;
 	u32 nr_missing;
 };
 
-/* `who` is a process or a job, as in choose.h; NULL: all. Both snapshots outlive the answer. */
+/* `who` is an operand as in choose.h, or NULL. Both snapshots must outlive the answer. */
 int why_new(const struct snapshot *before, const struct snapshot *after, const char *who,
 	    struct why **ret);
 struct why *why_free(struct why *why);
 DEFINE_CLEANUP(struct why, why_free);
 
-/* The group that begins at this place; the next one begins `nr` further. */
+/* The group that starts at index `first`. The next group starts at `first` + `nr`. */
 struct why_group why_group(const struct why *why, u32 first);
 
-/* What the table calls it. */
+/* The title of the cause in the table. */
 const char *why_cause_title(u32 cause);
 void why_sentence(const struct why_group *group, char ret[static WHY_SENTENCE_LEN]);
-/* What follows from the evidence, the most important first; how many there are. */
+/* Writes advice, the most important first, and returns the number of texts. */
 u32 why_advice(const struct why_group *group, char ret[static WHY_ADVICE_MAX][WHY_ADVICE_LEN]);
-/* Why there is no answer for somebody. */
+/* The reason why a process has no answer. */
 const char *why_missing_text(int err);
 
-/* All of it, on one line. */
+/* The whole answer on one line. */
 int why_to_json(const struct why *why, char **ret, size_t *ret_length);
 
-/* The share of the time that the GPU was watched, in thousandths. */
+/* The share of the watched time, in thousandths. */
 static inline u32 why_share(const struct blame *blame, u64 ns)
 {
 	return blame_permille(ns, blame_watched_ns(blame));

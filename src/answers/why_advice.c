@@ -1,33 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What to do about it: a table of causes and evidence. What does not follow from them is not said.
- */
+/* Advice, from a table of causes and evidence. Without evidence, no advice is given. */
 #include "answers/why.h"
 #include "base/macros.h"
 #include <stdio.h>
 #include <string.h>
 
-/* A cause that took less of the time than that, in thousandths, is not worth advice. */
+/* No advice for a cause with a smaller share of the time, in thousandths. */
 #define ADVICE_PERMILLE 30
 
-/* Beside the causes of idle time: busy, and others wait. */
+/* Not a cause of idle time: the GPU is busy and the other ranks wait for it. */
 #define BUSY_STRAGGLER IDLE_CAUSE_NR
 
-/* What must be so, beside the cause. */
+/* The condition for a row, in addition to its cause. */
 enum evidence {
 	ALWAYS,
 	SCHEDULER_OFF,
 	SCHEDULER_ON,
 	STRAGGLER_ELSEWHERE,
 	NO_STRAGGLER,
-	NAMED, /* a culprit */
+	NAMED, /* the culprit is known */
 	UNNAMED,
 };
 
-#define TRY_AB "The scheduler is off. What it would change for this job: zernel ab $P"
+#define TRY_AB "The scheduler is off. To measure its effect on this job, run: zernel ab $P"
 
 /*
- * $P is the process, $C the culprit, $L how many loaders it has, $R the straggler's rank and
- * $S its process, $O the share of each CPU that is reserved for ordinary tasks.
+ * $P is the pid of the process, $C the culprit, $L the number of its loaders, $R the rank of the
+ * straggler and $S its pid, $O the share of each CPU that is reserved for ordinary tasks.
  */
 static const struct {
 	u32 cause;
@@ -35,44 +34,46 @@ static const struct {
 	const char *text;
 } rows[] = {
 	{ BUSY_STRAGGLER, ALWAYS,
-	  "Rank $R has more to compute than the others, or a slower GPU: compare batches and "
-	  "clocks" },
+	  "Rank $R has more to compute than the other ranks, or a slower GPU. Compare batch sizes "
+	  "and GPU clocks." },
 	{ IDLE_RUNQUEUE, SCHEDULER_OFF, TRY_AB },
 	{ IDLE_RUNQUEUE, SCHEDULER_ON,
-	  "The scheduler puts launchers first already, but reserves $O of each CPU for ordinary "
-	  "tasks: run fewer of them on this machine, or set a smaller reserved_percent "
-	  "(zernel config show)" },
+	  "The scheduler already runs launchers first, but reserves $O of each CPU for ordinary "
+	  "tasks. Run fewer ordinary tasks on this machine, or lower reserved_percent in "
+	  "zernel.conf(5)." },
 	{ IDLE_LOADER_CPU, ALWAYS,
-	  "Loaders ($L now) compute as fast as they can: more of them if there are CPUs, or "
-	  "cheaper "
-	  "preprocessing" },
+	  "The loaders ($L now) are busy computing. Add loaders if CPUs are free, or make "
+	  "preprocessing cheaper." },
 	{ IDLE_LOADER_RUNQUEUE, SCHEDULER_OFF, TRY_AB },
 	{ IDLE_LOADER_RUNQUEUE, SCHEDULER_ON,
-	  "The scheduler puts late loaders ($L now) first already, but reserves $O of each CPU "
-	  "for ordinary tasks: run fewer of them on this machine, or add CPUs" },
+	  "The scheduler already runs late loaders first ($L loaders now), but reserves $O of each "
+	  "CPU for ordinary tasks. Run fewer ordinary tasks on this machine, or add CPUs." },
 	{ IDLE_LOADER_DISK, NAMED,
-	  "Loaders wait for $C: a faster disk, or the data cached in memory" },
+	  "The loaders wait for the disk $C. Use a faster disk, or cache the data in memory." },
 	{ IDLE_LOADER_DISK, UNNAMED,
-	  "Loaders wait for a disk: a faster one, or the data cached in memory" },
+	  "The loaders wait for a disk. Use a faster disk, or cache the data in memory." },
 	{ IDLE_LOADER_OTHER, ALWAYS,
-	  "Loaders wait for neither CPU nor disk: look for a file system on the network, or for "
-	  "loaders that wait for each other" },
-	{ IDLE_COLLECTIVE, STRAGGLER_ELSEWHERE, "Rank $R comes last: zernel why $S" },
+	  "The loaders wait for neither a CPU nor a disk. Check whether they read from a network "
+	  "file system, or wait for other loaders." },
+	{ IDLE_COLLECTIVE, STRAGGLER_ELSEWHERE,
+	  "Rank $R enters collectives last. To see why, run: zernel why $S" },
 	{ IDLE_COLLECTIVE, NO_STRAGGLER,
-	  "No rank of this node stands out: the network, or a rank on another node "
-	  "(docs/FLEET.md)" },
+	  "No rank on this node stands out. Check the network, and run zernel why on the other "
+	  "nodes of the job." },
 	{ IDLE_CPU, ALWAYS,
-	  "The launching thread works while the GPU is idle: less work between steps, larger "
-	  "batches, or launches recorded once (CUDA graphs)" },
+	  "The launching thread computes while the GPU is idle. Do less work between steps, use "
+	  "larger batches, or record the launches once (CUDA graphs)." },
 	{ IDLE_DISK, NAMED,
-	  "The launching thread itself waits for $C: read and write in another thread" },
+	  "The launching thread itself waits for the disk $C. Read and write in another thread." },
 	{ IDLE_DISK, UNNAMED,
-	  "The launching thread itself waits for a disk: read and write in another thread" },
+	  "The launching thread itself waits for a disk. Read and write in another thread." },
 	{ IDLE_MEMORY, ALWAYS,
-	  "Memory is short: a higher limit for the job, or less of it in use on this machine" },
+	  "Memory is short. Raise the memory limit of the job, or use less memory on this "
+	  "machine." },
 	{ IDLE_LOCK, ALWAYS,
-	  "The launching thread waits for another thread of process $P: a profiler shows for "
-	  "which" },
+	  "The launching thread waits for another thread of process $P. Use a profiler to find "
+	  "that "
+	  "thread." },
 };
 
 static const char *culprit_name(const struct blame *blame, u32 cause)
@@ -101,7 +102,7 @@ static bool holds(enum evidence evidence, const struct why_group *group, u32 cau
 	return false;
 }
 
-/* Its own threads, and those of processes that feed it. */
+/* Loader threads of the process, plus loader processes of which it is the consumer. */
 static u32 count_loaders(const struct snapshot *s, u32 pid)
 {
 	u32 nr = 0;
@@ -144,7 +145,7 @@ static void write_advice(const struct why_group *group, u32 row, char ret[static
 	}
 }
 
-/* What the advice for a cause is worth: 0 for none. */
+/* The weight of the advice for a cause; 0: give no advice. */
 static u64 weight(const struct why_group *group, u32 cause)
 {
 	const struct blame *blame = &group->blames[group->subject];
@@ -156,8 +157,8 @@ static u64 weight(const struct why_group *group, u32 cause)
 			       ? group->straggler.lead_ns
 			       : 0;
 	/*
-	 * What waits on the device for others is no idle time, and the advice is the same. A
-	 * bound is no evidence, unless somebody stands out.
+	 * Time in which the GPU waits for other ranks is not idle time, but needs the same advice.
+	 * An upper bound of it is evidence only if one rank stands out.
 	 */
 	if (cause == IDLE_COLLECTIVE && !is_straggler) {
 		bool is_known = blame->waited == WAITED_MEASURED || group->has_straggler;
@@ -190,7 +191,7 @@ u32 why_advice(const struct why_group *group, char ret[static WHY_ADVICE_MAX][WH
 		}
 		if (most == 0)
 			break;
-		/* The same advice for two causes is given once. */
+		/* Do not repeat a text that two causes share. */
 		for (u32 row = 0; row < ARRAY_SIZE(rows); row++)
 			given[row] |= strcmp(rows[row].text, rows[best].text) == 0;
 		write_advice(group, best, ret[nr++]);

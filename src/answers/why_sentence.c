@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The answer in words. */
+/* The answer as one sentence. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,22 +10,22 @@
 static const struct {
 	const char *title;
 	const char *because;
-	const char *culprit; /* what somebody did who is named, or NULL */
+	const char *culprit; /* the part that names the culprit, or NULL */
 } causes[IDLE_CAUSE_NR] = {
 	[IDLE_CPU] = { "launcher computed", "its launching thread computed", NULL },
 	[IDLE_RUNQUEUE] = { "launcher waited for a CPU", "its launching thread waited for a CPU",
 			    "%s ran instead" },
-	[IDLE_LOADER_CPU] = { "loaders computed", "loaders still computed its data", NULL },
-	[IDLE_LOADER_RUNQUEUE] = { "loaders waited for a CPU", "loaders waited for a CPU",
+	[IDLE_LOADER_CPU] = { "loaders computed", "its loaders still computed the data", NULL },
+	[IDLE_LOADER_RUNQUEUE] = { "loaders waited for a CPU", "its loaders waited for a CPU",
 				   "%s ran instead" },
-	[IDLE_LOADER_DISK] = { "loaders waited for a disk", "loaders waited for a disk",
-			       "it was %s" },
-	[IDLE_LOADER_OTHER] = { "loaders waited otherwise",
-				"loaders waited for neither CPU nor disk", NULL },
+	[IDLE_LOADER_DISK] = { "loaders waited for a disk", "its loaders waited for a disk",
+			       "the disk was %s" },
+	[IDLE_LOADER_OTHER] = { "loaders waited, other reason",
+				"its loaders waited for neither a CPU nor a disk", NULL },
 	[IDLE_COLLECTIVE] = { "launcher waited for ranks",
 			      "its launching thread waited for other ranks", NULL },
 	[IDLE_DISK] = { "launcher waited for a disk", "its launching thread waited for a disk",
-			"it was %s" },
+			"the disk was %s" },
 	[IDLE_MEMORY] = { "launcher waited for memory", "its launching thread waited for memory",
 			  NULL },
 	[IDLE_LOCK] = { "launcher waited for a thread",
@@ -41,9 +41,9 @@ const char *why_cause_title(u32 cause)
 const char *why_missing_text(int err)
 {
 	switch (err) {
-	case -ESRCH: return "began meanwhile";
-	case -ENODATA: return "launched nothing yet";
-	default: return "its counters began anew: zerneld was restarted";
+	case -ESRCH: return "it started during the measurement";
+	case -ENODATA: return "it has not launched GPU work yet";
+	default: return "zerneld was restarted, which reset its counters";
 	}
 }
 
@@ -80,24 +80,24 @@ static void add_reason(struct sentence *sentence, const struct blame *blame)
 	const struct snapshot_culprit *culprit = culprit_of(blame, cause);
 
 	add(sentence, ", %s because %s",
-	    2 * blame->cause_ns[cause] > blame->idle_ns ? "most of it" : "the largest part",
+	    2 * blame->cause_ns[cause] > blame->idle_ns ? "mostly" : "the largest share",
 	    causes[cause].because);
 	if (culprit && causes[cause].culprit) {
 		add(sentence, "; ");
-		/* The formats are those of the table above. */
+		/* The format comes from the table above. */
 		add(sentence, causes[cause].culprit, culprit->name);
 	}
 }
 
-/* Who is the straggler says so first; whoever waits for it says so last. */
+/* Comes first in the answer about the straggler, and last in the answer about another rank. */
 static void add_straggler(struct sentence *sentence, const struct why_group *group)
 {
-	/* By whether it was measured, and whether the straggler speaks. */
+	/* Indexed by: the time was measured; the answer is about the straggler. */
 	static const char *const formats[2][2] = {
-		{ " Rank %d comes to collectives last, %u %% of the time after the others.",
-		  "Rank %d comes to collectives last, %u %% of the time after the others. " },
-		{ " Rank %d holds it up in collectives, %u %% of the time.",
-		  "Rank %d holds up the others: they wait %u %% of the time for it. " },
+		{ " Rank %d enters collectives last: its delay is %u %% of the time.",
+		  "Rank %d enters collectives last: its delay is %u %% of the time. " },
+		{ " Rank %d delays it in collectives, %u %% of the time.",
+		  "Rank %d delays the other ranks: they wait for it %u %% of the time. " },
 	};
 	const struct blame *straggler = &group->blames[group->straggler.at];
 	u32 percent = (blame_permille(group->straggler.lead_ns, straggler->wall_ns) + 5) / 10;
@@ -107,7 +107,7 @@ static void add_straggler(struct sentence *sentence, const struct why_group *gro
 	    percent);
 }
 
-/* Worth a word only where it was measured. */
+/* Only a measured share is mentioned. */
 static u32 waiting_share(const struct blame *blame)
 {
 	u32 share = why_share(blame, blame->waited_ns);
@@ -134,9 +134,10 @@ void why_sentence(const struct why_group *group, char ret[static WHY_SENTENCE_LE
 	} else {
 		add(&sentence, "busy %u %% of the last %s", (1000 - idle + 5) / 10, span.text);
 		if (is_straggler && group->straggler.is_measured)
-			add(&sentence, ": it computes longer than the others'");
+			add(&sentence, ": it computes longer than the GPUs of the other ranks");
 		else if (waits)
-			add(&sentence, ", but %u %% only waited for other ranks", (waits + 5) / 10);
+			add(&sentence, ", but waited for other ranks %u %% of that time",
+			    (waits + 5) / 10);
 		else if (!group->has_straggler)
 			add(&sentence, ": nothing to explain");
 	}

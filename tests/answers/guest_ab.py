@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""zernel why and zernel ab on the lab's jobs, with the real scheduler, in a guest in virtual time.
+"""Tests zernel why and zernel ab on the lab's jobs, with the real scheduler, in a guest in virtual time.
 
-A campaign, not a test of CI: each experiment takes minutes. `worse` is noisy under a policy that is made worse
-on purpose, so that ab must stop early; the scheduler must be off again after each of them, as it was.
+This is a campaign, not a CI test: each experiment takes minutes. `worse` is the scenario noisy with a policy that
+is worse on purpose, so ab must stop early. After each experiment, the scheduler must be off again, as before.
 """
 import argparse
 import json
@@ -12,13 +12,13 @@ import guest
 from compare import scenarios
 from compare.results import Tap
 
-BOOT_SECONDS, SLOWDOWN = 300, 60  # of virtual time, on a machine that is shared
-# name: scenario of the lab, whether the kernel has its job as a group of its own, what zerneld is told, ab's exit status,
-# verdicts that are right
+BOOT_SECONDS, SLOWDOWN = 300, 60  # slowdown of virtual time on a shared machine
+# name: scenario of the lab, whether its job has its own group, configuration of zerneld, exit status of ab,
+# correct verdicts
 CASES = {
     "noisy": ("noisy", False, "", 0, {"better"}),
     "quiet": ("quiet", False, "", 0, {"no_difference"}),
-    # Half of the CPUs are the group's, and a scheduler without its rules knows no groups.
+    # The group gets half of the CPU time. A scheduler without its rules ignores groups.
     "worse": ("noisy", True, "without=feeder,loader,late-loader,spinner,helper,preempt,tier,place\n", 3, {"unknown", "worse"}),
 }
 
@@ -44,7 +44,7 @@ def experiment(lab, minutes, name, number):
 
 def describe(report):
     if "step_change" not in report:
-        return f"{report.get('end')}: {report.get('slow_step_ns', 0) / 1e6:.1f} ms a step, {report.get('usual_step_ns', 0) / 1e6:.1f} before"
+        return f"{report.get('end')}: {report.get('slow_step_ns', 0) / 1e6:.1f} ms per step, {report.get('usual_step_ns', 0) / 1e6:.1f} before"
     change = report["step_change"]
     return (f"{report['verdict']}, {report['without']['mean_ns'] / 1e6:.1f} ms -> {report['with']['mean_ns'] / 1e6:.1f} ms, "
             f"{change['value']:+.1%} [{change['low']:+.1%}, {change['high']:+.1%}]")
@@ -66,8 +66,8 @@ def main(argv):
     parser.add_argument("--kernel", default="6.18", metavar="V")
     parser.add_argument("--case", type=lambda text: text.split(","), default=list(CASES), metavar="C[,C]")
     parser.add_argument("--runs", type=int, default=1, metavar="N")
-    parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first run, its seed (default 0)")
-    parser.add_argument("--minutes", type=float, default=0.25, metavar="M", help="of an experiment (default 0.25)")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first run, which is its seed (default 0)")
+    parser.add_argument("--minutes", type=float, default=0.25, metavar="M", help="duration of an experiment (default 0.25)")
     args = parser.parse_args(argv)
     timeout = BOOT_SECONDS + int(len(args.case) * args.runs * (args.minutes * 60 + 10) * SLOWDOWN)
     return guest.boot(args.kernel, timeout, __file__, args.minutes, args.first, args.runs, *args.case,

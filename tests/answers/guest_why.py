@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""zernel why on jobs with a slow rank, which is another one each time: it must be named.
+"""Tests zernel why on jobs with one slow rank, a different one in each run. zernel why must name it.
 
-The lab's job straggler, with one rank more, beside its noise and a zerneld that watches only, in a guest in virtual time. The job knows
-which of its ranks is slow; zerneld knows what the device and the calls tell it.
+Runs the lab's job straggler with one more rank, its noise, and a zerneld that only watches, in a guest in virtual time.
+The job knows which rank is slow. zerneld knows only the GPU counters and the calls.
 """
 import argparse
 import json
@@ -13,14 +13,14 @@ import guest
 from compare import scenarios
 from compare.results import Tap
 
-BOOT_SECONDS, SLOWDOWN = 300, 60  # of virtual time, on a machine that is shared
+BOOT_SECONDS, SLOWDOWN = 300, 60  # slowdown of virtual time on a shared machine
 RANKS = 3
 WHY_SECONDS = 2
 DEVICES = (("VGPU_DEVICES", str(RANKS)),)
 
 
 def job_of(scenario, slow):
-    """Of RANKS ranks, one of them slow."""
+    """A job of RANKS ranks in which rank `slow` is slow."""
     job = scenario.jobs[0]
     args = job.args.replace("--ranks 2", f"--ranks {RANKS}").replace("--slow-rank 1", f"--slow-rank {slow}")
     return replace(job, args=args, launchers=RANKS, env=DEVICES)

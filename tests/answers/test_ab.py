@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""zernel ab and zernel why beside a zerneld whose job gets better, worse or neither.
+"""Tests zernel ab and zernel why with a fake zerneld whose job gets faster, slower or neither.
 
-Experiments mostly wait, so those that are carried out to their end run side by side.
+Experiments mostly wait, so the complete ones run in parallel.
 """
 import json
 import os
@@ -43,7 +43,7 @@ class Directory(unittest.TestCase):
 
 
 class Complete(Directory):
-    """(ms without, ms with, state at the start, words) -> how it ended."""
+    """Complete runs: (step ms without the scheduler, step ms with it, initial state, words)."""
 
     runs = {
         "better": (20, 12, "off", ["--json", "--seed", "5"]),
@@ -70,7 +70,7 @@ class Complete(Directory):
         self.assertEqual(report["pairs"], report["planned_pairs"])
         return report
 
-    def test_each_is_left_as_it_was_found(self):
+    def test_initial_state_is_restored(self):
         for name, server in self.job_of.items():
             self.assertEqual(server.state, self.runs[name][2], name)
             self.assertGreaterEqual(server.switches.count("scheduler.attach"), 6)
@@ -96,48 +96,48 @@ class Complete(Directory):
         self.assertEqual(report["verdict"], "no_difference")
         self.assertLess(abs(report["step_change"]["value"]), 0.03)
 
-    def test_a_seed_is_an_order(self):
+    def test_seed_defines_the_order(self):
         self.assertEqual(self.report("again")["seed"], 5)
         self.assertEqual(self.job_of["better"].switches, self.job_of["again"].switches)
 
-    def test_for_people(self):
+    def test_text_output(self):
         out, err, status = self.done["text"]
         self.assertEqual((status, err), (0, ""), out)
-        self.assertRegex(out, r"^The scheduler helps: with it a step takes (39|40|41)\.\d % less time \(95 %: -\d\d\.\d to -\d\d\.\d %\)\.\n")
-        self.assertRegex(out, r"step, mean +(19|20)\.\d ms +1[12]\.\d ms +-(39|40|41)\.\d %")
-        self.assertRegex(out, r"python3 \(4711\): 6 of 6 pairs of windows, 500.0 ms each of which the first 100.0 ms do not count, seed \d+\.\n")
-        self.assertIn("The scheduler is attached again, as it was.\n", out)
+        self.assertRegex(out, r"^The scheduler helps: with it, a step takes (39|40|41)\.\d % less time \(95 % interval: -\d\d\.\d to -\d\d\.\d %\)\.\n")
+        self.assertRegex(out, r"step time, mean +(19|20)\.\d ms +1[12]\.\d ms +-(39|40|41)\.\d %")
+        self.assertRegex(out, r"python3 \(4711\): 6 of 6 pairs of windows, 500.0 ms per window, the first 100.0 ms of each window not counted, seed \d+\.\n")
+        self.assertIn("The scheduler is attached again, as at the start.\n", out)
         self.assertNotIn("\033", out)
 
-    def test_a_job_by_its_name(self):
+    def test_select_a_job_by_name(self):
         out, err, status = self.done["job"]
         self.assertEqual((status, err), (0, ""), out)
-        self.assertRegex(out, r"^No difference shown: ")
+        self.assertRegex(out, r"^No significant difference: ")
 
 
 class Early(Directory):
-    def test_worse_beyond_the_bound_stops_at_once(self):
+    def test_stops_at_once_beyond_the_bound(self):
         server = self.job(20, 50)
         text = self.ends(start(server), 3)
-        self.assertRegex(text, r"^Stopped: with the scheduler a step took (4|5|6)\d\.\d ms, and (19|20|21)\.\d ms before\.\n")
-        self.assertIn("The scheduler is off again, as it was.", text)
+        self.assertRegex(text, r"^Stopped: with the scheduler, a step took (4|5|6)\d\.\d ms\. Before, a step took (19|20|21)\.\d ms\.\n")
+        self.assertIn("The scheduler is off again, as at the start.", text)
         self.assertEqual(server.state, "off")
         self.assertEqual(server.switches.count("scheduler.attach"), 1)
 
-    def test_without_may_be_worse_too(self):
+    def test_stops_if_slower_without_the_scheduler(self):
         server = self.job(50, 20, state="attached")
         report = json.loads(self.ends(start(server, "--json"), 3))
         self.assertEqual((report["end"], report["found"], report["restored"]), ("too_slow", "attached", True))
         self.assertGreater(report["slow_step_ns"], 1.5 * report["usual_step_ns"])
         self.assertEqual(server.state, "attached")
 
-    def test_no_step_ends_any_more(self):
+    def test_stops_if_no_step_ends(self):
         server = self.job(20, 0)
-        self.assertRegex(self.ends(start(server), 3), "^Stopped: with the scheduler (no step ended any more|a step took)")
+        self.assertRegex(self.ends(start(server), 3), "^Stopped: with the scheduler, (no step ended|a step took)")
         self.assertEqual(server.state, "off")
 
     def test_signals(self):
-        """The last of them leaves nobody to restore anything but the guard."""
+        """After SIGKILL only the guard can restore the state."""
         for number, status in (signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9):
             server = self.job(20, 20, state="off")
             child = start(server)
@@ -146,9 +146,9 @@ class Early(Directory):
             text = self.ends(child, status)
             wait_until(lambda: server.state == "off", f"restored after {number}")
             if status > 0:
-                self.assertRegex(text, r"^Interrupted, after \d of 6 pairs\.\n")
+                self.assertRegex(text, r"^Interrupted after \d of 6 pairs\.\n")
 
-    def test_a_signal_before_anything_was_tried(self):
+    def test_signal_before_the_first_switch(self):
         server = self.job(20, 20)
         child = start(server)
         wait_until(lambda: server.clients, "it is connected")
@@ -161,29 +161,29 @@ class Early(Directory):
         child = start(server)
         wait_until(lambda: server.state == "off", "the scheduler is off")
         server.gone = True
-        self.assertIn("The job, or a part of it, ended", self.ends(child, 4))
+        self.assertIn("The job, or a process of it, ended", self.ends(child, 4))
         self.assertEqual(server.state, "attached")
 
-    def test_zerneld_is_started_anew(self):
+    def test_zerneld_restarts(self):
         server = self.job(20, 20)
         child = start(server)
         wait_until(lambda: server.state == "attached", "the scheduler is attached")
         server.stop()
         server.start()  # attached, as if its configuration said so
-        self.assertIn("zerneld ended", self.ends(child, 4))
+        self.assertIn("The connection to zerneld was lost", self.ends(child, 4))
         self.assertEqual(server.state, "off")
 
-    def test_zerneld_is_gone(self):
+    def test_zerneld_ends(self):
         server = self.job(20, 20)
         child = start(server)
         wait_until(lambda: server.state == "attached", "the scheduler is attached")
         server.stop()
         text = self.ends(child, 4)
-        self.assertIn("zerneld ended", text)
-        self.assertIn("The scheduler was off and could not be brought back to that", text)
+        self.assertIn("The connection to zerneld was lost", text)
+        self.assertIn("The scheduler was off at the start, but that state could not be restored", text)
 
-    def test_the_kernel_and_other_people_have_the_last_word(self):
-        for state, said in ("ejected", "The kernel took the scheduler down"), ("off", "Somebody else switched"):
+    def test_keeps_the_state_set_by_the_kernel_or_another_client(self):
+        for state, said in ("ejected", "The kernel ejected the scheduler"), ("off", "Another client switched"):
             server = self.job(20, 20, state="attached")
             child = start(server, "--seed", "5")
             wait_until(lambda: len(server.switches) > 1 and server.state == "attached", "the scheduler is attached")
@@ -191,7 +191,7 @@ class Early(Directory):
             nr = len(server.switches)
             text = self.ends(child, 4)
             self.assertIn(said, text)
-            self.assertIn("was attached at the start and is left as it is now", text)
+            self.assertIn("was attached at the start. It stays in its current state", text)
             self.assertEqual((server.state, len(server.switches)), (state, nr))
 
     def test_zerneld_cannot_attach(self):
@@ -202,20 +202,20 @@ class Early(Directory):
         self.assertEqual(server.state, "off")
 
 
-class Nothing(Directory):
-    def test_what_cannot_begin_changes_nothing(self):
+class NotStarted(Directory):
+    def test_failed_start_does_not_switch(self):
         server = self.job(20, 20)
-        self.assertIn("zernel status shows", self.ends(start(server, who="nobody"), 1))
+        self.assertIn("List them with: zernel status", self.ends(start(server, who="nobody"), 1))
         server.may = ["read"]
         self.assertIn("zernel-admin", self.ends(start(server), 1))
         server.may = ["read", "change"]
         server.state = "ejected"
-        self.assertIn("took the scheduler down (stalled)", self.ends(start(server), 1))
+        self.assertIn("ejected the scheduler (stalled)", self.ends(start(server), 1))
         server.state = "off"
         server.step_ms["off"] = 100
-        self.assertRegex(self.ends(start(server), 1), r"steps of (9|10|11|12)\d\.\d ms need more time: --minutes 0\.[345]")
+        self.assertRegex(self.ends(start(server), 1), r"steps of (9|10|11|12)\d\.\d ms need more time: use --minutes 0\.[345]")
         server.step_ms["off"] = 0
-        self.assertIn("makes no steps", self.ends(start(server), 1))
+        self.assertIn("too few steps", self.ends(start(server), 1))
         self.assertEqual(server.switches, [])
 
     def test_usage(self):
@@ -223,18 +223,18 @@ class Nothing(Directory):
         for words in ["--minutes", "0"], ["--minutes", "x"], ["--minutes", "nan"], ["--bound", "0.5"], ["--seed", "-1"], ["extra"]:
             self.assertIn("Try 'zernel ab --help'.", self.ends(start(server, *words), 2))
 
-    def test_progress_where_somebody_looks(self):
+    def test_progress_on_a_terminal(self):
         server = self.job(20, 50)
         leader, follower = pty.openpty()
         self.addCleanup(os.close, leader)
-        # A terminal of a width, or there is nothing that could be taken away again.
+        # Set a terminal size: without a width there is no progress bar.
         subprocess.run(["stty", "cols", "80", "rows", "24"], stdin=follower, check=True)
         with subprocess.Popen([ZERNEL, "ab", "--minutes", MINUTES, "--socket", server.path, str(PID)],
                               stdout=subprocess.DEVNULL, stderr=follower) as child:
             os.close(follower)
             text = read_terminal(leader)
         self.assertEqual(child.returncode, 3)
-        self.assertIn("\r[" + 30 * "." + "] watching how it does\033[K", text)
+        self.assertIn("\r[" + 30 * "." + "] measuring the job before the first switch\033[K", text)
         self.assertRegex(text, r"\r\[[#.]{30}\] pair 1 of 6\033\[K")
         self.assertTrue(text.endswith("\r\033[K"))
 
@@ -246,18 +246,18 @@ class Why(Directory):
         self.assertEqual(done.returncode, status, done)
         return done.stdout + done.stderr
 
-    def test_half_of_the_time(self):
+    def test_idle_half_of_the_time(self):
         server = self.job(20, 20)
-        self.assertRegex(self.why(server), r"^GPU of python3 \(4711\) was idle 50 % of the last (1\.\d s|9\d\d\.\d ms), most of it because loaders still computed its data\.\n")
+        self.assertRegex(self.why(server), r"^GPU of python3 \(4711\) was idle 50 % of the last (1\.\d s|9\d\d\.\d ms), mostly because its loaders still computed the data\.\n")
         answer = json.loads(self.why(server, "--json", JOB))["jobs"][0]
         self.assertEqual(answer["name"], JOB)
         process = answer["processes"][0]
         self.assertEqual(sum(process["causes"].values()), process["idle_ns"])
         self.assertAlmostEqual(process["steps"]["mean_ns"] / 20e6, 1, delta=0.1)
 
-    def test_nobody(self):
+    def test_no_matching_process(self):
         server = self.job(20, 20)
-        self.assertIn("No such process or job", self.why(server, "1", status=3))
+        self.assertIn("No matching process or job", self.why(server, "1", status=3))
         server.gone = True
         self.assertEqual(self.why(server, status=3), "No process uses a GPU.\n")
         server.stop()

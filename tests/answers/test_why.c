@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* zernel why: what it prints of two snapshots whose difference is known. */
+/* Tests the output of zernel why for two snapshots with a known difference. */
 #include <errno.h>
 
 #include "answers/capture.h"
@@ -18,7 +18,7 @@ static void set(char *to, size_t size, const char *text)
 
 #define SET(member, text) set(member, sizeof(member), text)
 
-/* Two snapshots of ranks whose GPUs are busy all the time in between. */
+/* Two snapshots. The GPUs of all ranks are busy between them. */
 struct span {
 	struct snapshot *before, *after;
 };
@@ -70,7 +70,7 @@ static void span_free(struct span span)
 	snapshot_free(span.after);
 }
 
-/* Instead of being busy. */
+/* Turns a share of the busy time into idle time. */
 static void idle(struct span span, u32 rank, u32 cause, u32 percent, const char *culprit)
 {
 	struct snapshot_process *process = &span.after->processes[rank];
@@ -87,7 +87,7 @@ static void idle(struct span span, u32 rank, u32 cause, u32 percent, const char 
 	}
 }
 
-/* Ready on the device, while other ranks are not. */
+/* The GPU waits in a collective for other ranks. */
 static void wait_for_ranks(struct span span, u32 rank, u32 percent)
 {
 	span.after->processes[rank].phase_ns[PHASE_COLLECTIVE] += SPAN_NS / 100 * percent;
@@ -122,7 +122,7 @@ static void assert_shows(struct span span, const char *who, const char *line, bo
 	free(answer);
 }
 
-static void the_whole_answer(void **state)
+static void test_whole_answer(void **state)
 {
 	struct span span = span_new(1);
 
@@ -133,28 +133,26 @@ static void the_whole_answer(void **state)
 	idle(span, 0, IDLE_LOCK, 3, NULL);
 	assert_answer(
 		span, NULL, 0,
-		"GPU of python3 (4711) was idle 43 % of the last 5.0 s, most of it because loaders "
+		"GPU of python3 (4711) was idle 43 % of the last 5.0 s, mostly because its loaders "
 		"waited for a CPU; cc1 ran instead.\n"
 		"\n"
 		"python3 (4711): 100 steps, mean 50.0 ms, p50 50.0 ms, p99 50.0 ms\n"
-		"CAUSE                         MS/STEP  OF TIME  WHO\n"
+		"CAUSE                         MS/STEP  OF TIME  RESPONSIBLE\n"
 		"loaders waited for a CPU        15.00    30.0%  cc1 67%, ld 33%\n"
 		"loaders computed                 5.00    10.0%  \n"
 		"launcher waited for a thread     1.50     3.0%  \n"
 		"idle                            21.50    43.0%  \n"
 		"busy                            28.50    57.0%  \n"
 		"\n"
-		"-> The scheduler is off. What it would change for this job: zernel ab 4711\n"
-		"-> Loaders (3 now) compute as fast as they can: more of them if there are CPUs, "
-		"or "
-		"cheaper preprocessing\n"
-		"-> The launching thread waits for another thread of process 4711: a profiler "
-		"shows "
-		"for which\n");
+		"-> The scheduler is off. To measure its effect on this job, run: zernel ab 4711\n"
+		"-> The loaders (3 now) are busy computing. Add loaders if CPUs are free, or make "
+		"preprocessing cheaper.\n"
+		"-> The launching thread waits for another thread of process 4711. Use a profiler "
+		"to find that thread.\n");
 	span_free(span);
 }
 
-static void a_busy_gpu_needs_no_reason(void **state)
+static void test_busy_gpu_is_not_explained(void **state)
 {
 	struct span span = span_new(1);
 
@@ -164,16 +162,16 @@ static void a_busy_gpu_needs_no_reason(void **state)
 		     "explain.\n",
 		     true);
 	assert_shows(span, NULL, "because", false);
-	/* One of 5 % does. */
+	/* An idle share of 5 % is explained. */
 	idle(span, 0, IDLE_CPU, 1, NULL);
 	assert_shows(span, NULL,
-		     "was idle 5 % of the last 5.0 s, most of it because its launching thread "
+		     "was idle 5 % of the last 5.0 s, mostly because its launching thread "
 		     "computed.\n",
 		     true);
 	span_free(span);
 }
 
-static void advice_follows_from_the_evidence(void **state)
+static void test_advice_depends_on_evidence(void **state)
 {
 	static const struct {
 		u32 cause;
@@ -184,17 +182,19 @@ static void advice_follows_from_the_evidence(void **state)
 		{ IDLE_RUNQUEUE, "cc1", SCHED_OFF, "zernel ab 4711" },
 		{ IDLE_RUNQUEUE, NULL, SCHED_EJECTED, "zernel ab 4711" },
 		{ IDLE_RUNQUEUE, "cc1", SCHED_ATTACHED, "reserves 30 % of each CPU for ordinary" },
-		{ IDLE_LOADER_RUNQUEUE, "cc1", SCHED_ATTACHED, "late loaders (3 now) first" },
-		{ IDLE_LOADER_CPU, NULL, SCHED_ATTACHED, "cheaper preprocessing" },
-		{ IDLE_LOADER_DISK, "nvme0n1", SCHED_ATTACHED, "Loaders wait for nvme0n1:" },
-		{ IDLE_LOADER_DISK, NULL, SCHED_ATTACHED, "Loaders wait for a disk:" },
+		{ IDLE_LOADER_RUNQUEUE, "cc1", SCHED_ATTACHED,
+		  "late loaders first (3 loaders now)" },
+		{ IDLE_LOADER_CPU, NULL, SCHED_ATTACHED, "make preprocessing cheaper" },
+		{ IDLE_LOADER_DISK, "nvme0n1", SCHED_ATTACHED,
+		  "The loaders wait for the disk nvme0n1." },
+		{ IDLE_LOADER_DISK, NULL, SCHED_ATTACHED, "The loaders wait for a disk." },
 		{ IDLE_LOADER_OTHER, NULL, SCHED_ATTACHED, "network" },
-		{ IDLE_COLLECTIVE, NULL, SCHED_ATTACHED, "No rank of this node stands out" },
-		{ IDLE_CPU, NULL, SCHED_ATTACHED, "less work between steps" },
-		{ IDLE_DISK, "sda", SCHED_ATTACHED, "thread itself waits for sda:" },
-		{ IDLE_DISK, NULL, SCHED_ATTACHED, "thread itself waits for a disk:" },
+		{ IDLE_COLLECTIVE, NULL, SCHED_ATTACHED, "No rank on this node stands out" },
+		{ IDLE_CPU, NULL, SCHED_ATTACHED, "Do less work between steps" },
+		{ IDLE_DISK, "sda", SCHED_ATTACHED, "thread itself waits for the disk sda." },
+		{ IDLE_DISK, NULL, SCHED_ATTACHED, "thread itself waits for a disk." },
 		{ IDLE_MEMORY, NULL, SCHED_ATTACHED, "Memory is short" },
-		{ IDLE_LOCK, NULL, SCHED_ATTACHED, "a profiler shows" },
+		{ IDLE_LOCK, NULL, SCHED_ATTACHED, "Use a profiler" },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -208,7 +208,7 @@ static void advice_follows_from_the_evidence(void **state)
 	}
 }
 
-static void no_evidence_no_advice(void **state)
+static void test_no_advice_without_evidence(void **state)
 {
 	struct span span = span_new(1);
 
@@ -216,7 +216,7 @@ static void no_evidence_no_advice(void **state)
 	idle(span, 0, IDLE_DISK, 2, NULL);
 	assert_shows(span, NULL, "launcher slept", true);
 	assert_shows(span, NULL, "->", false);
-	/* The same for two causes is said once. */
+	/* The same advice for two causes is printed once. */
 	idle(span, 0, IDLE_RUNQUEUE, 10, NULL);
 	idle(span, 0, IDLE_LOADER_RUNQUEUE, 10, NULL);
 	assert_shows(span, NULL, "-> The scheduler is off", true);
@@ -224,7 +224,7 @@ static void no_evidence_no_advice(void **state)
 	span_free(span);
 }
 
-static void the_straggler_is_named(void **state)
+static void test_straggler_is_named(void **state)
 {
 	struct span span = span_new(4);
 
@@ -232,60 +232,62 @@ static void the_straggler_is_named(void **state)
 		if (rank != 2)
 			wait_for_ranks(span, rank, 31);
 	idle(span, 2, IDLE_LOADER_CPU, 30, NULL);
-	assert_shows(span, NULL,
-		     "Rank 2 holds up the others: they wait 31 % of the time for it. GPU of rank 2 "
-		     "(python3 4713) was idle 30 % of the last 5.0 s, most of it because loaders "
-		     "still computed its data.\n"
-		     "\n"
-		     "RANK   PID  COMMAND     STEP    BUSY   IDLE  WAITS  IDLE MOSTLY\n"
-		     "   0  4711  python3  50.0 ms  100.0%   0.0%  31.0%  \n"
-		     "   1  4712  python3  50.0 ms  100.0%   0.0%  31.0%  \n"
-		     "   2  4713  python3  50.0 ms   70.0%  30.0%   0.0%  loaders computed\n",
-		     true);
-	assert_shows(span, NULL, "-> Loaders (3 now) compute", true);
-	/* Who waits for it is told so. */
-	assert_shows(span, "4711",
-		     "GPU of rank 0 (python3 4711) was busy 100 % of the last 5.0 s, but 31 % only "
-		     "waited for other ranks. Rank 2 holds it up in collectives, 31 % of the "
-		     "time.\n",
-		     true);
+	assert_shows(
+		span, NULL,
+		"Rank 2 delays the other ranks: they wait for it 31 % of the time. GPU of rank 2 "
+		"(python3 4713) was idle 30 % of the last 5.0 s, mostly because its loaders "
+		"still computed the data.\n"
+		"\n"
+		"RANK   PID  COMMAND     STEP    BUSY   IDLE  WAITS  LARGEST CAUSE\n"
+		"   0  4711  python3  50.0 ms  100.0%   0.0%  31.0%  \n"
+		"   1  4712  python3  50.0 ms  100.0%   0.0%  31.0%  \n"
+		"   2  4713  python3  50.0 ms   70.0%  30.0%   0.0%  loaders computed\n",
+		true);
+	assert_shows(span, NULL, "-> The loaders (3 now) are busy", true);
+	/* The answer about a waiting rank names the straggler. */
+	assert_shows(
+		span, "4711",
+		"GPU of rank 0 (python3 4711) was busy 100 % of the last 5.0 s, but waited for "
+		"other ranks 31 % of that time. Rank 2 delays it in collectives, 31 % of the "
+		"time.\n",
+		true);
 	assert_shows(span, "4711", "  waiting for other ranks    15.50    31.0%", true);
-	assert_shows(span, "4711", "-> Rank 2 comes last: zernel why 4713\n", true);
+	assert_shows(span, "4711",
+		     "-> Rank 2 enters collectives last. To see why, run: zernel why 4713\n", true);
 	assert_shows(span, "4711", "RANK", false);
 	span_free(span);
 }
 
-static void a_straggler_may_just_compute(void **state)
+static void test_straggler_that_computes(void **state)
 {
 	struct span span = span_new(2);
 
 	wait_for_ranks(span, 1, 50);
 	assert_shows(span, "slurm 12",
 		     "GPU of rank 0 (python3 4711) was busy 100 % of the last 5.0 s: it computes "
-		     "longer than the others'.\n",
+		     "longer than the GPUs of the other ranks.\n",
 		     true);
 	assert_shows(span, "slurm 12", "-> Rank 0 has more to compute", true);
 	span_free(span);
 }
 
-static void who_comes_last_need_not_hold_up_the_others(void **state)
+static void test_last_rank_without_measurement(void **state)
 {
 	struct span span = span_new(2);
 
 	wait_for_ranks(span, 1, 50);
 	span.after->gpus[0].valid = 0;
 	assert_shows(span, "slurm 12",
-		     "Rank 0 comes to collectives last, 50 % of the time after the others. GPU of "
+		     "Rank 0 enters collectives last: its delay is 50 % of the time. GPU of "
 		     "rank 0 (python3 4711) was busy 100 % of the last 5.0 s.\n",
 		     true);
 	assert_shows(span, "slurm 12", "has more to compute", false);
 	assert_shows(span, "4712",
-		     " Rank 0 comes to collectives last, 50 % of the time after the others.\n",
-		     true);
+		     " Rank 0 enters collectives last: its delay is 50 % of the time.\n", true);
 	span_free(span);
 }
 
-static void a_bound_is_called_one(void **state)
+static void test_upper_bound_is_marked(void **state)
 {
 	struct span span = span_new(2);
 
@@ -293,15 +295,15 @@ static void a_bound_is_called_one(void **state)
 	wait_for_ranks(span, 1, 20);
 	span.after->gpus[0].valid = 0;
 	assert_shows(span, NULL, "<20.0%", true);
-	assert_shows(span, "4711", "    20.0%  at most: the device does not tell", true);
+	assert_shows(span, "4711", "    20.0%  at most: the GPU does not report", true);
 	assert_shows(span, "4712", "at most", false);
-	/* And is no evidence. */
+	/* A bound is not evidence. */
 	assert_shows(span, "4711", "->", false);
-	assert_shows(span, "4712", "-> No rank of this node stands out", true);
+	assert_shows(span, "4712", "-> No rank on this node stands out", true);
 	span_free(span);
 }
 
-static void who_is_meant(void **state)
+static void test_selection_of_processes(void **state)
 {
 	struct span span = span_new(2);
 	struct snapshot_process *loader = snapshot_add_process(span.after, 5000);
@@ -315,33 +317,38 @@ static void who_is_meant(void **state)
 	assert_shows(span, NULL, "4711", true);
 	assert_shows(span, NULL, "4712", true);
 	assert_shows(span, NULL, "5000", false);
-	assert_answer(span, "4713", -ENOENT, "No such process or job uses a GPU.\n");
-	assert_answer(span, "slurm", -ENOENT, "No such process or job uses a GPU.\n");
-	assert_answer(span, "", -ENOENT, "No such process or job uses a GPU.\n");
+	assert_answer(span, "4713", -ENOENT, "No matching process or job uses a GPU.\n");
+	assert_answer(span, "slurm", -ENOENT, "No matching process or job uses a GPU.\n");
+	assert_answer(span, "", -ENOENT, "No matching process or job uses a GPU.\n");
 	span_free(span);
 }
 
-static void without_an_answer_there_is_a_reason(void **state)
+static void test_reason_for_no_answer(void **state)
 {
 	struct span span = span_new(2);
 
 	span.before->processes[1].start_ns++;
-	assert_shows(span, NULL, "rank 1 (python3 4712): no answer, began meanwhile.\n", true);
-	assert_answer(span, "4712", -ENOENT,
-		      "rank 1 (python3 4712): no answer, began meanwhile.\n");
+	assert_shows(
+		span, NULL,
+		"rank 1 (python3 4712): no answer, because it started during the measurement.\n",
+		true);
+	assert_answer(
+		span, "4712", -ENOENT,
+		"rank 1 (python3 4712): no answer, because it started during the measurement.\n");
 	span.before->processes[0].busy_ns = ~0ULL;
 	assert_answer(span, "4711", -ENOENT,
-		      "rank 0 (python3 4711): no answer, its counters began anew: zerneld was "
-		      "restarted.\n");
+		      "rank 0 (python3 4711): no answer, because zerneld was restarted, which "
+		      "reset its counters.\n");
 	span.before->processes[0].busy_ns = span.after->processes[0].busy_ns;
-	assert_answer(span, "4711", -ENOENT,
-		      "rank 0 (python3 4711): no answer, launched nothing yet.\n");
+	assert_answer(
+		span, "4711", -ENOENT,
+		"rank 0 (python3 4711): no answer, because it has not launched GPU work yet.\n");
 	span.after->nr_processes = 0;
 	assert_answer(span, NULL, -ENOENT, "No process uses a GPU.\n");
 	span_free(span);
 }
 
-static void without_steps_there_are_none_per_step(void **state)
+static void test_no_steps(void **state)
 {
 	struct span span = span_new(1);
 
@@ -352,7 +359,7 @@ static void without_steps_there_are_none_per_step(void **state)
 	span_free(span);
 }
 
-static void json_is_one_line_and_always_the_same(void **state)
+static void test_json_is_one_stable_line(void **state)
 {
 	const struct why_options options = { .json = true };
 	struct span span = span_new(2);
@@ -381,7 +388,7 @@ static void json_is_one_line_and_always_the_same(void **state)
 	span_free(span);
 }
 
-static void a_terminal_gets_one_screen(void **state)
+static void test_terminal_gets_one_screen(void **state)
 {
 	struct span span = span_new(64);
 	const struct why_options options = {};
@@ -399,19 +406,19 @@ static void a_terminal_gets_one_screen(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_whole_answer),
-		cmocka_unit_test(a_busy_gpu_needs_no_reason),
-		cmocka_unit_test(advice_follows_from_the_evidence),
-		cmocka_unit_test(no_evidence_no_advice),
-		cmocka_unit_test(the_straggler_is_named),
-		cmocka_unit_test(a_straggler_may_just_compute),
-		cmocka_unit_test(who_comes_last_need_not_hold_up_the_others),
-		cmocka_unit_test(a_bound_is_called_one),
-		cmocka_unit_test(who_is_meant),
-		cmocka_unit_test(without_an_answer_there_is_a_reason),
-		cmocka_unit_test(without_steps_there_are_none_per_step),
-		cmocka_unit_test(json_is_one_line_and_always_the_same),
-		cmocka_unit_test(a_terminal_gets_one_screen),
+		cmocka_unit_test(test_whole_answer),
+		cmocka_unit_test(test_busy_gpu_is_not_explained),
+		cmocka_unit_test(test_advice_depends_on_evidence),
+		cmocka_unit_test(test_no_advice_without_evidence),
+		cmocka_unit_test(test_straggler_is_named),
+		cmocka_unit_test(test_straggler_that_computes),
+		cmocka_unit_test(test_last_rank_without_measurement),
+		cmocka_unit_test(test_upper_bound_is_marked),
+		cmocka_unit_test(test_selection_of_processes),
+		cmocka_unit_test(test_reason_for_no_answer),
+		cmocka_unit_test(test_no_steps),
+		cmocka_unit_test(test_json_is_one_stable_line),
+		cmocka_unit_test(test_terminal_gets_one_screen),
 	};
 
 	return cmocka_run_group_tests_name("zernel why", tests, NULL, NULL);

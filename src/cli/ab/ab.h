@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The experiment of `zernel ab`: carries it out, and tells what came of it. */
+/* The experiment of `zernel ab`: runs it and prints the result. */
 #include "answers/ab_report.h"
 #include "cli/term.h"
 
@@ -10,15 +10,15 @@ struct ab_options {
 	const char *who;
 	u64 total_ns;
 	u64 seed;
-	u32 bound_permille; /* how much longer a step may take than it did */
+	u32 bound_permille; /* limit of the step time, in thousandths of the step time before */
 };
 
 /*
- * The state of the scheduler is restored on every way out, also when this very process is
- * killed, unless the kernel ejected it or somebody else switched it meanwhile.
+ * Restores the state of the scheduler whenever it ends, even if this process is killed, unless the
+ * kernel ejected the scheduler or another client switched it.
  *
- * Signals that would end the program end the experiment instead. Below 0 only when it could
- * not begin, for a reason that was told.
+ * Signals that would end the program end the experiment instead. Returns an error only if the
+ * experiment could not start; the reason is logged.
  */
 int ab_run(const struct ab_options *options, const struct term *progress, struct ab_report *ret);
 

@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "ipc/client.h"
 
-/* A zerneld that was started anew has the state that its configuration says. */
+/* A restarted zerneld needs time to start, and has the state of its configuration. */
 #define TRIES	 10
 #define RETRY_NS (500 * NSEC_PER_MSEC)
 
@@ -26,7 +26,7 @@ static int restore(const char *socket, u32 state)
 	return err < 0 ? err : client_request(client, ab_guard_method(state), NULL, NULL, NULL);
 }
 
-/* A zerneld that refuses is one that answers. */
+/* A refusal is an answer: do not retry. */
 static int restore_somehow(const char *socket, u32 state)
 {
 	const struct timespec pause = { .tv_nsec = RETRY_NS };
@@ -39,13 +39,13 @@ static int restore_somehow(const char *socket, u32 state)
 	return err;
 }
 
-/* Any byte is a dismissal; an end without one is what it is there for. */
+/* A byte dismisses the guard. End of file without a byte makes it restore the state. */
 static int guard_main(int fd, const char *socket, u32 state)
 {
 	char byte;
 	ssize_t n;
 
-	/* Out of the reach of what a terminal sends to those that belong together. */
+	/* Leave the process group to which the terminal sends signals. */
 	setsid();
 	do
 		n = read(fd, &byte, 1);

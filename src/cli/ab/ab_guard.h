@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A process that puts the scheduler back into the state it was found in, as soon as the
- * one that experiments with it says so or is gone, however that came about.
+ * A process that restores the initial state of the scheduler when the experimenting process
+ * requests it or ends for any reason.
  */
 #include <sys/types.h>
 #include "core/snapshot.h"
@@ -16,9 +16,9 @@ struct ab_guard {
 /* `state` is one of enum snapshot_sched_state. */
 int ab_guard_begin(struct ab_guard *guard, const char *socket, u32 state);
 
-/* Both end it. -EIO: the state could not be restored. */
+/* Both end the guard. -EIO: the state could not be restored. */
 int ab_guard_restore(struct ab_guard *guard);
 void ab_guard_dismiss(struct ab_guard *guard);
 
-/* What zerneld is asked for to get there. */
+/* The method of zerneld that switches to this state. */
 const char *ab_guard_method(u32 state);

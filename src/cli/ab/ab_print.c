@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shows what came of an experiment. */
+/* Prints the result of an experiment. */
 #include <errno.h>
 #include "base/cleanup.h"
 #include "cli/ab/ab.h"
@@ -45,14 +45,14 @@ static void add_times(struct table *table, const char *title, const double *ns,
 static int print_effect(const struct ab_effect *effect, const struct term *term)
 {
 	static const struct column columns[] = {
-		{ "" }, { "WITHOUT", true }, { "WITH", true }, { "CHANGE", true }, { "95 %", true },
-		{},
+		{ "MEASURE" },	    { "SCHEDULER OFF", true }, { "SCHEDULER ON", true },
+		{ "CHANGE", true }, { "95 % INTERVAL", true }, {},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
 
-	add_times(table, "step, mean", effect->step_ns, &effect->step_change);
+	add_times(table, "step time, mean", effect->step_ns, &effect->step_change);
 	if (effect->has_p99)
-		add_times(table, "step, p99", effect->p99_ns, &effect->p99_change);
+		add_times(table, "step time, p99", effect->p99_ns, &effect->p99_change);
 	table_cell(table, STYLE_PLAIN, "GPU busy");
 	for (u32 mode = 0; mode < AB_MODE_NR; mode++)
 		table_cell(table, STYLE_PLAIN, "%.1f %%", 100 * effect->busy[mode]);
@@ -83,7 +83,7 @@ int ab_print(const struct ab_report *report, const struct term *term)
 	if (err == 0)
 		print_verdict(&effect, term);
 	else if (report->end != AB_TOO_SLOW)
-		term_print(term, STYLE_PLAIN, "Too little was measured to tell.\n");
+		term_print(term, STYLE_PLAIN, "Not enough data for a verdict.\n");
 	term_print(term, STYLE_PLAIN, "\n");
 	if (err == 0) {
 		err = print_effect(&effect, term);

@@ -15,9 +15,9 @@
 #include "cli/progress.h"
 #include "ipc/snapshot_json.h"
 
-/* How often the job is looked at while a window lasts. */
+/* Sampling interval within a window. */
 #define LOOK_NS	    (250 * NSEC_PER_MSEC)
-/* Before the first window: until so many steps were seen, and how long at least. */
+/* Measurement before the first window: the number of steps and the minimum time. */
 #define USUAL_STEPS (2 * AB_STEPS_MIN)
 #define USUAL_NS    NSEC_PER_SEC
 #define PROGRESS_NS (100 * NSEC_PER_MSEC)
@@ -34,14 +34,14 @@ struct session {
 	u64 whole_ns;
 };
 
-/* Always false: it does not go on. */
+/* Always returns false: the experiment ends. */
 static bool stop(struct session *s, enum ab_end end)
 {
 	s->report->end = end;
 	return false;
 }
 
-/* False when a signal came. */
+/* Returns false if a signal arrives. */
 static bool nap(struct session *s, u64 ns)
 {
 	u64 end_ns = time_now_ns() + ns, left_ns = ns;
@@ -60,7 +60,8 @@ static bool nap(struct session *s, u64 ns)
 			progress_show(s->progress, now - s->began_ns, s->whole_ns, "pair %u of %u",
 				      s->report->nr_pairs + 1, s->report->plan.nr_pairs);
 		else
-			progress_show(s->progress, 0, 1, "watching how it does");
+			progress_show(s->progress, 0, 1,
+				      "measuring the job before the first switch");
 	}
 	return true;
 }
@@ -75,7 +76,7 @@ static bool look(struct session *s, struct snapshot **ret)
 	return true;
 }
 
-/* What the job did since a look at it, until this one. */
+/* What the job did between the snapshot `since` and now. */
 static bool measure(struct session *s, const struct snapshot *since, struct ab_window *ret)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *now = NULL;
@@ -90,7 +91,7 @@ static bool measure(struct session *s, const struct snapshot *since, struct ab_w
 	err = ab_measure(since, now, s->keys, s->nr_keys, ret);
 	if (err == -ESRCH || (err == 0 && ret->nr_processes < s->nr_keys))
 		return stop(s, AB_JOB_GONE);
-	/* A snapshot may be the one that was there already. */
+	/* zerneld may return the same snapshot again. */
 	if (err < 0 && now->monotonic_ns == since->monotonic_ns) {
 		*ret = (struct ab_window){ .nr_processes = s->nr_keys };
 		err = 0;
@@ -107,7 +108,7 @@ static bool run_window(struct session *s, enum ab_mode mode, struct ab_window *r
 	int err = client_request(s->client, ab_guard_method(state), NULL, NULL, &error);
 
 	if (err == -EREMOTEIO)
-		log_error("zerneld refuses %s: %s", ab_guard_method(state), error.message);
+		log_error("zerneld refused %s: %s", ab_guard_method(state), error.message);
 	if (err < 0)
 		return stop(s, err == -EREMOTEIO ? AB_REFUSED : AB_ZERNELD_GONE);
 	if (!nap(s, s->report->plan.settle_ns) || !look(s, &since))
@@ -140,7 +141,7 @@ static bool run_pair(struct session *s)
 	       run_window(s, second, &pair->windows[second]);
 }
 
-/* How the job does as it was found. */
+/* Measures the job in the initial state of the scheduler. */
 static bool learn_usual(struct session *s)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *since = NULL;
@@ -164,12 +165,12 @@ static int choose_subject(struct session *s)
 	u32 at = 0;
 
 	if (!look(s, &snapshot)) {
-		log_error("zerneld does not answer");
+		log_error("zerneld does not answer. Run: zernel doctor");
 		return -EIO;
 	}
 	s->report->found = snapshot->sched.state;
 	if (snapshot->sched.state == SCHED_EJECTED) {
-		log_error("the kernel took the scheduler down (%s): first find out why, then "
+		log_error("the kernel ejected the scheduler (%s). Find the cause, then run: "
 			  "systemctl restart zerneld",
 			  snapshot->sched.reason);
 		return -EPERM;
@@ -184,7 +185,7 @@ static int choose_subject(struct session *s)
 			 s->nr_keys == 1 ? choose_name(process).text : s->options->who);
 	}
 	if (s->nr_keys == 0)
-		log_error("no process or job '%s' uses a GPU: zernel status shows who does",
+		log_error("no process or job '%s' uses a GPU. List them with: zernel status",
 			  s->options->who);
 	return s->nr_keys ? 0 : -ENOENT;
 }
@@ -196,18 +197,17 @@ static int make_plan(struct session *s)
 	if (s->report->end == AB_INTERRUPTED)
 		return -EINTR;
 	if (s->report->end != AB_COMPLETE) {
-		log_error("%s, or zerneld, was gone before anything was tried", s->report->subject);
+		log_error("%s or zerneld ended before the first switch", s->report->subject);
 		return -ESRCH;
 	}
 	if (s->report->usual.steps.count < AB_STEPS_MIN) {
-		log_error(
-			"%s makes no steps that are seen, or too few: there is nothing to compare",
-			s->report->subject);
+		log_error("zerneld sees too few steps of %s: there is nothing to compare",
+			  s->report->subject);
 		return -ENODATA;
 	}
 	step_ns = ab_step_ns(&s->report->usual);
 	if (ab_plan(s->options->total_ns, step_ns, &s->report->plan, &needed_ns) < 0) {
-		log_error("steps of %s need more time: --minutes %.1f", unit_ns(step_ns).text,
+		log_error("steps of %s need more time: use --minutes %.1f", unit_ns(step_ns).text,
 			  (double)needed_ns / 60e9 + 0.1);
 		return -ERANGE;
 	}
@@ -246,7 +246,7 @@ int ab_run(const struct ab_options *options, const struct term *progress, struct
 	struct ab_guard guard;
 	int err = signals_open(also, &signal_fd, NULL);
 
-	/* A reader that is gone must not leave the scheduler as it is. */
+	/* SIGPIPE must not end the program before the scheduler is restored. */
 	signal(SIGPIPE, SIG_IGN);
 	*ret = (struct ab_report){ .seed = options->seed };
 	session.signal_fd = signal_fd;
@@ -265,7 +265,7 @@ int ab_run(const struct ab_options *options, const struct term *progress, struct
 	if (err < 0)
 		return err;
 	carry_out(&session);
-	/* What the kernel or somebody else decided since is newer than what was found. */
+	/* The kernel or another client changed the state since then: keep that newer state. */
 	if (ret->end == AB_EJECTED || ret->end == AB_MEDDLED)
 		ab_guard_dismiss(&guard);
 	else

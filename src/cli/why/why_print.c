@@ -5,7 +5,7 @@
 #include "answers/why.h"
 #include "base/cleanup.h"
 
-/* Lines of a terminal that are not the list of ranks, and the fewest ranks it gets. */
+/* Lines of the terminal outside the list of ranks, and the minimum rows of that list. */
 #define FIXED_LINES 18
 #define ROWS_MIN    3
 
@@ -25,7 +25,7 @@ static void add_share(struct table *table, const struct blame *blame, enum style
 	table_cell(table, style, "%u.%u%%", share / 10, share % 10);
 }
 
-/* "cc1 61%, ld 20%" of the cause; what rounds to nothing is left out. */
+/* "cc1 61%, ld 20%": shares of the cause. A share that rounds to 0 is left out. */
 static void add_culprits(struct table *table, const struct blame *blame, u32 cause)
 {
 	char text[CULPRITS_MAX * (SNAPSHOT_COMM_LEN + 8)] = "";
@@ -52,7 +52,7 @@ static void add_row(struct table *table, const struct blame *blame, enum style s
 		table_cell(table, STYLE_DIM, "%s", note);
 }
 
-/* The largest first; of equals in their order. */
+/* Largest first; equal causes in the order of the enum. */
 static void add_causes(struct table *table, const struct blame *blame)
 {
 	u32 largest = blame_largest_cause(blame);
@@ -75,7 +75,7 @@ static void add_causes(struct table *table, const struct blame *blame)
 static int print_causes(const struct blame *blame, const struct term *term)
 {
 	static const struct column columns[] = {
-		{ "CAUSE" }, { "MS/STEP", true }, { "OF TIME", true }, { "WHO" }, {},
+		{ "CAUSE" }, { "MS/STEP", true }, { "OF TIME", true }, { "RESPONSIBLE" }, {},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
 
@@ -86,7 +86,7 @@ static int print_causes(const struct blame *blame, const struct term *term)
 		add_row(table, blame, STYLE_PLAIN, "  waiting for other ranks", blame->waited_ns,
 			blame->waited == WAITED_MEASURED
 				? ""
-				: "at most: the device does not tell when it works");
+				: "at most: the GPU does not report when it works");
 	return table_print(table, term);
 }
 
@@ -132,9 +132,9 @@ static void add_rank(struct table *table, const struct blame *blame, bool is_sub
 static int print_ranks(const struct why_group *group, const struct term *term)
 {
 	static const struct column columns[] = {
-		{ "RANK", true },  { "PID", true },   { "COMMAND" },
-		{ "STEP", true },  { "BUSY", true },  { "IDLE", true },
-		{ "WAITS", true }, { "IDLE MOSTLY" }, {},
+		{ "RANK", true },  { "PID", true },	{ "COMMAND" },
+		{ "STEP", true },  { "BUSY", true },	{ "IDLE", true },
+		{ "WAITS", true }, { "LARGEST CAUSE" }, {},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
 	u32 room = term->height > FIXED_LINES + ROWS_MIN ? term->height - FIXED_LINES : ROWS_MIN;
@@ -145,7 +145,7 @@ static int print_ranks(const struct why_group *group, const struct term *term)
 		add_rank(table, &group->blames[i], i == group->subject);
 	err = table_print(table, term);
 	if (shown < group->nr)
-		term_print(term, STYLE_DIM, "... and %u more: --json has all of them\n",
+		term_print(term, STYLE_DIM, "... and %u more: use --json to see all\n",
 			   group->nr - shown);
 	term_print(term, STYLE_PLAIN, "\n");
 	return err;
@@ -186,12 +186,12 @@ static int print_text(const struct why *why, const struct term *term)
 		first += group.nr;
 	}
 	for (u32 i = 0; i < why->nr_missing; i++)
-		term_print(term, STYLE_WARNING, "%s: no answer, %s.\n",
+		term_print(term, STYLE_WARNING, "%s: no answer, because %s.\n",
 			   choose_name(why->missing[i].process).text,
 			   why_missing_text(why->missing[i].err));
 	if (!why->nr_blames && !why->nr_missing)
 		term_print(term, STYLE_PLAIN, "%s\n",
-			   why->after->nr_processes ? "No such process or job uses a GPU."
+			   why->after->nr_processes ? "No matching process or job uses a GPU."
 						    : "No process uses a GPU.");
 	return err;
 }

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Shows the answer of answers/why.h on a terminal, in a pipe, or as JSON. */
+/* Prints the answer of answers/why.h as text or as JSON. */
 #include "cli/term.h"
 #include "core/snapshot.h"
 
 struct why_options {
 	const char *who; /* a process or a job, as in choose.h; NULL: all */
-	bool json;	 /* one line */
+	bool json;	 /* print one line of JSON */
 };
 
-/* -ENOENT: nobody is there whose GPU could be explained, which was told. */
+/* -ENOENT: there is no process to explain; the output says so. */
 int why_print(const struct snapshot *before, const struct snapshot *after,
 	      const struct why_options *options, const struct term *term);
