@@ -13,21 +13,24 @@ int ask(struct client *client, const char *method, const char *params, struct cl
 	int err = client_request(client, method, params, ret, &error);
 
 	if (err == -EREMOTEIO)
-		log_error("zerneld refuses: %s", error.message);
+		log_error("zerneld refused the request: %s", error.message);
 	else if (err < 0)
-		log_error("zerneld does not answer: %s", strerror(-err));
+		log_error("zerneld did not answer: %s. Run: zernel doctor", strerror(-err));
 	return err;
 }
 
 void ask_log_failure(const char *socket, int err)
 {
 	if (err == -ENOENT || err == -ECONNREFUSED)
-		log_error("zerneld does not run, or not on %s: systemctl start zerneld", socket);
+		log_error("zerneld is not running, or uses another socket than %s. Start it with: "
+			  "systemctl start zerneld",
+			  socket);
 	else if (err == -EPROTONOSUPPORT)
 		log_error("zerneld at %s " PROTOCOL_UPDATE_BOTH ", then: systemctl restart zerneld",
 			  socket);
 	else
-		log_error("cannot ask zerneld on %s: %s", socket, strerror(-err));
+		log_error("cannot connect to zerneld at %s: %s. Run: zernel doctor", socket,
+			  strerror(-err));
 }
 
 int ask_connect(const char *socket, struct client **ret)
@@ -39,7 +42,7 @@ int ask_connect(const char *socket, struct client **ret)
 	return err;
 }
 
-/* On a connection of its own. */
+/* Uses a new connection. */
 static int ask_once(const char *socket, const char *method, struct client_data *ret)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
@@ -57,7 +60,8 @@ int ask_snapshot(const char *socket, struct snapshot **ret)
 		return err;
 	err = snapshot_from_value(data.value, ret);
 	if (err < 0)
-		log_error("zerneld sent no snapshot that is understood here: %s", strerror(-err));
+		log_error("zerneld sent an invalid snapshot: %s. Run: zernel doctor",
+			  strerror(-err));
 	return err;
 }
 
@@ -77,7 +81,7 @@ int ask_print_snapshot(const char *socket)
 	return puts(text) < 0 ? -EIO : 0;
 }
 
-/* A connection on which something comes that often. */
+/* Opens a connection on which zerneld pushes data at this interval. */
 static int ask_for_pushes(const char *socket, const char *method, u32 interval_ms,
 			  struct client **ret)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * zernel complete: what a shell offers for PID|JOB, a line each. Completion scripts call it with
- * the words typed so far, of which --socket counts. It prints nothing when zerneld does not
- * answer: a message would end up in the middle of the line that is typed.
+ * zernel complete: prints the pids and jobs that a shell offers for PID|JOB, one per line.
+ * Completion scripts pass the words typed so far; only --socket in them is used. It prints nothing
+ * when zerneld does not answer: a message would appear inside the line that the user types.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -14,10 +14,10 @@
 #include "ipc/snapshot_json.h"
 
 #define OPTION	   "--socket"
-/* A person waits for the next character. */
+/* The user waits for the completion. */
 #define PATIENCE_S 1
 
-/* bash makes three words of --socket=PATH. */
+/* bash splits --socket=PATH into three words. */
 static const char *find_socket(char **words)
 {
 	const char *socket = PROTOCOL_SOCKET;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zernel config: what is set, by which file, and whether a file could be read. */
+/* zernel config: shows each key with the file that sets it, and checks a file. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "config/config_table.h"
 #include "serve/config.h"
 
-/* The origin of each key, to be freed, and the values unless that is NULL. A problem is logged. */
+/* The caller frees the origins of the keys. `ret_config` may be NULL. A problem is logged. */
 static int load(const char *file, struct config *ret_config, struct config_origin **ret)
 {
 	CLEANUP_FREE struct config_origin *origins = calloc(config_nr_keys, sizeof(*origins));
@@ -126,22 +126,22 @@ static int check(struct command_call *call)
 	}
 	if (call->json)
 		return result_print(fields) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-	printf("%s can be read\n", fields[0].text);
+	printf("%s is valid\n", fields[0].text);
 	return EXIT_SUCCESS;
 }
 
 static const struct command_option show_options[] = {
-	{ "config", 'c', "FILE", "instead of " CONFIG_FILE, COMPLETE_FILE },
+	{ "config", 'c', "FILE", "read this file instead of " CONFIG_FILE, COMPLETE_FILE },
 	{},
 };
 
 static const struct command command_show = {
 	.name = "show",
-	.help = "every key, its value and where that comes from",
+	.help = "print every key, its value and the file that sets it",
 	.description =
-		"The values that zerneld, and zernel serve for section [serve], would use if they\n"
-		"read their configuration now. Options of their command lines override them, and\n"
-		"`policy.set` of a client does so until zerneld restarts.",
+		"Prints the values that zerneld, and zernel serve for section [serve], would read\n"
+		"now. Command-line options override them. A client that calls `policy.set`\n"
+		"overrides them until zerneld restarts.",
 	.options = show_options,
 	.run = show,
 };
@@ -149,7 +149,7 @@ static const struct command command_check = {
 	.name = "check",
 	.operands = "FILE",
 	.completion = COMPLETE_FILE,
-	.help = "whether zerneld and zernel serve accept a file and the drop-ins beside it",
+	.help = "check whether zerneld and zernel serve accept a file and its drop-ins",
 	.run = check,
 };
 
@@ -158,6 +158,6 @@ static const struct command *const commands[] = { &command_show, &command_check,
 const struct command command_config = {
 	.name = "config",
 	.operands = "COMMAND",
-	.help = "the configuration of zerneld and zernel serve",
+	.help = "show or check the configuration of zerneld and zernel serve",
 	.commands = commands,
 };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * zernel demo: a training job on a virtual GPU and, beside it, other people's work, so that
- * somebody without a GPU sees what zerneld sees. It is the lab's scenario "noisy", on two
- * CPUs whatever the machine has. Everything it starts ends with it.
+ * zernel demo: runs a training job on a virtual GPU and competing processes, so that a user
+ * without a GPU can try Zernel. This is the lab's scenario "noisy", limited to two CPUs on any
+ * machine. All processes that the demo starts end with it.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -28,7 +28,7 @@
 #define NR_CPUS		2
 #define NR_HOGS		8
 
-/* Where the lab's programs are, from where this one is: in a build tree, and installed. */
+/* Paths of the lab's programs relative to this program: in a build tree, and installed. */
 static const struct place {
 	const char *train, *noise, *libraries;
 } places[] = {
@@ -40,9 +40,9 @@ struct demo {
 	char train[PATH_MAX], noise[PATH_MAX], libraries[PATH_MAX];
 	u64 seconds;
 	bool json;
-	char device[64];	 /* the virtual GPU's file; empty: it is the caller's, and stays */
-	int signal_fd;		 /* what ends a wait */
-	sigset_t former_signals; /* what was blocked before */
+	char device[64]; /* file of the virtual GPU; empty: the caller set it and keeps it */
+	int signal_fd;	 /* a signal ends the wait */
+	sigset_t former_signals; /* signal mask before the demo, for children */
 };
 
 static int find_programs(struct demo *demo)
@@ -69,7 +69,7 @@ static int find_programs(struct demo *demo)
 	return -ENOENT;
 }
 
-/* On more CPUs the noise would be no noise, or a lot. Children inherit it. */
+/* The noise is sized for two CPUs. Children inherit the affinity. */
 static int stay_on_two_cpus(void)
 {
 	cpu_set_t all, some;
@@ -92,7 +92,7 @@ static void prepare_environment(struct demo *demo)
 	setenv("VGPU_SHM", demo->device, 1);
 }
 
-/* What it prints on its standard output is of no use to anybody here. */
+/* Discards the standard output of the program. */
 static int start(const struct demo *demo, const char *const *words, pid_t *ret)
 {
 	pid_t parent = getpid(), pid = fork();
@@ -113,7 +113,7 @@ static int start(const struct demo *demo, const char *const *words, pid_t *ret)
 	return 0;
 }
 
-/* By its own number, and waited for. How it ended, as waitpid() has it. */
+/* Terminates the process, waits for it, and returns its waitpid() status. */
 static int stop(pid_t pid)
 {
 	int status = 0;
@@ -126,7 +126,7 @@ static int stop(pid_t pid)
 	return status;
 }
 
-/* Until the job is over or somebody wants it to be: 0, or -EINTR; -EAGAIN: so long it was not. */
+/* 0: the job ended; -EINTR: a signal asks to stop; -EAGAIN: the job still runs after `seconds`. */
 static int wait_for(pid_t job, int signal_fd, int seconds)
 {
 	struct pollfd poll_fd = { .fd = signal_fd, .events = POLLIN };
@@ -149,7 +149,7 @@ static int wait_for(pid_t job, int signal_fd, int seconds)
 	}
 }
 
-/* --json: the job, instead of the text for people. */
+/* --json: prints the job instead of the text. */
 static int print_result(const struct demo *demo, pid_t train)
 {
 	const struct result_field fields[] = {
@@ -168,8 +168,8 @@ static void explain(const char *socket, const struct demo *demo, pid_t train)
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 
 	if (client_connect(socket, &client) < 0)
-		log_warning("zerneld does not answer on %s, and nobody else would see the job: "
-			    "systemctl start zerneld",
+		log_warning("zerneld does not answer on %s, so no command can show the job. "
+			    "Start it with: systemctl start zerneld",
 			    socket);
 	if (demo->json) {
 		print_result(demo, train);
@@ -177,16 +177,16 @@ static void explain(const char *socket, const struct demo *demo, pid_t train)
 		return;
 	}
 	printf("A training job runs on a virtual GPU for %llu s. After %d s, %d"
-	       " processes that only compute join it.\n"
-	       "From another terminal:\n"
-	       "  zernel top       what it does, all the time\n"
-	       "  zernel why       why its GPU is idle\n"
-	       "Ctrl-C ends it.\n",
+	       " processes that only compute compete with it.\n"
+	       "Run in another terminal:\n"
+	       "  zernel top       show what the job does\n"
+	       "  zernel why       explain why its GPU is idle\n"
+	       "Press Ctrl-C to stop.\n",
 	       demo->seconds, QUIET_SECONDS, NR_HOGS);
 	fflush(stdout);
 }
 
-/* Alone at first, so that one sees what the noise does to it. */
+/* The job runs alone at first, so that the effect of the noise is visible. */
 static int run_both(const struct demo *demo, const char *socket, pid_t *ret_train, pid_t *ret_noise)
 {
 	char seconds[24], hogs[16];
@@ -225,14 +225,14 @@ static int play(struct demo *demo, const char *socket)
 	err = run_both(demo, socket, &train, &noise);
 	status = stop(train);
 	stop(noise);
-	/* Ranks and loaders die with their parents; then they are ours. */
+	/* Ranks and loaders end with their parents. The subreaper waits for them. */
 	while (waitpid(-1, NULL, 0) > 0)
 		;
 	close(demo->signal_fd);
 	if (demo->device[0])
 		unlink(demo->device);
 	if (err == 0 && status != 0) {
-		log_error("the training job failed");
+		log_error("the training job of the demo failed; its messages are above");
 		err = -ECHILD;
 	}
 	return err;
@@ -262,32 +262,33 @@ static int run(struct command_call *call)
 	if (parse(call, &demo, &socket) < 0)
 		return COMMAND_MISUSED;
 	if (find_programs(&demo) < 0) {
-		log_error("the programs of the demo are not there: they come with a build of "
-			  "Zernel, or are installed in libexec");
+		log_error("the demo programs train and noise are not installed: install them, "
+			  "or run zernel from a build directory");
 		return EXIT_FAILURE;
 	}
 	err = stay_on_two_cpus();
 	if (err < 0)
-		log_warning("cannot stay on two CPUs: %s", strerror(-err));
+		log_warning("cannot limit the demo to two CPUs: %s", strerror(-err));
 	prepare_environment(&demo);
 	err = play(&demo, socket);
-	/* To be ended is what it waits for. */
+	/* A signal is the usual end of the demo. */
 	return err < 0 && err != -EINTR ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 static const struct command_option command_options[] = {
-	{ "seconds", 'n', "N", "how long (60)" },
+	{ "seconds", 'n', "N", "stop after N seconds (default: 60)" },
 	OPTION_SOCKET,
 	{},
 };
 
 const struct command command_demo = {
 	.name = "demo",
-	.help = "a training job on a virtual GPU, to try Zernel with",
-	.description = "Needs no GPU. The job runs as the caller, beside processes that take its "
-		       "CPUs from it, on\n"
-		       "two CPUs at most. A running zerneld sees it as any other; all of it ends "
-		       "with the command.",
+	.help = "run a training job on a virtual GPU, to try Zernel",
+	.description = "Needs no GPU. The job runs as the calling user, on at most two CPUs. After "
+		       "some seconds,\n"
+		       "processes that only compute compete with it for these CPUs. A running "
+		       "zerneld sees the\n"
+		       "job like any other job. All processes of the demo end with the command.",
 	.json = "print the pid of the job and its timing as JSON",
 	.options = command_options,
 	.run = run,

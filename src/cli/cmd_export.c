@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zernel export: recordings for other programs. */
+/* zernel export: converts recordings for other programs. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -29,14 +29,14 @@ static int write_to(const struct recording *recording, const struct format *form
 
 	if (!out) {
 		err = -errno;
-		log_error("cannot make %s: %s", path, strerror(-err));
+		log_error("cannot create %s: %s", path, strerror(-err));
 		return err;
 	}
 	err = format->write(recording->reader, out);
 	if (fclose(out) != 0 && err == 0)
 		err = -errno;
 	if (err == -EBADMSG)
-		log_error("%s: frame %llu makes no sense", recording->path,
+		log_error("%s: frame %llu is invalid", recording->path,
 			  record_reader_nr_frames(recording->reader));
 	else if (err == -EPROTONOSUPPORT)
 		recording_tell_version(recording);
@@ -71,7 +71,7 @@ static int run(struct command_call *call)
 		if (option == '?')
 			return COMMAND_MISUSED;
 		if (format) {
-			command_misuse(call, "--%s and --%s exclude each other", format->name,
+			command_misuse(call, "--%s and --%s cannot be used together", format->name,
 				       call->option->name);
 			return COMMAND_MISUSED;
 		}
@@ -96,8 +96,9 @@ static int run(struct command_call *call)
 }
 
 static const struct command_option command_options[] = {
-	{ "perfetto", 'p', "OUT", "a trace that ui.perfetto.dev opens", COMPLETE_FILE },
-	{ "csv", 'c', "OUT", "a row for each process of each snapshot", COMPLETE_FILE },
+	{ "perfetto", 'p', "OUT", "write a trace for ui.perfetto.dev to this file", COMPLETE_FILE },
+	{ "csv", 'c', "OUT", "write one CSV row per process and snapshot to this file",
+	  COMPLETE_FILE },
 	{},
 };
 
@@ -105,10 +106,10 @@ const struct command command_export = {
 	.name = "export",
 	.operands = "FILE",
 	.completion = COMPLETE_FILE,
-	.help = "a recording for other programs: Perfetto, CSV",
+	.help = "convert a recording to a Perfetto trace or to CSV",
 	.description =
-		"One of --perfetto and --csv says what is made of the recording, and where.\n"
-		"docs/RECORD.md tells what is in it.",
+		"Requires either --perfetto or --csv. An existing output file is overwritten.\n"
+		"zernel-record(1) says what a recording contains.",
 	.options = command_options,
 	.run = run,
 };

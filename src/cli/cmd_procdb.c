@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * zernel procdb: shows and changes what was learned. zerneld has it while it runs; else it
- * is in the file where it is kept.
+ * zernel procdb: shows and changes the learned profiles. A running zerneld holds them in memory;
+ * otherwise they are in the database file.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,7 +19,7 @@
 #include "cli/result.h"
 #include "store/procdb_store.h"
 
-/* A version of the file that `export` writes. */
+/* A file version that `export` can write. */
 struct format {
 	const char *name;
 	int (*save)(const struct procdb *db, const char *path, size_t *ret_nr);
@@ -27,8 +27,8 @@ struct format {
 
 struct request {
 	const char *path;
-	const char *socket;  /* NULL: the file is meant, whoever runs */
-	const char *operand; /* a name, an executable, or a file */
+	const char *socket;  /* NULL: use the file, even if zerneld runs */
+	const char *operand; /* a task name, an executable, or a file */
 	const struct format *format;
 	enum colour colour;
 	bool json;
@@ -94,7 +94,7 @@ static int parse(struct command_call *call, struct request *ret)
 	return 0;
 }
 
-/* zerneld, where it runs; *ret stays NULL where it does not. */
+/* *ret stays NULL if zerneld is not running. */
 static int open_client(const struct request *request, struct client **ret)
 {
 	int err = request->socket ? client_connect(request->socket, ret) : -ENOENT;
@@ -114,7 +114,7 @@ static int new_database(struct procdb **ret)
 	return procdb_new(&config, ret);
 }
 
-/* A database with all that the file has; a file that is not there is an empty one. */
+/* A missing file counts as an empty database unless `must_exist`. */
 static int load(const char *path, bool must_exist, struct procdb **ret)
 {
 	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
@@ -130,7 +130,7 @@ static int load(const char *path, bool must_exist, struct procdb **ret)
 	if (err == 0 && report.defect != PROCDB_FILE_SOUND)
 		log_warning("%s: %s and are ignored", path, what);
 	if (err == -EBADMSG)
-		log_error("refused %s: %s", path, what);
+		log_error("cannot use %s: %s", path, what);
 	else if (err < 0)
 		log_error("cannot read %s: %s", path, strerror(-err));
 	if (err == 0)
@@ -147,13 +147,13 @@ static int save(const struct procdb *db, const char *path)
 	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* zerneld keeps the database in memory while it runs, and would write over any change. */
+/* A running zerneld holds the database in memory and would overwrite any change to the file. */
 static int lock(const char *path, int *ret_fd)
 {
 	int err = procdb_store_lock(path, ret_fd);
 
 	if (err == -EBUSY)
-		log_error("zerneld is running and has this database: stop it first");
+		log_error("zerneld uses this database: leave out --file, or stop zerneld first");
 	else if (err < 0)
 		log_error("cannot lock %s: %s", path, strerror(-err));
 	return err;
@@ -167,7 +167,7 @@ static int compare(const void *a, const void *b)
 	return order ? order : memcmp(&(*x)->key, &(*y)->key, sizeof((*x)->key));
 }
 
-/* Those of that name or executable, or all of them, by name. */
+/* Profiles with this task name or executable, or all profiles, sorted by name. */
 static int select_profiles(const struct procdb *db, const char *operand, struct procdb_list *ret)
 {
 	struct procdb_list list = {};
@@ -190,7 +190,8 @@ static int print_list(const struct request *request, const struct procdb_list *l
 	struct term term;
 
 	if (request->operand && list->nr == 0) {
-		log_error("nothing was learned of %s", request->operand);
+		log_error("no profile of %s was learned. List all with: zernel procdb list",
+			  request->operand);
 		return EXIT_FAILURE;
 	}
 	if (request->json)
@@ -237,7 +238,7 @@ static int print(const struct request *request)
 	return status;
 }
 
-/* The number of profiles that a change concerned. */
+/* Prints how many profiles were changed. */
 static int print_count(const struct request *request, const char *change, size_t nr)
 {
 	const struct result_field fields[] = { { change, .number = nr }, {} };
@@ -282,7 +283,7 @@ static int export(struct command_call *call)
 	return print_count(&request, "exported", nr);
 }
 
-/* What is known already stays as it is. */
+/* Known profiles are not changed. */
 static int import_file(const struct request *request, const struct procdb *from)
 {
 	CLEANUP(procdb_free_cleanup) struct procdb *db = NULL;
@@ -331,7 +332,7 @@ static int forget_file(const struct request *request)
 
 	if (lock(request->path, &fd) < 0 || load(request->path, true, &db) < 0)
 		return EXIT_FAILURE;
-	/* Backwards: the last one takes the place of one that goes. */
+	/* Backwards, because the last profile moves to the place of a deleted one. */
 	for (size_t i = procdb_summarize(db).nr_profiles; i-- > 0;) {
 		const struct procdb_profile *p = procdb_at(db, i);
 		struct procdb_key key = p->key;
@@ -364,20 +365,20 @@ static int forget(struct command_call *call)
 
 #define OPTION_FILE                                                                                \
 	{ "file", 'f', "FILE",                                                                     \
-	  "the database itself, if zerneld does not run (" PROCDB_STATE_DIRECTORY                  \
-	  "/" PROCDB_FILE_NAME ")",                                                                \
+	  "use this database file; default if zerneld is not running: " PROCDB_STATE_DIRECTORY     \
+	  "/" PROCDB_FILE_NAME,                                                                    \
 	  COMPLETE_FILE }
 
 static const struct command_option file_options[] = { OPTION_SOCKET, OPTION_FILE, {} };
 static const struct command_option export_options[] = {
 	{ "format", 'F', "VERSION",
-	  "version of the file: v3, or v2, which the reference scheduler reads (v3)" },
+	  "file version: v3, or v2 for the reference scheduler (default: v3)" },
 	OPTION_SOCKET,
 	OPTION_FILE,
 	{},
 };
 static const struct command_option forget_options[] = {
-	{ "all", 'a', NULL, "whatever its name" },
+	{ "all", 'a', NULL, "delete all profiles" },
 	OPTION_SOCKET,
 	OPTION_FILE,
 	{},
@@ -385,14 +386,14 @@ static const struct command_option forget_options[] = {
 
 static const struct command command_list = {
 	.name = "list",
-	.help = "all profiles",
+	.help = "list all profiles",
 	.options = file_options,
 	.run = show,
 };
 static const struct command command_show = {
 	.name = "show",
 	.operands = "NAME",
-	.help = "those of a name or an executable",
+	.help = "list the profiles of a task name or an executable",
 	.options = file_options,
 	.run = show,
 };
@@ -400,7 +401,7 @@ static const struct command command_procdb_export = {
 	.name = "export",
 	.operands = "FILE",
 	.completion = COMPLETE_FILE,
-	.help = "copies the database",
+	.help = "copy the database to a file",
 	.options = export_options,
 	.run = export,
 };
@@ -408,14 +409,14 @@ static const struct command command_import = {
 	.name = "import",
 	.operands = "FILE",
 	.completion = COMPLETE_FILE,
-	.help = "adds what is not known yet, from any version of the file",
+	.help = "add the unknown profiles of a file, which can have any version",
 	.options = file_options,
 	.run = import,
 };
 static const struct command command_forget = {
 	.name = "forget",
 	.operands = "NAME|--all",
-	.help = "as if it had never run",
+	.help = "delete the learned profiles of a program",
 	.options = forget_options,
 	.run = forget,
 };
@@ -428,9 +429,9 @@ static const struct command *const commands[] = {
 const struct command command_procdb = {
 	.name = "procdb",
 	.operands = "COMMAND",
-	.help = "what was learned of programs",
+	.help = "show and change the learned profiles of programs",
 	.description =
-		"Shows and changes what was learned. zerneld has it while it runs; else it is "
-		"in the file\nwhere it is kept.",
+		"If zerneld is running, the commands ask zerneld. Otherwise they use the database "
+		"file.",
 	.commands = commands,
 };

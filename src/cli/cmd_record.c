@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zernel record: all that zerneld says, in a file, until it is told to end. */
+/* zernel record: writes all snapshots and events of zerneld to a file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -32,7 +32,7 @@ struct request {
 
 struct session {
 	FILE *out;
-	struct record_writer *writer; /* NULL until the first snapshot came */
+	struct record_writer *writer; /* NULL until the first snapshot arrives */
 	u64 begun_ns;
 	u64 nr_snapshots;
 	u64 nr_events;
@@ -91,7 +91,7 @@ static int take(struct session *session, enum client_push kind, yyjson_val *valu
 		    : -ENOMEM;
 }
 
-/* All that came. -ECONNRESET: zerneld is gone. */
+/* Takes everything that arrived. -ECONNRESET: the connection to zerneld is lost. */
 static int take_all(struct session *session, struct client *client)
 {
 	int err = 0;
@@ -115,12 +115,12 @@ static void print_size(const struct session *session, FILE *out)
 	fprintf(out, "%.0f s, %llu snapshots, %llu events", seconds, session->nr_snapshots,
 		session->nr_events);
 	if (session->nr_lost)
-		fprintf(out, " (%llu lost)", session->nr_lost);
-	fprintf(out, ", %s, %s an hour", unit_bytes(bytes).text,
+		fprintf(out, " (%llu dropped)", session->nr_lost);
+	fprintf(out, ", %s, %s per hour", unit_bytes(bytes).text,
 		unit_bytes((u64)((double)bytes / seconds * 3600)).text);
 }
 
-/* How long the next wait may be; 0 when the time is up. */
+/* Timeout of the next poll; 0 at the end of the recording time. */
 static int patience_ms(u64 end_ns, bool progress)
 {
 	u64 now = time_now_ns(), left_ms = now < end_ns ? (end_ns - now) / NSEC_PER_MSEC + 1 : 0;
@@ -129,7 +129,7 @@ static int patience_ms(u64 end_ns, bool progress)
 	return (int)(left_ms < most_ms ? left_ms : most_ms);
 }
 
-/* Until a signal, the end of the time or of zerneld. */
+/* Records until a signal, the end of the time, or the loss of the connection. */
 static int follow(struct session *session, struct client *client, int signal_fd, u64 end_ns)
 {
 	bool progress = isatty(STDERR_FILENO);
@@ -154,7 +154,7 @@ static int follow(struct session *session, struct client *client, int signal_fd,
 	return err;
 }
 
-/* What happened last, and the frame that says that this is all. */
+/* Takes the last events and writes the end frame. */
 static int finish(struct session *session, struct client *client, bool gone)
 {
 	int err = gone ? 0 : ask(client, "record.stop", NULL, NULL);
@@ -169,7 +169,7 @@ static int finish(struct session *session, struct client *client, bool gone)
 		       : record_write(session->writer, RECORD_FRAME_END, time_now_ns(), "", 0);
 }
 
-/* The result: the size of the recording. */
+/* Prints the size of the recording. */
 static int print_result(const struct session *session, const char *path, bool json)
 {
 	const struct result_field fields[] = {
@@ -203,18 +203,18 @@ static int record_to(FILE *out, const struct request *request, struct client *cl
 		err = print_result(&session, request->path, request->json);
 	record_writer_free(session.writer);
 	if (gone && err == 0)
-		log_error("zerneld is gone: the recording ends there");
+		log_error("the connection to zerneld was lost: the recording ends here");
 	return gone ? -ECONNRESET : err;
 }
 
-/* Never over something that is there. */
+/* Never overwrites a file. */
 static FILE *create(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0640);
 	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
 
 	if (!out)
-		log_error("cannot make %s: %s", path, strerror(errno));
+		log_error("cannot create %s: %s", path, strerror(errno));
 	return out;
 }
 
@@ -223,7 +223,7 @@ static int record(const struct request *request)
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP_FD int signal_fd = -EBADF;
 	FILE *out;
-	/* A signal ends the recording and not the program. */
+	/* A signal ends the recording, not the program. */
 	int err = signals_open(NULL, &signal_fd, NULL);
 
 	if (err < 0)
@@ -238,7 +238,7 @@ static int record(const struct request *request)
 	if (fclose(out) != 0 && err == 0)
 		err = -errno;
 	if (err < 0 && err != -ECONNRESET)
-		log_error("%s: %s", request->path, strerror(-err));
+		log_error("cannot record to %s: %s", request->path, strerror(-err));
 	return err;
 }
 
@@ -262,7 +262,7 @@ static int run(struct command_call *call)
 }
 
 static const struct command_option command_options[] = {
-	{ "seconds", 'n', "N", "end by itself after so long (else at Ctrl-C)" },
+	{ "seconds", 'n', "N", "stop after N seconds (default: until Ctrl-C)" },
 	OPTION_SOCKET,
 	{},
 };
@@ -271,9 +271,11 @@ const struct command command_record = {
 	.name = "record",
 	.operands = "FILE",
 	.completion = COMPLETE_FILE,
-	.help = "all that happens, in a file for replay and export",
-	.description = "Five snapshots a second and every change of a phase, a role and a step in\n"
-		       "between, until Ctrl-C. A recording that was cut off is good up to there.",
+	.help = "record snapshots and events to a file for replay and export",
+	.description =
+		"Writes five snapshots a second, and every change of phase, role and step in\n"
+		"between, until Ctrl-C. A recording that is cut off can be used up to that\n"
+		"point.",
 	.options = command_options,
 	.run = run,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zernel replay: the answers of other commands, from a recording. */
+/* zernel replay: runs other commands on a recording. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -12,23 +12,23 @@
 #include "cli/why/why_print.h"
 #include "ipc/snapshot_json.h"
 
-#define EXIT_NOBODY 3 /* as of zernel why */
+#define EXIT_NOBODY 3 /* as in zernel why */
 #define SECONDS_MAX 1e9
 
 struct request {
 	const char *path;
 	const char *question;
-	const char *who; /* of why: a process or a job, or NULL */
+	const char *who; /* for why: a process or a job, or NULL */
 	bool json;
 	enum colour colour;
 	double from_s;
 	double to_s;
 };
 
-/* The first and the last snapshot of the span that was asked for, as text. */
+/* The first and the last snapshot of the selected span, as text. */
 struct span {
 	char *first;
-	char *last; /* the same as the first when there is only one */
+	char *last; /* same as `first` if there is only one snapshot */
 	u32 nr;
 };
 
@@ -94,7 +94,7 @@ static void span_done(struct span *span)
 	free(span->first);
 }
 
-/* Reads to the end, also beyond the span: how it ends is worth knowing. */
+/* Reads beyond the span to the end, because the ending is reported. */
 static int read_span(const struct recording *recording, const struct request *request,
 		     struct span *span)
 {
@@ -121,18 +121,18 @@ static int replay(const struct request *request, size_t question)
 	int err = recording_open(request->path, &recording);
 
 	if (err < 0)
-		return -EIO; /* told already, and none of the answers' own */
+		return -EIO; /* logged already; must differ from the errors of the answers */
 	err = read_span(&recording, request, &span);
 	if (err == 0)
 		recording_tell_ending(&recording);
 	if (err == 0 && span.nr < questions[question].nr_needed) {
-		log_error("%s has %u snapshots of that time, and %s needs %u", request->path,
-			  span.nr, request->question, questions[question].nr_needed);
+		log_error("%s has %u snapshots in the selected time, but '%s' needs %u",
+			  request->path, span.nr, request->question, questions[question].nr_needed);
 		err = -ENODATA;
 	} else if (err == 0) {
 		err = questions[question].answer(request, &span);
 		if (err == -EBADMSG)
-			log_error("%s holds a snapshot that is none", request->path);
+			log_error("%s contains an invalid snapshot", request->path);
 		if (err == -EPROTONOSUPPORT)
 			recording_tell_version(&recording);
 	} else {
@@ -176,7 +176,7 @@ static int run(struct command_call *call)
 	while (question < NR_QUESTIONS && strcmp(questions[question].name, request.question) != 0)
 		question++;
 	if (question == NR_QUESTIONS) {
-		command_misuse(call, "unknown question '%s' for '%s': status or why",
+		command_misuse(call, "unknown question '%s' for '%s': use status or why",
 			       request.question, call->name);
 		return COMMAND_MISUSED;
 	}
@@ -193,8 +193,8 @@ static int run(struct command_call *call)
 }
 
 static const struct command_option command_options[] = {
-	{ "from", 'f', "S", "leave out what was before second S of the recording" },
-	{ "to", 't', "S", "leave out what was after it" },
+	{ "from", 'f', "S", "skip everything before second S of the recording" },
+	{ "to", 't', "S", "skip everything after second S of the recording" },
 	{},
 };
 
@@ -208,11 +208,12 @@ const struct command command_replay = {
 	.name = "replay",
 	.operands = "FILE status|why [PID|JOB]",
 	.completion = COMPLETE_FILE,
-	.help = "the answers of other commands, from a recording",
+	.help = "run zernel status or zernel why on a recording",
 	.description =
-		"What `zernel status` would have said at the end of the recording, and `zernel\n"
-		"why` over all of it, or of the span that is asked for: the same bytes. A\n"
-		"recording that is cut off or damaged is used up to there, and that is said.",
+		"`status` prints what `zernel status` would have printed at the end of the\n"
+		"recording, and `why` what `zernel why` would have printed for all of it. --from\n"
+		"and --to select a span. If the recording is cut off or damaged, the command uses\n"
+		"the part before that point and prints a warning.",
 	.options = command_options,
 	.statuses = statuses,
 	.run = run,

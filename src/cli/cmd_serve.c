@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zernel serve: metrics and snapshots over HTTP and WebSocket. */
+/* zernel serve: serves metrics and snapshots over HTTP and WebSocket. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
@@ -10,21 +10,22 @@
 #include "serve/run.h"
 
 static const struct command_option options[] = {
-	{ "config", 'C', "FILE", "instead of " CONFIG_FILE, COMPLETE_FILE },
+	{ "config", 'C', "FILE", "read this file instead of " CONFIG_FILE, COMPLETE_FILE },
 	{ "listen", 'l', "ADDRESS",
-	  "a numeric address; may be given several times (127.0.0.1 and ::1)" },
-	{ "port", 'p', "PORT", "0 lets the kernel choose (9476)" },
+	  "listen on this numeric address; can be repeated (default: 127.0.0.1 and ::1)" },
+	{ "port", 'p', "PORT", "listen on this port; 0 lets the kernel choose (default: 9476)" },
 	OPTION_SOCKET,
-	{ "tls-cert", 'c', "FILE", "certificate chain, PEM", COMPLETE_FILE },
-	{ "tls-key", 'k', "FILE", "its key, PEM", COMPLETE_FILE },
-	{ "tls-client-ca", 'a', "FILE", "callers show a certificate of this authority",
+	{ "tls-cert", 'c', "FILE", "serve TLS with this certificate chain (PEM)", COMPLETE_FILE },
+	{ "tls-key", 'k', "FILE", "private key of the certificate (PEM)", COMPLETE_FILE },
+	{ "tls-client-ca", 'a', "FILE", "require client certificates signed by this authority",
 	  COMPLETE_FILE },
-	{ "token-file", 't', "FILE", "callers send the token in it: Authorization: Bearer TOKEN",
+	{ "token-file", 't', "FILE", "require the token in this file: Authorization: Bearer TOKEN",
 	  COMPLETE_FILE },
 	{ "allow-origin", 'o', "ORIGIN",
-	  "pages of this origin may ask too; may be given several times" },
-	{ "log-level", 'v', "LEVEL", "least severe lines to log: " LOG_LEVELS " (info)" },
-	{ "user", 'u', "NAME", "user to run as when started by root (zernel-serve)" },
+	  "allow requests from web pages of this origin; can be repeated" },
+	{ "log-level", 'v', "LEVEL",
+	  "log lines of this severity or higher: " LOG_LEVELS " (default: info)" },
+	{ "user", 'u', "NAME", "run as this user when started by root (default: zernel-serve)" },
 	{},
 };
 
@@ -49,8 +50,9 @@ static int parse_log_level(struct command_call *call, enum log_level *ret)
 static int add(struct command_call *call, const char **list, size_t *nr, size_t max)
 {
 	if (*nr == max)
-		return command_misuse(call, "--%s '%s' is one too many: at most %zu",
-				      call->option->name, optarg, max);
+		return command_misuse(
+			call, "too many --%s, the first too many is '%s': at most %zu are allowed",
+			call->option->name, optarg, max);
 	list[(*nr)++] = optarg;
 	return 0;
 }
@@ -63,7 +65,7 @@ static int take_port(struct command_call *call, struct serve_config *config)
 
 struct request {
 	struct serve_config config;
-	const char *file; /* NULL: the usual ones */
+	const char *file; /* NULL: the default files */
 	enum log_level log_level;
 };
 
@@ -128,13 +130,13 @@ static int run(struct command_call *call)
 
 const struct command command_serve = {
 	.name = "serve",
-	.help = "metrics and snapshots over HTTP and WebSocket",
+	.help = "serve metrics and snapshots over HTTP and WebSocket",
 	.description =
 		"Serves /metrics, /api/v1/snapshot, /ws, /healthz and /readyz. An address that\n"
-		"other machines can reach needs TLS, and a token or certificates of clients.\n"
-		"Options override section [serve] of zernel.conf(5); a list on the command line\n"
-		"replaces the list of the file. SIGHUP reads token and certificates again.",
-	.json = "accepted, without effect: serve prints no result and logs text",
+		"other machines can reach requires TLS, and a token or client certificates.\n"
+		"Options override section [serve] of zernel.conf(5). A list on the command line\n"
+		"replaces the list in the file. SIGHUP reloads the token and the certificates.",
+	.json = "accepted, but without effect: serve prints no result",
 	.options = options,
 	.run = run,
 };

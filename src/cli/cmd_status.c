@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zernel status: what zerneld knows, on one screen. */
+/* zernel status: prints the current snapshot on one screen. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,10 +28,10 @@ static const struct command_option command_options[] = { OPTION_SOCKET, {} };
 
 const struct command command_status = {
 	.name = "status",
-	.help = "what zerneld knows, on one screen",
+	.help = "show the current state of zerneld on one screen",
 	.description =
-		"Scheduler, jobs, processes with rank, phase and threads by role, GPUs, what was\n"
-		"learned, what was lost and what Zernel itself takes. ",
+		"Shows the scheduler, jobs, processes with rank, phase and threads by role, GPUs,\n"
+		"learned profiles, dropped data, and the CPU time and memory that Zernel uses.",
 	.json = "print the whole snapshot as JSON",
 	.options = command_options,
 	.run = run,

@@ -12,10 +12,10 @@
 
 #define OPTIONS_MAX  20
 #define NAME_MAX_LEN 64
-/* Beyond all characters: these have no short form. */
+/* Larger than any character: such options have no short form. */
 #define KEY_COLOUR   0x100
 
-/* A group ends its options at the first word, which names a command. A colon: no messages. */
+/* "+": options of a group end at the first word, its command. ":": getopt prints no messages. */
 #define SHORT_OPTIONS	    ":jhV"
 #define SHORT_OPTIONS_GROUP "+:jhV"
 
@@ -66,7 +66,7 @@ int command_misuse(struct command_call *call, const char *format, ...)
 	return -EINVAL;
 }
 
-/* getopt tells the letter of a short option, and of a long one that takes no argument its key. */
+/* optopt is the letter of a short option, or the key of a long option that takes no argument. */
 static void tell_invalid_option(struct command_call *call, int key)
 {
 	const char *word = call->argv[optind - 1];
@@ -145,7 +145,7 @@ int command_decimal(struct command_call *call, double least, double most, double
 	char *end;
 	double value = strtod(optarg, &end);
 
-	/* A value that is no number is not in the range either. */
+	/* The negated comparison also rejects NaN. */
 	if (end == optarg || *end || !(value >= least && value <= most))
 		return command_misuse(call, "--%s must be a number from %.15g to %.15g, not '%s'",
 				      call->option->name, least, most, optarg);
@@ -179,7 +179,7 @@ static const struct command *find_command(const struct command *const *commands,
 
 static int run_call(struct command_call *call);
 
-/* Options before the name of a command are for that command. */
+/* Common options before the name of a command apply to that command. */
 static int run_group(struct command_call *call)
 {
 	const struct command *command = NULL;
@@ -214,7 +214,7 @@ static int run_call(struct command_call *call)
 	const struct command *command = call->command;
 	int status;
 
-	optind = 0; /* getopt begins anew, with other words */
+	optind = 0; /* restarts getopt with new words */
 	status = command->commands ? run_group(call) : command->run(call);
 	if (call->wants_help) {
 		command_help(stdout, command, call->name);

@@ -2,26 +2,26 @@
 #pragma once
 
 /*
- * The commands of `zernel`. A command's table yields its parsing, its --help, its manual
- * page and what a shell completes: docs.c. One file a command, and a row in commands.c.
+ * The commands of `zernel`. The table of a command defines its parsing, its --help, its manual
+ * page and its shell completion (src/cli/docs). Each command has one file and a row in commands.c.
  */
 #include <stdbool.h>
 #include <stdio.h>
 #include "abi/types.h"
 #include "cli/term.h"
 
-/* What a shell offers for a word. */
+/* How a shell completes a word. */
 enum completion {
 	COMPLETE_NOTHING,
 	COMPLETE_FILE,
-	COMPLETE_JOB,	 /* pids and jobs: cmd_complete.c */
+	COMPLETE_JOB,	 /* pids and jobs, from cmd_complete.c */
 	COMPLETE_COLOUR, /* values of --color */
 };
 
 struct command_option {
 	const char *name;
-	int key;	      /* what command_next() returns */
-	const char *argument; /* NULL: it takes none */
+	int key;	      /* the return value of command_next() */
+	const char *argument; /* NULL: takes no argument */
 	const char *help;
 	enum completion completion;
 };
@@ -33,30 +33,30 @@ struct command_status {
 
 struct command_call;
 
-/* Lists end with an empty row or with NULL. */
+/* An empty row or NULL ends each list. */
 struct command {
 	const char *name;
-	const char *operands; /* as one writes them, or NULL */
+	const char *operands; /* as in the synopsis, or NULL */
 	enum completion completion;
-	const char *help;	 /* half a line */
-	const char *description; /* what else is worth saying; or NULL */
-	const char *json;	 /* help of --json; NULL: the usual one */
+	const char *help;	 /* half a line, lower case, imperative */
+	const char *description; /* full sentences, or NULL */
+	const char *json;	 /* help of --json; NULL: the common text */
 	const struct command_option *options;
-	const struct command_status *statuses; /* NULL: the usual ones */
-	const struct command *const *commands; /* of its own; then it has no run() */
-	const struct command *const *hidden;   /* more of them, for scripts: not documented */
+	const struct command_status *statuses; /* NULL: the common statuses */
+	const struct command *const *commands; /* subcommands; then run() is NULL */
+	const struct command *const *hidden;   /* undocumented subcommands, for scripts */
 	int misuse_status;		       /* 0: EXIT_USAGE */
 	/* Returns the exit status, or COMMAND_MISUSED after command_misuse(). */
 	int (*run)(struct command_call *call);
 };
 
-/* One call of a command: its words, and the common options, which command_next() takes. */
+/* One call of a command: its words, and the common options that command_next() parses. */
 struct command_call {
 	const struct command *command;
-	const char *name; /* all of it: "zernel procdb list" */
+	const char *name; /* full name: "zernel procdb list" */
 	int argc;
-	char **argv;			     /* the first word is the command's own name */
-	const struct command_option *option; /* what command_next() returned last */
+	char **argv;			     /* argv[0] is the name of the command */
+	const struct command_option *option; /* the last option that command_next() returned */
 	bool json;
 	enum colour colour;
 	bool wants_help;
@@ -66,45 +66,46 @@ struct command_call {
 #define EXIT_USAGE	2
 #define COMMAND_MISUSED (-1)
 
-/* Texts of exit statuses, for commands that have a table of their own. */
+/* Texts of common exit statuses, for commands with their own table. */
 #define STATUS_SUCCESS { 0, "success" }
 #define STATUS_FAILURE { 1, "failure; an error message was printed" }
 #define STATUS_USAGE   { EXIT_USAGE, "invalid usage" }
 
 #define OPTION_SOCKET                                                                              \
-	{ "socket", 's', "PATH", "where zerneld answers (" PROTOCOL_SOCKET ")", COMPLETE_FILE }
+	{ "socket", 's', "PATH",                                                                   \
+	  "connect to zerneld on this socket (default: " PROTOCOL_SOCKET ")", COMPLETE_FILE }
 
-/* Runs what the words name, and explains it when they are invalid or ask for help. */
+/* Runs the command that the words name. Prints help or an error if the words ask for it. */
 int command_run(const struct command *command, int argc, char **argv);
 
 /*
- * The key of the command's next option, with its argument in optarg. -1 at their end; '?'
- * for an invalid option, which was told, and for --help and --version: then run() returns
- * COMMAND_MISUSED.
+ * Returns the key of the next option, with its argument in optarg, or -1 after the last option.
+ * Returns '?' for --help, --version and an invalid option (an error was printed): then run()
+ * returns COMMAND_MISUSED.
  */
 int command_next(struct command_call *call);
 
-/* The other ways to be misused. All print what is wrong with which value, and return -EINVAL. */
+/* Errors in the command line. Each function prints the invalid value and returns -EINVAL. */
 __attribute__((format(printf, 2, 3))) int command_misuse(struct command_call *call,
 							 const char *format, ...);
-/* After the options: so many operands from argv[optind] on. */
+/* Call it after the last option. Checks the number of operands from argv[optind] on. */
 int command_operands(struct command_call *call, int least, int most);
-/* The argument of the option that was returned last. */
+/* Parses the argument of the option that command_next() returned last. */
 int command_number(struct command_call *call, u64 least, u64 most, u64 *ret);
 int command_decimal(struct command_call *call, double least, double most, double *ret);
 
-/* For commands that take OPTION_SOCKET and no operand. */
+/* Parses the command line of a command that takes OPTION_SOCKET and no operand. */
 int command_socket(struct command_call *call, const char **ret);
 
 void command_help(FILE *out, const struct command *command, const char *name);
 
-/* Options of every command: --json, --color, --help, --version. Their keys are the short ones. */
+/* Options of every command: --json, --color, --help, --version. A key is the short option. */
 extern const struct command_option command_common_options[];
-/* '\0': the option has no short form. */
+/* Returns '\0' if the option has no short form. */
 char command_option_letter(const struct command_option *option);
 const char *command_option_help(const struct command *command, const struct command_option *option);
 
-/* What the usual exit statuses mean, for commands that say nothing of theirs. */
+/* The exit statuses of the command, or the common ones. */
 const struct command_status *command_statuses(const struct command *command);
 
 extern const struct command command_zernel;

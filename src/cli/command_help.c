@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* --help, from the tables of commands. */
+/* Prints --help from the tables of commands. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,7 +27,7 @@ const char *command_option_help(const struct command *command, const struct comm
 	return option->key == 'j' && command->json ? command->json : option->help;
 }
 
-/* Words in lines that begin at a column, where the first one has been begun already. */
+/* Wraps words at WIDTH. All lines start at `column`; the cursor is already there. */
 static void print_wrapped(FILE *out, int column, const char *text)
 {
 	int at = column;
@@ -62,7 +62,7 @@ static void print_sentence(FILE *out, int column, const char *text)
 	print_wrapped(out, column, sentence);
 }
 
-/* A label on the left of its text, or above it when it is too long. */
+/* Prints the label left of its text, or above the text if the label is too long. */
 static void print_row(FILE *out, int column, const char *label, const char *text)
 {
 	int length = fprintf(out, "  %s", label);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* All commands, in the order in which people are told of them. */
+/* All commands, in the order of --help and zernel(1). */
 #include <stdlib.h>
 #include "cli/command.h"
 #include "cli/result.h"
@@ -18,7 +18,7 @@ static int run_version(struct command_call *call)
 
 const struct command command_version = {
 	.name = "version",
-	.help = "the version of this program",
+	.help = "print the version of this program",
 	.run = run_version,
 };
 
@@ -46,7 +46,7 @@ static const struct command *const hidden[] = { &command_complete, NULL };
 const struct command command_zernel = {
 	.name = "zernel",
 	.operands = "COMMAND",
-	.help = "answers questions about ML workloads and the scheduler that serves them",
+	.help = "watch ML jobs, explain idle GPUs and control the Zernel scheduler",
 	.commands = commands,
 	.hidden = hidden,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zernel: the command line. commands.c has the commands. */
+/* The command-line tool zernel. commands.c lists its commands. */
 #include "cli/command.h"
 
 int main(int argc, char **argv)

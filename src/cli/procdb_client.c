@@ -9,10 +9,10 @@
 #include "base/log.h"
 #include "cli/ask.h"
 
-/* As an image in base64 they fit in a request. */
+/* So many profiles fit into one request as a base64 image. */
 #define BATCH_MAX 256
 
-/* The parameters of a page, with the name as JSON wants it. */
+/* The parameters of one page request; the name is escaped for JSON. */
 static char *page_params(const char *name, size_t from)
 {
 	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
@@ -36,7 +36,7 @@ static int ask_page(struct client *client, const char *method, const char *name,
 	return params ? ask(client, method, params, ret) : -ENOMEM;
 }
 
-/* Where the next page begins; 0 at the end. */
+/* Start of the next page; 0 after the last page. */
 static size_t next_page(yyjson_val *page)
 {
 	return yyjson_get_uint(yyjson_obj_get(page, "next"));
@@ -92,7 +92,8 @@ static int take_image(yyjson_val *image, struct procdb *into, u64 now_s)
 	if (err == 0)
 		err = procdb_decode(into, data, size, now_s, &report);
 	if (err < 0)
-		log_error("zerneld sent no database: %s", strerror(-err));
+		log_error("zerneld sent an invalid database: %s. Run: zernel doctor",
+			  strerror(-err));
 	return err;
 }
 
@@ -112,7 +113,7 @@ int procdb_client_export(struct client *client, struct procdb *into, u64 now_s)
 	return err;
 }
 
-/* A request with some of the profiles; the database is a new one with room for them. */
+/* Sends all profiles of the batch in one request. */
 static int import_batch(struct client *client, const struct procdb *batch, size_t *nr)
 {
 	size_t size = procdb_encoded_size(batch), length;

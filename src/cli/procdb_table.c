@@ -26,9 +26,10 @@ static void add_profile(struct table *table, const struct procdb_profile *p, u64
 int procdb_table(const struct term *term, const struct procdb_list *list, u64 now_s)
 {
 	static const struct column columns[] = {
-		{ "NAME" },	      { "EXECUTABLE" }, { "ROLE" },	     { "TIER" },
-		{ "SURE", true },     { "SEEN", true }, { "RUNTIME", true }, { "WAKEUP/s", true },
-		{ "SWITCH/s", true }, { "AGE", true },	{ "PREDICTED" },     {},
+		{ "NAME" },	     { "EXECUTABLE" },	     { "ROLE" },
+		{ "TIER" },	     { "CONFIDENCE", true }, { "OBSERVED", true },
+		{ "RUNTIME", true }, { "WAKEUP/s", true },   { "SWITCH/s", true },
+		{ "AGE", true },     { "PREDICTED" },	     {},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
 

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #define BAR_WIDTH 30
-/* Below that the text alone. */
+/* A narrower terminal shows only the text. */
 #define BAR_TERM  60
 
 static bool is_seen(const struct term *term)
@@ -26,7 +26,7 @@ void progress_show(const struct term *term, u64 done, u64 whole, const char *for
 	for (u32 i = 0; i < BAR_WIDTH; i++)
 		bar[i] = i < filled ? '#' : '.';
 	bar[BAR_WIDTH] = '\0';
-	/* Never a second line, which could not be taken away. */
+	/* Never print a second line: \r could not remove it. */
 	if (term->width < BAR_TERM)
 		fprintf(term->out, "\r%.*s\033[K", (int)term->width - 1, text);
 	else

@@ -17,7 +17,7 @@ static int open_reader(struct recording *recording)
 	}
 	ending = record_reader_ending(reader);
 	if (ending != RECORD_OPEN) {
-		log_error("%s is %s at its very beginning", recording->path,
+		log_error("cannot use any part of %s: it is %s", recording->path,
 			  record_ending_text(ending));
 		return -EBADMSG;
 	}
@@ -54,7 +54,7 @@ void recording_tell_ending(const struct recording *recording)
 	enum record_ending ending = record_reader_ending(recording->reader);
 
 	if (ending != RECORD_ENDED)
-		log_warning("%s is %s at byte %llu: %llu frames before that are used",
+		log_warning("%s is %s at byte %llu: only the %llu frames before it are used",
 			    recording->path, record_ending_text(ending),
 			    record_reader_nr_bytes(recording->reader),
 			    record_reader_nr_frames(recording->reader));

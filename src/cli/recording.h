@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A recording that a command reads. All failures are logged, once. */
+/* A recording that a command reads. Each failure is logged once. */
 #include "record/record.h"
 
 struct recording {
@@ -10,11 +10,11 @@ struct recording {
 	struct record_reader *reader;
 };
 
-/* One that cannot be used at all is a failure. `path` must outlive it. */
+/* Fails if no part of the recording can be used. `path` must outlive `ret`. */
 int recording_open(const char *path, struct recording *ret);
 void recording_close(struct recording *recording);
 
-/* After the last frame: says where and why it ends early, if it does. */
+/* Call it after the last frame. Logs where and why the recording ends early, if it does. */
 void recording_tell_ending(const struct recording *recording);
-/* Says that a snapshot in it has a version that is not known here. */
+/* Logs that a snapshot in the recording has an unknown version. */
 void recording_tell_version(const struct recording *recording);

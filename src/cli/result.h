@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The result of a command as one JSON object, for commands whose result is a few values. */
+/* Prints the few result values of a command as one JSON object. */
 #include "abi/types.h"
 
-/* A text, or a number where there is none. */
+/* A number if `text` is NULL. */
 struct result_field {
 	const char *name;
 	const char *text;
 	u64 number;
 };
 
-/* On standard output. The fields end with one without a name. */
+/* Prints to standard output. A field without a name ends the list. */
 int result_print(const struct result_field *fields);

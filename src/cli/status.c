@@ -3,7 +3,7 @@
 #include "base/cleanup.h"
 #include "core/process.h"
 
-/* Lines of a terminal that are not rows of a list, and the fewest rows a list gets. */
+/* Lines of the terminal outside the lists, and the minimum rows per list. */
 #define FIXED_LINES 17
 #define ROWS_MIN    3
 
@@ -18,7 +18,7 @@ static void print_rules(const struct snapshot_sched *sched, const struct term *t
 {
 	if (!sched->rules_off)
 		return;
-	term_print(term, STYLE_WARNING, ", without");
+	term_print(term, STYLE_WARNING, ", rules disabled:");
 	for (u32 rule = 0; rule < RULE_NR; rule++)
 		if (sched->rules_off & (1U << rule))
 			term_print(term, STYLE_WARNING, " %s", sched_rule_label(rule));
@@ -58,7 +58,7 @@ static void print_scheduler(const struct snapshot_sched *sched, const struct ter
 	term_print(term, STYLE_PLAIN, "%s\n", total ? "" : "none yet");
 }
 
-/* How many of `nr` rows are shown; what is left out is told below the list. */
+/* How many of `nr` rows are shown. A line below the list counts the rest. */
 static u32 rows_shown(const struct term *term, u32 nr)
 {
 	u32 room = term->height > FIXED_LINES ? (term->height - FIXED_LINES) / 3 : 0;
@@ -72,8 +72,7 @@ static int print_list(const struct term *term, const struct table *table, u32 sh
 	int err = table_print(table, term);
 
 	if (shown < nr)
-		term_print(term, STYLE_DIM, "... and %u more: --json has all of them\n",
-			   nr - shown);
+		term_print(term, STYLE_DIM, "... and %u more: use --json to see all\n", nr - shown);
 	term_print(term, STYLE_PLAIN, "\n");
 	return err;
 }
@@ -155,7 +154,7 @@ static void add_process(struct table *table, const struct snapshot *snapshot,
 
 static int print_processes(const struct snapshot *snapshot, const struct term *term)
 {
-	/* The columns of percentages are the phases in their order, but for unknown. */
+	/* The percentage columns are the phases in their order, without unknown. */
 	static const struct column columns[] = {
 		{ "RANK", true },
 		{ "PID", true },
@@ -209,9 +208,9 @@ static int print_gpus(const struct snapshot *snapshot, const struct term *term)
 	static const struct column columns[] = {
 		{ "GPU", true },
 		{ "BUSY", true },
-		{ "USED", true },
-		{ "OF", true },
-		{ "NODE", true },
+		{ "MEM USED", true },
+		{ "MEM TOTAL", true },
+		{ "NUMA NODE", true },
 		{ "UUID" },
 		{},
 	};
@@ -230,7 +229,7 @@ static void print_drops(const struct snapshot *snapshot, const struct term *term
 {
 	bool any = false;
 
-	print_label(term, "lost");
+	print_label(term, "dropped");
 	for (u32 drop = 0; drop < DROP_NR; drop++) {
 		if (!snapshot->nr_dropped[drop])
 			continue;
@@ -238,7 +237,7 @@ static void print_drops(const struct snapshot *snapshot, const struct term *term
 			   unit_count(snapshot->nr_dropped[drop]).text, snapshot_drop_label(drop));
 		any = true;
 	}
-	term_print(term, STYLE_PLAIN, "%s\n", any ? "" : "nothing");
+	term_print(term, STYLE_PLAIN, "%s\n", any ? "" : "none");
 }
 
 static void print_roles(const struct snapshot *snapshot, const struct term *term)
@@ -260,7 +259,7 @@ static void print_rest(const struct snapshot *snapshot, const struct term *term)
 {
 	print_roles(snapshot, term);
 	print_label(term, "learning");
-	term_print(term, STYLE_PLAIN, "%llu profiles, %llu of them sure, %s observations\n",
+	term_print(term, STYLE_PLAIN, "%llu profiles (%llu confident), %s observations\n",
 		   snapshot->learning.nr_profiles, snapshot->learning.nr_confident,
 		   unit_count(snapshot->learning.nr_observations).text);
 	print_drops(snapshot, term);
@@ -268,7 +267,7 @@ static void print_rest(const struct snapshot *snapshot, const struct term *term)
 	term_print(term, STYLE_PLAIN, "%s of CPU time, %s of memory",
 		   unit_ns(snapshot->cost.cpu_ns).text, unit_bytes(snapshot->cost.rss_bytes).text);
 	if (snapshot->cost.bpf_run_ns)
-		term_print(term, STYLE_PLAIN, ", %s in the kernel",
+		term_print(term, STYLE_PLAIN, ", %s in BPF programs",
 			   unit_ns(snapshot->cost.bpf_run_ns).text);
 	term_print(term, STYLE_PLAIN, "\n");
 }

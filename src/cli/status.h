@@ -4,5 +4,5 @@
 #include "cli/term.h"
 #include "core/snapshot.h"
 
-/* A snapshot for people. On a terminal long lists are cut so that all of it fits. */
+/* Prints a snapshot as text. On a terminal, long lists are cut to fit on one screen. */
 int status_print(const struct snapshot *snapshot, const struct term *term);

@@ -33,7 +33,7 @@ struct table *table_free(struct table *table)
 	return NULL;
 }
 
-/* Takes the text over. */
+/* Takes ownership of the text. */
 static int add_cell(struct table *table, enum style style, char *text)
 {
 	if (table->nr_cells == table->room) {
@@ -90,7 +90,7 @@ static u32 column_width(const struct table *table, size_t column)
 	return widest;
 }
 
-/* As much of the text as fits into so many columns, in bytes. */
+/* The bytes of the text that fit into `columns`. */
 static size_t cut(const char *text, u32 columns)
 {
 	size_t length = 0;

@@ -48,7 +48,7 @@ struct term term_open(FILE *out, enum colour colour)
 	return term;
 }
 
-/* Columns: characters but for those that continue one. */
+/* Counts the characters of UTF-8 text: all bytes but continuation bytes. */
 u32 term_columns(const char *text)
 {
 	u32 nr = 0;
@@ -58,7 +58,7 @@ u32 term_columns(const char *text)
 	return nr;
 }
 
-/* Names come from programs, and terminals obey what is in them. C1 controls are two bytes. */
+/* Programs choose their names, which can contain control sequences. C1 controls are two bytes. */
 void term_make_harmless(char *text)
 {
 	for (; *text; text++) {
@@ -98,7 +98,7 @@ void term_print(const struct term *term, enum style style, const char *format, .
 		return;
 	}
 	length = (size_t)n;
-	/* The end of the line is the only control that is meant. */
+	/* Only the final newline is kept. */
 	if (length > 0 && text[length - 1] == '\n')
 		text[--length] = '\0';
 	term_make_harmless(text);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What all commands show things with: colours where somebody sees them, and tables whose
- * columns line up. In a pipe there is no colour and no width.
+ * Text output of all commands: colors on a terminal, and tables with aligned columns. A pipe gets
+ * no color and no line width limit.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -23,43 +23,43 @@ enum style {
 
 struct term {
 	FILE *out;
-	u32 width; /* 0: as wide and as high as it takes */
+	u32 width; /* 0: no limit, as is a height of 0 */
 	u32 height;
 	bool colour;
 };
 
-/* --color. */
+/* The values of --color. */
 enum colour {
-	COLOUR_AUTO, /* for terminals, unless NO_COLOR is set or TERM is dumb */
+	COLOUR_AUTO, /* color on terminals, unless NO_COLOR is set or TERM is dumb */
 	COLOUR_ALWAYS,
 	COLOUR_NEVER,
 	COLOUR_NR,
 };
 
-/* -EINVAL: it is none of auto, always and never. */
+/* -EINVAL: the text is not auto, always or never. */
 int term_parse_colour(const char *text, enum colour *ret);
 
 struct term term_open(FILE *out, enum colour colour);
 
-/* Never more than one line; what a terminal would obey is shown as a question mark. */
+/* Prints at most one line. Control characters in it become question marks. */
 __attribute__((format(printf, 3, 4))) void term_print(const struct term *term, enum style style,
 						      const char *format, ...);
 
 struct column {
 	const char *title;
-	bool right; /* numbers, mostly */
+	bool right; /* align right, for numbers */
 };
 
 struct table;
 
-/* The columns end with one without a title, and outlive the table. */
+/* A column without a title ends the list. The columns must outlive the table. */
 struct table *table_new(const struct column *columns);
 struct table *table_free(struct table *table);
 DEFINE_CLEANUP(struct table, table_free);
 
-/* The next cell, row by row. NULL for `table` is no table: that is found when it is printed. */
+/* Adds the next cell, row by row. `table` may be NULL: table_print() reports it. */
 __attribute__((format(printf, 3, 4))) void table_cell(struct table *table, enum style style,
 						      const char *format, ...);
 
-/* Lines are cut where the terminal ends. -ENOMEM when not all of it could be kept. */
+/* Cuts lines at the width of the terminal. -ENOMEM: a cell could not be stored. */
 int table_print(const struct table *table, const struct term *term);

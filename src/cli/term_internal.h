@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What term.c and table.c share. */
+/* Functions that term.c and table.c share. */
 #include <stddef.h>
 #include "cli/term.h"
 

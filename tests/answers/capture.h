@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What is printed, as text. */
+/* Captures printed text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@ struct capture {
 	struct captured {
 		char *text;
 		size_t length;
-	} *captured; /* where the stream puts it */
+	} *captured; /* target of the stream */
 };
 
 static inline struct capture capture_begin(void)
@@ -32,7 +32,7 @@ static inline struct capture capture_begin(void)
 	return capture;
 }
 
-/* To be freed. */
+/* The caller frees the text. */
 static inline char *capture_end(struct capture *capture)
 {
 	char *text;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A zerneld with one job, whose steps take as long as the state of its scheduler says."""
+"""A fake zerneld with one job. The state of the scheduler decides how long a step takes."""
 import math
 import os
 import random
@@ -18,7 +18,7 @@ def slot_of(ns):
 
 
 class FakeJob(FakeZerneld):
-    """Steps of so many ms without and with the scheduler, 0 for none that end; half of each busy."""
+    """Step times in ms without and with the scheduler; 0: no step ends. The GPU is busy for half of each step."""
 
     def __init__(self, path, without_ms, with_ms, state="off"):
         super().__init__(path, {})
@@ -26,8 +26,8 @@ class FakeJob(FakeZerneld):
         self.state = state
         self.may = ["read", "change"]
         self.refused = None    # why the scheduler cannot be attached
-        self.gone = False      # the job
-        self.switches = []     # each request
+        self.gone = False      # the job has ended
+        self.switches = []     # all requests to switch
         self.random = random.Random(7)
         self.count, self.sum, self.busy = 0, 0, 0
         self.buckets = {}
@@ -38,7 +38,7 @@ class FakeJob(FakeZerneld):
         return round(mean * 1e6 * self.random.uniform(0.98, 1.02)) if mean else 0
 
     def _simulate(self):
-        """Steps up to now. One that has begun ends in the state in which it began."""
+        """Simulates steps until now. A step keeps the duration of the state in which it started."""
         now = time.monotonic_ns()
         while True:
             step = self._step_ns()
@@ -88,6 +88,6 @@ class FakeJob(FakeZerneld):
 
 
 def in_directory(directory, *arguments, **options):
-    """A started one with a socket of its own there."""
+    """Starts a fake zerneld with a new socket in the directory."""
     name = f"{len(os.listdir(directory))}.sock"
     return FakeJob(os.path.join(directory, name), *arguments, **options).start()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A job of the lab with a real zerneld beside it, in a guest, for the campaigns here."""
+"""Runs a job of the lab with a real zerneld in a guest, for the campaigns in this directory."""
 import contextlib
 import os
 import pathlib
@@ -11,7 +11,7 @@ from compare import run
 
 STEPS_MIN = 30
 HARNESS_SECONDS = 120
-STARTUP_MS = 1000  # as an interpreter takes to import a framework, and more than it takes to find its libraries
+STARTUP_MS = 1000  # like the import of a framework; longer than zerneld needs to find the libraries
 BUILD = os.environ["ZERNEL_BUILD"]
 
 
@@ -30,7 +30,7 @@ class Guest:
         run.WORK.mkdir(exist_ok=True)
 
     def zerneld(self, config, env=()):
-        """Which sees the devices that the jobs use: they are a file, and as many as the first says that opens it."""
+        """Starts zerneld with the virtual GPUs of the jobs. They are one file; its first user sets their number."""
         os.environ.update({"VGPU_SHM": run.SHM, **dict(env)})
         return harness.Zerneld(config=f"sample=yes\n{config}")
 
@@ -39,7 +39,7 @@ class Guest:
 
     @contextlib.contextmanager
     def job(self, job, *options, is_group=False):
-        """Runs for as long as the body of a with statement. Sessions are what the kernel divides CPUs among."""
+        """Runs the job during a with statement. A session of its own gets its own share of the CPUs from the kernel."""
         group = run.cgroup(job.name)
         process = subprocess.Popen(
             [f"{BUILD}/lab/{job.program}/{job.program}", *job.args.split(), "--seconds", "100000",
@@ -55,7 +55,7 @@ class Guest:
 
     @contextlib.contextmanager
     def libraries_held(self):
-        """By somebody who only has them mapped: to take probes away and put them back takes a second here, beside hogs."""
+        """Starts a process that only maps the libraries. Detaching and reattaching probes would take a second here."""
         with subprocess.Popen([f"{BUILD}/lab/train/train", "--startup-ms", "1000000000"]) as holder:
             try:
                 yield
@@ -63,7 +63,7 @@ class Guest:
                 holder.kill()
 
     def launchers(self, server, number=1):
-        """So many processes whose steps are seen, and which still run."""
+        """Waits for this number of running processes whose steps zerneld sees, and returns their pids."""
         def find():
             with server.client() as client:
                 found = [process["pid"] for process in client.ask("snapshot")["result"]["processes"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the lab's truth says of a rank: why its device was idle, and its steps."""
+"""Reads the lab's truth of a rank: the causes of idle time, and its steps."""
 import bisect
 import collections
 import json
@@ -12,7 +12,7 @@ BATCH_MASK = (1 << 32) - 1
 
 
 class Rank:
-    """All that one launcher logged, in the order of time."""
+    """All records of one launcher, sorted by time."""
 
     def __init__(self):
         self.phases, self.idle, self.steps, self.syncs = [], [], [], []
@@ -23,7 +23,7 @@ class Rank:
         return next(start for start, _, phase in self.phases if phase in BUSY_PHASES)
 
     def since_sync(self, idle):
-        """A launcher may lose its CPU between the end of a sync and its own look at the clock."""
+        """A launcher may be preempted between the end of a sync and its own time stamp: count that time."""
         start, end, phase, cpu, delay = idle
         place = bisect.bisect_right(self.syncs, start) - 1
         late = start - self.syncs[place] if phase == PHASE_OPTIMIZER and place >= 0 else 0
@@ -35,11 +35,11 @@ class Rank:
 
 
 class Truth:
-    """The records of `truth dump` of one job."""
+    """The records that `truth dump` prints for one job."""
 
     def __init__(self, path):
         self.ranks = collections.defaultdict(Rank)
-        self.loads = collections.defaultdict(list)  # (rank, batch) -> what its loader did
+        self.loads = collections.defaultdict(list)  # (rank, batch) -> actions of its loader
         launchers = set()
         with open(path, encoding="ascii") as stream:
             for record in map(json.loads, stream):
@@ -69,7 +69,7 @@ class Truth:
                 (*span, record["sub"], record["b"], record["c"]))
 
     def loader_parts(self, rank, start, end, slept):
-        """What the loader of the batch did from `start` to `end`, in which the launcher slept for so long."""
+        """What the loader of the batch did from `start` to `end`, while the launcher slept for `slept` ns."""
         parts, batch = collections.Counter(), rank.step_at(start)
         for begin, finish, what, cpu, delay in self.loads[rank.number, batch]:
             overlap = min(end, finish) - max(start, begin)
@@ -87,7 +87,7 @@ class Truth:
         return parts
 
     def idle_ns(self, rank, begin, finish):
-        """Time by cause between two moments. Of what lies across one of them, the share inside counts."""
+        """Idle time by cause from `begin` to `finish`. An interval across a boundary counts with its share inside."""
         causes = collections.Counter()
         for start, end, phase, cpu, delay in map(rank.since_sync, rank.idle):
             inside = min(end, finish) - max(start, begin)

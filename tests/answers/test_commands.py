@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The commands as people run them, beside a zerneld with a kernel side that is none."""
+"""Tests the commands with a zerneld that has fake BPF programs."""
 import json
 import os
 import pathlib
@@ -19,7 +19,7 @@ def zernel(*words, status=0, **options):
 
 
 def on_terminal(*words, **variables):
-    """What a command writes when it believes that somebody looks."""
+    """The output of a command on a terminal."""
     leader, follower = pty.openpty()
     with subprocess.Popen([ZERNEL, *words], stdout=follower, env={**os.environ, "TERM": "xterm", **variables}) as child:
         os.close(follower)
@@ -50,11 +50,11 @@ class Status(Case):
         text = zernel("status", "--socket", "/nonexistent/socket", status=1)
         self.assertIn("systemctl start zerneld", text)
 
-    def test_who_may_not_read_is_told(self):
+    def test_user_without_access_gets_an_error(self):
         server = self.zerneld()
         text = as_user(OTHERS, OTHERS, [], lambda: zernel("status", "--socket", server.path, status=1))
         self.assertIn("zernel", text)
-        self.assertIn("refuses", text)
+        self.assertIn("refused", text)
 
 
 class AnotherVersion(Case):
@@ -79,7 +79,7 @@ class AnotherVersion(Case):
 
 
 class Doctor(Case):
-    """What it says depends on the machine; that it says all of it does not."""
+    """The verdicts depend on the machine, but all checks must run."""
 
     def test_exit_status_is_the_worst_verdict(self):
         server = self.zerneld()
@@ -93,13 +93,13 @@ class Doctor(Case):
         self.assertEqual(verdicts["zerneld"], "ok")
         self.assertEqual(verdicts["capabilities"], "ok")
 
-    def test_who_may_not_read_is_told_the_group(self):
+    def test_user_without_access_is_told_the_group(self):
         server = self.zerneld()
         done = as_user(OTHERS, OTHERS, [], lambda: subprocess.run(
             [ZERNEL, "doctor", "--socket", server.path], capture_output=True, text=True, check=False).stdout)
-        self.assertIn("-> sudo usermod -aG zernel $USER", done)
+        self.assertIn("sudo usermod -aG zernel $USER", done)
 
-    def test_nonsense_is_no_verdict(self):
+    def test_usage_error_is_not_a_verdict(self):
         self.assertIn("Try 'zernel doctor --help'.", zernel("doctor", "extra", status=3))
 
 
@@ -112,7 +112,7 @@ class Config(Case):
         self.drop_in = drop_ins / "10.conf"
         self.drop_in.write_text("# mine\n[scheduler]\nreserved_percent=20\n")
 
-    def test_each_value_and_where_it_comes_from(self):
+    def test_each_value_and_its_origin(self):
         keys = json.loads(zernel("config", "show", "--json", "--config", self.file))["keys"]
         keys = {f"{key['section']}.{key['key']}": key for key in keys}
         self.assertEqual(keys["scheduler.reserved_percent"],
@@ -126,7 +126,7 @@ class Config(Case):
         self.assertEqual(len(table.splitlines()), len(keys) + 1)
 
     def test_check(self):
-        self.assertIn("can be read", zernel("config", "check", self.file))
+        self.assertIn("is valid", zernel("config", "check", self.file))
         self.assertEqual(json.loads(zernel("config", "check", "-j", self.file)), {"file": str(self.file), "status": "valid"})
         self.drop_in.write_text("[scheduler]\nreserved_percent=many\n")
         self.assertIn(f"{self.drop_in}:2: reserved_percent must be", zernel("config", "check", self.file, status=1))
@@ -135,7 +135,7 @@ class Config(Case):
 
     def test_check_covers_the_gateway(self):
         self.drop_in.write_text("[serve]\nlisten=127.0.0.1,::1\nallow_origin=https://grafana.example:3000\n")
-        self.assertIn("can be read", zernel("config", "check", self.file))
+        self.assertIn("is valid", zernel("config", "check", self.file))
         table = zernel("config", "show", "--config", self.file)
         self.assertRegex(table, rf"serve.listen +127.0.0.1,::1 +{self.drop_in}:2\n")
         self.assertRegex(table, r"serve.port +9476 +default\n")
@@ -147,14 +147,14 @@ class Config(Case):
 
 
 class Usage(Case):
-    def test_help_and_nonsense(self):
+    def test_help_and_missing_command(self):
         self.assertIn("Usage: zernel COMMAND", zernel("--help"))
         self.assertIn("Usage: zernel status", zernel("status", "--help"))
         self.assertIn("Usage: zernel procdb show NAME", zernel("procdb", "show", "--help"))
         self.assertIn("Usage: zernel COMMAND", zernel(status=2))
         self.assertIn("Usage: zernel procdb COMMAND", zernel("procdb", status=2))
 
-    def test_misuse_names_the_value_and_the_way_out(self):
+    def test_usage_errors_name_the_value_and_the_help(self):
         for words, problem, name in (
                 (("fry",), "unknown command 'fry' for 'zernel'", "zernel"),
                 (("procdb", "fry"), "unknown command 'fry' for 'zernel procdb'", "zernel procdb"),
@@ -185,7 +185,7 @@ class Usage(Case):
 
 
 class Common(Case):
-    """--json and --color, in any place."""
+    """--json and --color, at any position."""
 
     def test_color(self):
         path = self.zerneld().path
@@ -196,7 +196,7 @@ class Common(Case):
             self.assertNotIn("\033", on_terminal(*words, "--color=never"))
             self.assertNotIn("\033", zernel(*words, "--color=auto"))
 
-    def test_json_in_any_place(self):
+    def test_json_at_any_position(self):
         path = self.zerneld().path
         for words in ("-j", "status"), ("--json", "status"), ("status", "-j"), ("top", "-j"):
             self.assertEqual(json.loads(zernel(*words, "--socket", path))["scheduler"]["state"], "attached")

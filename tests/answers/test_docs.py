@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Manual pages and completion are those of the tables, and bash completes by them."""
+"""Manual pages and completion files match the tables of commands, and bash completes with them."""
 import os
 import pathlib
 import re
@@ -62,7 +62,7 @@ class Files(unittest.TestCase):
                     if option := re.match(r"  (-\w, |    )(--[\w-]+)", line):
                         self.assertIn(f".B {option[1].strip()} {option[2]}".replace("  ", " "), page)
 
-    def test_each_command_explains_itself_in_80_columns(self):
+    def test_help_of_each_command_fits_in_80_columns(self):
         for words in all_commands():
             text = help_of(*words)
             self.assertEqual([line for line in text.splitlines() if len(line) > 80], [], words)
@@ -71,7 +71,7 @@ class Files(unittest.TestCase):
             self.assertIn("\nExit status:\n  0    ", text)
             self.assertRegex(text, r"\n  \d    Invalid usage", words)
 
-    def test_each_page_has_the_statuses_of_its_help(self):
+    def test_each_page_has_the_exit_statuses_of_its_help(self):
         for name in commands_of():
             page = (PACKAGING / f"man/zernel-{name}.1").read_text(encoding="utf-8").replace("\\-", "-")
             statuses = help_of(name).partition("Exit status:\n")[2]
@@ -81,7 +81,7 @@ class Files(unittest.TestCase):
 
 class Bash(unittest.TestCase):
     def completed(self, *words):
-        """What bash offers for the last word."""
+        """The words that bash offers for the last word."""
         script = f'source "{PACKAGING}/completion/zernel.bash"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); ' \
                  '_zernel; printf "%s\\n" "${COMPREPLY[@]}"'
         done = subprocess.run(["bash", "-c", script, "bash", "zernel", *words], capture_output=True, text=True,
@@ -111,7 +111,7 @@ class Bash(unittest.TestCase):
             self.assertEqual(self.completed(*words), ["auto", "always", "never"])
         self.assertEqual(self.completed("why", "--color", "=", "al"), ["always"])
 
-    def test_pids_and_jobs_where_they_are_meant(self):
+    def test_completes_pids_and_jobs(self):
         server = fake_job.in_directory(self.directory, 20, 20)
         self.addCleanup(server.stop)
         pid, job = str(fake_job.PID), fake_job.JOB
@@ -124,13 +124,13 @@ class Bash(unittest.TestCase):
         self.assertEqual(self.completed("why", "--socket", server.path, "--seconds", ""), [])
         self.assertEqual(self.completed("status", "--socket", server.path, "4"), [])
 
-    def test_no_pids_and_no_message_without_zerneld(self):
+    def test_prints_nothing_without_zerneld(self):
         self.assertEqual(self.completed("why", "--socket", "/nonexistent", "4"), [])
         done = subprocess.run([ZERNEL, "complete", "--", "zernel", "why", "--socket", "/nonexistent"],
                               capture_output=True, text=True, check=True)
         self.assertEqual((done.stdout, done.stderr), ("", ""))
 
-    def test_files_where_files_are_meant(self):
+    def test_completes_files(self):
         self.assertEqual(self.completed("status", "--socket", "mi"), ["mine.conf"])
         self.assertEqual(self.completed("config", "check", "mi"), ["mine.conf"])
         self.assertEqual(self.completed("status", "mi"), [])

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Holds the account of idle time, and the steps, against the lab's truth.
+"""Compares idle time, its causes and steps with the lab's truth.
 
-One guest in virtual time, so that nothing else on the machine shows; in there the lab's scenarios run one
-after the other under `signals`, which reports several times a second. What was booked between the first report
-with steps and the last one before a rank has made its last is held against the truth of that span, outside of the guest.
-Speaks TAP, figures are its comments.
+One guest in virtual time, so that other load of the machine has no effect, runs the lab's scenarios one after
+the other under `signals`, which reports several times a second. For each rank, the span from the first report with
+steps to the last report before its last step is compared with the truth of the same span, outside the guest.
+The output is TAP; the figures are in its comments.
 """
 import argparse
 import collections
@@ -23,17 +23,17 @@ from compare.results import Tap
 
 MAX_SUM, MAX_SHARE, MIN_STEPS, MAX_STEP_TIME = 0.02, 0.05, 0.99, 0.03
 EVERY_MS = 200
-STARTUP_MS = 300  # long enough for its libraries to be found
-# The lab's, and one whose loader does nothing but wait for its disk.
+STARTUP_MS = 300  # long enough to find its libraries
+# The scenarios of the lab, and one whose loader only waits for its disk.
 DISK = scenarios.Scenario("disk", "a loader that waits for a slow block device", (replace(
     scenarios.IO, name="disk", args=scenarios.IO.args.replace("--kernel-us 1000", "--kernel-us 100")
     .replace("--loaders 2", "--loaders 1")),), needs_io_device=True)
 SCENARIOS = {name: scenarios.BY_NAME[name] for name in ("noisy", "self", "io", "straggler", "spin", "two-jobs", "quiet")}
 SCENARIOS["disk"] = DISK
-# Who is to be named for what, where it costs something.
+# scenario: (cause, expected culprit), where the cause takes time.
 CULPRITS = {"noisy": ("runqueue", "hog"), "spin": ("runqueue", "hog"), "disk": ("loader_disk", "nullb0")}
 OUT = pathlib.Path("out/idle")
-BOOT_SECONDS, SLOWDOWN = 600, 150  # of virtual time, on a machine that is shared
+BOOT_SECONDS, SLOWDOWN = 600, 150  # slowdown of virtual time on a shared machine
 
 
 def command_of(build, job, seconds, seed, truth):
@@ -49,17 +49,17 @@ def pick_truth(build, folder, path):
 
 
 def follow(build, seconds, seeds, out, work, name):
-    """The scenario with each seed, one after the other, under one `signals`, which takes its time to load; leaves its report,
-    its timeline and the truth of each job."""
+    """Runs the scenario with each seed, one after the other, under one `signals`, because loading it takes time.
+    Writes the report, the timeline and the truth of each job."""
     runs = [[command_of(build, job, seconds, seed, work / f"{seed}.truth{i}")
              for i, job in enumerate(SCENARIOS[name].jobs)] for seed in seeds]
-    # Who is only there, with the libraries mapped: to take probes away and put them back takes a second.
+    # This process only maps the libraries: detaching and reattaching probes would take a second.
     holder = f"{build}/lab/train/train --startup-ms 100000000 & holder=$!"
     waits = ["\n".join([f"rm -f {run.SHM}", "jobs=", *(f"{subprocess.list2cmdline(job)} & jobs=\"$jobs $!\"" for job in jobs), "wait $jobs"])
              for jobs in runs]
     script = "\n".join([holder, *waits, "kill $holder"])
     with open(out / f"{name}.json", "wb") as report:
-        # Who reports must run beside hogs; the jobs are no nicer than those.
+        # The reporter must run despite the hogs; the jobs have the same nice value as the hogs.
         subprocess.run(["nice", "-n", "-20", f"{build}/tests/signals/signals", "--json", "--every", str(EVERY_MS), "--timeline",
                         work / "timeline", "--", "nice", "-n", "20", "sh", "-c", script], check=True, stdout=report)
     shutil.copy(work / "timeline", out / f"{name}.timeline")
@@ -90,7 +90,7 @@ def boot(kernel, args, out):
 
 @functools.cache
 def steps_seen(path):
-    """Ends of steps by process, in order."""
+    """Sorted end times of steps, by process."""
     seen = collections.defaultdict(list)
     with open(path, encoding="ascii") as stream:
         for kind, tgid, _, time_ns, *_ in map(str.split, stream):
@@ -100,7 +100,7 @@ def steps_seen(path):
 
 
 def fold(idle_ns):
-    """The causes that the truth can tell apart."""
+    """Adds up the causes that the truth cannot distinguish."""
     folded = collections.Counter()
     for cause, ns in idle_ns.items():
         folded[cause if cause in idle_truth.CAUSES else "other"] += ns
@@ -109,7 +109,7 @@ def fold(idle_ns):
 
 @functools.cache
 def reports_of(path):
-    """By process, its reports in order; those after its end say nothing new."""
+    """The reports of each process in order. Reports after its end repeat the last values."""
     lives = collections.defaultdict(list)
     for report in map(json.loads, path.read_text().splitlines()):
         for process in report["processes"]:
@@ -118,7 +118,8 @@ def reports_of(path):
 
 
 def time_of(report, rank):
-    """When the account was read, by itself: it opened with the first launch. The reporter had to wait for its CPU, too."""
+    """The time at which the counters were read, computed from them: they start at the first launch.
+    The time of the report is later, because the reporter waits for a CPU, too."""
     return rank.first_launch_ns + report["busy_ns"] + sum(report["idle_ns"].values()) + report["pending_ns"]
 
 
@@ -141,22 +142,22 @@ def judge_steps(tap, where, rank, ends, process):
     tap.check(min(recall, precision) >= MIN_STEPS,
               f"{where}: {len(ends)} of {len(rank.steps)} steps: recall {recall:.4f}, precision {precision:.4f}")
     seen = process["step"]["sum_ns"] / max(1, process["step"]["count"])
-    # From the end of the first one on, as the kernel has it.
+    # Measured from the end of the first step, as the BPF programs do.
     true = (rank.steps[-1][1] - rank.steps[0][1]) / max(1, len(rank.steps) - 1)
-    tap.check(abs(seen / true - 1) <= MAX_STEP_TIME, f"{where}: a step takes {seen / 1e6:.3f} ms, {true / 1e6:.3f} by the truth")
+    tap.check(abs(seen / true - 1) <= MAX_STEP_TIME, f"{where}: a step takes {seen / 1e6:.3f} ms, truth {true / 1e6:.3f} ms")
 
 
 def judge_rank(tap, matrix, where, truth, rank, reports, ends):
-    # What it does after its steps, to end, it does not log, or in one piece.
+    # After its last step, a rank does not log its activity in detail.
     living = [report for report in reports if report["steps"] and time_of(report, rank) <= rank.steps[-1][1]]
     if len(living) < 2:
-        tap.check(False, f"{where}: {len(living)} reports while it lived")
+        tap.check(False, f"{where}: {len(living)} reports during its steps")
         return
     begin, finish = time_of(living[0], rank), time_of(living[-1], rank)
     true, seen = truth.idle_ns(rank, begin, finish), difference(living[0], living[-1])
     idle = sum(true.values())
     show(where, true, seen, finish - begin)
-    # What is not decided yet at an end of the span is in no cause.
+    # Time without a decided cause at the ends of the span is pending, not in a cause.
     booked = sum(seen.values()) + living[-1]["pending_ns"] - living[0]["pending_ns"]
     tap.check(abs(booked / idle - 1) <= MAX_SUM, f"{where}: causes sum to {booked / idle:.4f} of the idle time")
     worst = max(idle_truth.CAUSES, key=lambda cause: abs(seen[cause] - true[cause]))
@@ -164,7 +165,7 @@ def judge_rank(tap, matrix, where, truth, rank, reports, ends):
     tap.check(points <= MAX_SHARE, f"{where}: shares within {points * 100:.1f} points ({worst})")
     largest = tuple(max(idle_truth.CAUSES, key=lambda cause: causes[cause]) for causes in (true, seen))
     matrix[largest] += 1
-    tap.check(largest[0] == largest[1], f"{where}: the largest cause is {largest[1]}, by the truth {largest[0]}")
+    tap.check(largest[0] == largest[1], f"{where}: the largest cause is {largest[1]}, truth {largest[0]}")
     judge_steps(tap, where, rank, ends, reports[-1])
 
 
@@ -172,7 +173,7 @@ def judge_culprit(tap, where, name, process):
     cause, right = CULPRITS[name]
     told = {one["name"]: one["ns"] for one in process["culprits"] if one["cause"] == cause}
     named = max(told, key=told.get) if told else None
-    tap.check(named == right, f"{where}: {cause} is due to {named}")
+    tap.check(named == right, f"{where}: the culprit of {cause} is {named}")
 
 
 def judge(tap, matrix, where, out, name, seed):
@@ -187,7 +188,7 @@ def judge(tap, matrix, where, out, name, seed):
 
 
 def print_matrix(matrix):
-    """The largest cause of each rank of each run."""
+    """Prints a matrix of the largest causes of all ranks and runs."""
     causes = [cause for cause in idle_truth.CAUSES if any(cause in pair for pair in matrix)]
     right = sum(number for (true, seen), number in matrix.items() if true == seen)
     print(f"# largest cause right: {right} of {sum(matrix.values())}")
@@ -199,14 +200,14 @@ def print_matrix(matrix):
 def parse(argv):
     parser = argparse.ArgumentParser(prog="./dev signals idle", description=__doc__.splitlines()[0])
     parser.add_argument("--kernel", type=lambda text: text.split(","), default=["6.18"], metavar="V[,V]",
-                        help="of guests (default 6.18)")
+                        help="kernels of the guests (default 6.18)")
     parser.add_argument("--scenario", type=lambda text: text.split(","), default=list(SCENARIOS), metavar="S[,S]",
                         help=f"default: all, {', '.join(SCENARIOS)}")
-    parser.add_argument("--seconds", type=float, default=2, metavar="S", help="of a run (default 2)")
+    parser.add_argument("--seconds", type=float, default=2, metavar="S", help="duration of a run (default 2)")
     parser.add_argument("--seed", type=lambda text: [int(seed) for seed in text.split(",")], default=[1], metavar="N[,N]",
-                        help="a run of each scenario for each (default 1)")
+                        help="run each scenario once per seed (default 1)")
     parser.add_argument("--build", default="out/gcc", help=argparse.SUPPRESS)
-    parser.add_argument("--judge", action="store_true", help="what an earlier run left, without running it again")
+    parser.add_argument("--judge", action="store_true", help="judge the files of an earlier run, without a new run")
     return parser.parse_args(argv)
 
 

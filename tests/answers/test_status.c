@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* zernel status: what it prints of a snapshot whose figures are known. */
+/* Tests the output of zernel status for a known snapshot. */
 #include "answers/capture.h"
 #include "cli/status.h"
 
@@ -78,7 +78,7 @@ static void assert_shows(struct snapshot *snapshot, const char *line)
 	free(text);
 }
 
-static void test_all_of_it(void **state)
+static void test_whole_output(void **state)
 {
 	struct snapshot *snapshot = make(2);
 
@@ -91,19 +91,19 @@ static void test_all_of_it(void **state)
 			       "THREADS\n"
 			       "   0  1000  python3  data_loading   25%  70%    4%   1%  3.0 GiB  "
 			       "1 launcher, 3 loader\n");
-	assert_shows(snapshot, "GPU  BUSY  USED        OF  NODE  UUID\n"
-			       "  0   61%     -  80.0 GiB     -  \n");
+	assert_shows(snapshot, "GPU  BUSY  MEM USED  MEM TOTAL  NUMA NODE  UUID\n"
+			       "  0   61%         -   80.0 GiB          -  \n");
 	snapshot->gpus[0].valid |= SNAPSHOT_GPU_NUMA_NODE;
 	snapshot->gpus[0].numa_node = 1;
-	assert_shows(snapshot, "  0   61%     -  80.0 GiB     1  \n");
+	assert_shows(snapshot, "  0   61%         -   80.0 GiB          1  \n");
 	assert_shows(snapshot, "roles      2 launcher, 6 loader\n");
-	assert_shows(snapshot, "learning   40 profiles, 30 of them sure, 0 observations\n");
-	assert_shows(snapshot, "lost       nothing\n");
+	assert_shows(snapshot, "learning   40 profiles (30 confident), 0 observations\n");
+	assert_shows(snapshot, "dropped    none\n");
 	assert_shows(snapshot, "own cost   2.5 s of CPU time, 20.0 MiB of memory\n");
 	snapshot_free(snapshot);
 }
 
-static void test_what_is_wrong_is_shown(void **state)
+static void test_problems_are_shown(void **state)
 {
 	struct snapshot *snapshot = make(0);
 
@@ -113,8 +113,8 @@ static void test_what_is_wrong_is_shown(void **state)
 	SET(snapshot->sched.reason, "runnable task stall");
 	snapshot->nr_dropped[DROP_EVENTS] = 7;
 	assert_shows(snapshot, "ejected (runnable task stall), ");
-	assert_shows(snapshot, ", without tier, ejected 2 times\n");
-	assert_shows(snapshot, "lost       7 events\n");
+	assert_shows(snapshot, ", rules disabled: tier, ejected 2 times\n");
+	assert_shows(snapshot, "dropped    7 events\n");
 	assert_shows(snapshot, "roles      none\n");
 	assert_shows(snapshot, "No process uses a GPU.\n");
 	snapshot_free(snapshot);
@@ -129,7 +129,7 @@ static u32 count_lines(const char *text)
 	return nr;
 }
 
-static void test_a_terminal_gets_one_screen_and_a_pipe_all(void **state)
+static void test_terminal_gets_one_screen_and_pipe_gets_all_rows(void **state)
 {
 	struct snapshot *snapshot = make(64);
 	char *text = print(snapshot, (struct term){ .width = 80, .height = 24 });
@@ -144,7 +144,7 @@ static void test_a_terminal_gets_one_screen_and_a_pipe_all(void **state)
 	snapshot_free(snapshot);
 }
 
-static void test_colour_says_how_it_is(void **state)
+static void test_color_shows_the_state(void **state)
 {
 	struct snapshot *snapshot = make(1);
 	char *text = print(snapshot, (struct term){ .colour = true });
@@ -157,10 +157,10 @@ static void test_colour_says_how_it_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_all_of_it),
-		cmocka_unit_test(test_what_is_wrong_is_shown),
-		cmocka_unit_test(test_a_terminal_gets_one_screen_and_a_pipe_all),
-		cmocka_unit_test(test_colour_says_how_it_is),
+		cmocka_unit_test(test_whole_output),
+		cmocka_unit_test(test_problems_are_shown),
+		cmocka_unit_test(test_terminal_gets_one_screen_and_pipe_gets_all_rows),
+		cmocka_unit_test(test_color_shows_the_state),
 	};
 
 	return cmocka_run_group_tests_name("zernel status", tests, NULL, NULL);

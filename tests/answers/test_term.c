@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Tables, units and colours, as they come out. */
+/* Tests the output of tables, units and colors. */
 #include "answers/capture.h"
 
 static const struct column columns[] = { { "NAME" }, { "NR", true }, { "WHAT" }, {} };
@@ -22,7 +22,7 @@ static char *print_sample(struct term term)
 	return capture_end(&capture);
 }
 
-static void test_columns_line_up(void **state)
+static void test_columns_are_aligned(void **state)
 {
 	char *text = print_sample((struct term){});
 
@@ -32,7 +32,7 @@ static void test_columns_line_up(void **state)
 	free(text);
 }
 
-static void test_lines_end_where_the_terminal_does(void **state)
+static void test_lines_are_cut_at_the_terminal_width(void **state)
 {
 	char *text = print_sample((struct term){ .width = 19 });
 
@@ -48,7 +48,7 @@ static void test_lines_end_where_the_terminal_does(void **state)
 	free(text);
 }
 
-static void test_colour_is_around_the_text_only(void **state)
+static void test_color_applies_to_the_text_only(void **state)
 {
 	char *text = print_sample((struct term){ .colour = true });
 
@@ -56,7 +56,7 @@ static void test_colour_is_around_the_text_only(void **state)
 	free(text);
 }
 
-static void test_what_terminals_obey_is_not_passed_on(void **state)
+static void test_control_characters_are_replaced(void **state)
 {
 	struct capture capture = capture_begin();
 	struct term term = { .out = capture.out };
@@ -68,7 +68,7 @@ static void test_what_terminals_obey_is_not_passed_on(void **state)
 	free(text);
 }
 
-static void test_a_file_has_no_colour_and_no_width(void **state)
+static void test_file_has_no_color_and_no_width(void **state)
 {
 	FILE *file = tmpfile();
 	struct term term = term_open(file, COLOUR_AUTO);
@@ -101,11 +101,11 @@ static void test_units(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_columns_line_up),
-		cmocka_unit_test(test_lines_end_where_the_terminal_does),
-		cmocka_unit_test(test_colour_is_around_the_text_only),
-		cmocka_unit_test(test_what_terminals_obey_is_not_passed_on),
-		cmocka_unit_test(test_a_file_has_no_colour_and_no_width),
+		cmocka_unit_test(test_columns_are_aligned),
+		cmocka_unit_test(test_lines_are_cut_at_the_terminal_width),
+		cmocka_unit_test(test_color_applies_to_the_text_only),
+		cmocka_unit_test(test_control_characters_are_replaced),
+		cmocka_unit_test(test_file_has_no_color_and_no_width),
 		cmocka_unit_test(test_units),
 	};
 

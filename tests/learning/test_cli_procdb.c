@@ -92,7 +92,7 @@ static void test_show_by_name_and_by_executable(void **state)
 	assert_int_equal(procdb("show 0000000000000abd --file db"), 0);
 	assert_null(strstr(output, "0abc "));
 	assert_int_equal(procdb("show nobody --file db"), 1);
-	assert_non_null(strstr(output, "nothing was learned of nobody"));
+	assert_non_null(strstr(output, "no profile of nobody was learned"));
 }
 
 static void test_forget(void **state)

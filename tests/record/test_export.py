@@ -135,7 +135,7 @@ class Refusals(Case):
         self.assertIn("frame 2", zernel("export", path, "--perfetto", self.directory / "out", status=1)[1])
         for words in (["--perfetto", "a", "--csv", "b"], [], ["--csv"], ["--csv", "a", "more"]):
             self.assertIn("Try 'zernel export --help'.", zernel("export", path, *words, status=2)[1])
-        self.assertIn("cannot make", zernel("export", path, "--csv", "/nonexistent/out", status=1)[1])
+        self.assertIn("cannot create", zernel("export", path, "--csv", "/nonexistent/out", status=1)[1])
 
     def test_a_full_disk(self):
         path = self.recording(snapshot(100, [process(7)]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`zernel top` in a terminal of tmux, beside a zerneld that tells one made-up second after the other."""
+"""Runs `zernel top` in a tmux terminal with a fake zerneld whose time advances second by second."""
 import os
 import pathlib
 import subprocess
@@ -12,17 +12,17 @@ from fake_zerneld import FakeZerneld
 
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
 ZERNEL = BUILD / "src/cli/zernel"
-SECONDS = 60  # that something may take on a machine that stands still now and then
+SECONDS = 60  # timeout, generous for a machine that stalls
 
 
 class Scripted(FakeZerneld):
-    """A second passes when a test says so, and who subscribes hears of each. Newcomers hear of the current one."""
+    """A test advances the time. Each subscriber gets the snapshot of each second, a new one that of the current second."""
 
     def __init__(self, path, scene_at):
         super().__init__(path, None)
         self.scene_at = scene_at
         self.second = 1
-        self.told = {}  # client -> the latest second it heard of
+        self.told = {}  # client -> the latest second that it received
 
     def _push(self, client):
         state = self.clients[client]
@@ -33,10 +33,10 @@ class Scripted(FakeZerneld):
 
 
 class Screen:
-    """A command in a terminal of its own."""
+    """A command in its own terminal."""
 
     def __init__(self, directory, *command, size=(80, 24), **variables):
-        # A server that is about to end would still be found where it was.
+        # Each screen has its own socket: the server of a previous screen may still be ending.
         self.tmux = ["tmux", "-u", "-S", f"{directory}/tmux{id(self)}", "-f", "/dev/null"]
         environment = {"TERM": "screen", "LANG": "C.UTF-8", "TZ": "UTC", **variables}
         words = [f"{key}={value}" for key, value in environment.items()]
@@ -53,7 +53,7 @@ class Screen:
         return [line.rstrip() for line in self.text().splitlines()]
 
     def line(self, text):
-        """The first line with that text in it."""
+        """The first line that contains the text."""
         return next((line for line in self.lines() if text in line), None)
 
     def keys(self, *keys):
@@ -63,7 +63,7 @@ class Screen:
         self.run("send-keys", "-l", text)
 
     def click(self, x, y, button=0):
-        """As xterm reports it; buttons 64 and 65 are the wheel."""
+        """Sends a click as xterm reports it. Buttons 64 and 65 are the wheel."""
         self.type(f"\033[<{button};{x + 1};{y + 1}M")
         if button < 64:
             self.type(f"\033[<{button};{x + 1};{y + 1}m")
@@ -88,7 +88,7 @@ class TopCase(unittest.TestCase):
         self.screen = None
 
     def start(self, *command, seconds=0, interval_ms=20000, **options):
-        """`zernel top`, once it shows that many seconds. The interval is what it waits by for a silent zerneld."""
+        """Starts `zernel top` and advances the time. The interval sets the timeout for a silent zerneld."""
         self.screen = Screen(self.directory, *command, ZERNEL, "top", "--socket", f"{self.directory}/sock",
                              "--interval", interval_ms, **options)
         self.addCleanup(self.screen.close)
@@ -105,7 +105,7 @@ class TopCase(unittest.TestCase):
         end = time.monotonic() + SECONDS
         while not condition():
             if time.monotonic() > end:
-                self.fail(f"waited in vain for {what}:\n{self.screen.text()}")
+                self.fail(f"timeout while waiting for {what}:\n{self.screen.text()}")
             time.sleep(0.02)
 
     def shows(self, *texts):
@@ -113,9 +113,9 @@ class TopCase(unittest.TestCase):
             self.waits(lambda wanted=text: wanted in self.screen.text(), repr(text))
 
     def hides(self, text):
-        self.waits(lambda: text not in self.screen.text(), f"{text!r} to go")
+        self.waits(lambda: text not in self.screen.text(), f"{text!r} to disappear")
 
     def assertScreen(self, expected):
-        """From its first line on."""
+        """Compares the screen from its first line on."""
         wanted = expected.splitlines()
         self.waits(lambda: self.screen.lines()[:len(wanted)] == wanted, "\n".join(["", *wanted]))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Snapshots made by hand, and what is drawn of them as text. */
+/* Creates snapshots, and reads lines of a canvas as text. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,7 +40,7 @@ static inline struct snapshot_process *made_process(struct snapshot *snapshot, u
 	return process;
 }
 
-/* To be freed; spaces at its end are left out. Characters beyond ASCII are `#`. */
+/* The caller frees the text. Trailing spaces are removed; characters beyond ASCII become `#`. */
 static inline char *made_line(const struct canvas *canvas, u32 y)
 {
 	char *text = calloc(canvas->width + 1, 1);

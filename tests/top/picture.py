@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Draws docs/top.png: `zernel top` beside the made-up node of the tests, in colour.
+"""Draws docs/guides/top.png: `zernel top` in color, with the fake node of the tests.
 
     tools/root layer picture
-    ./dev shell python3 tests/top/picture.py out/gcc docs/top.png
+    ./dev shell python3 tests/top/picture.py out/gcc docs/guides/top.png
 """
 import os
 import pathlib
@@ -23,7 +23,7 @@ ESCAPE = re.compile(r"\033\[([0-9;]*)m|\033\([A-Z0-9]|.", re.S)
 
 
 def attributes_after(attributes, codes):
-    """Foreground, background, bold, reverse; after an SGR sequence."""
+    """Foreground, background, bold and reverse after an SGR sequence."""
     foreground, background, bold, reverse = attributes
     for code in [int(code or 0) for code in codes.split(";")]:
         if code == 0:
@@ -40,7 +40,7 @@ def attributes_after(attributes, codes):
 
 
 def cells(text):
-    """(column, line, character, foreground, background, bold) of what tmux captured."""
+    """Yields (column, line, width, character, foreground, background, bold) of text that tmux captured."""
     attributes, x, y = (None, None, False, False), 0, 0
     for match in ESCAPE.finditer(text):
         part = match.group()
@@ -75,7 +75,7 @@ def main(build, path):
     import scene
 
     def node(second):
-        """The font lacks some characters that the tests have."""
+        """The node of the tests without characters that the font lacks."""
         snapshot = scene.node(second)
         snapshot["processes"][-1]["comm"] = "tr\u00e4ning"
         return snapshot

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Snapshots with figures that the tests know, one for each second of a made-up node."""
-START_MS = 12 * 3600 * 1000  # 12:00:00 UTC of some day
+"""Snapshots with known values, one for each second of a fake node."""
+START_MS = 12 * 3600 * 1000  # 12:00:00 UTC
 SECOND_NS = 1_000_000_000
 MS = 1_000_000
 GIB = 1 << 30
 PHASES = ("unknown", "data_loading", "gpu_compute", "nccl_collective", "optimizer_step")
-PATTERN = "DGGCGGOGD."  # the phases of rank 0, second by second; the others are behind by a second each
+PATTERN = "DGGCGGOGD."  # phases of rank 0, one per second; each further rank is one second behind
 LETTERS = dict(zip(".DGCO", PHASES))
 
 
@@ -19,7 +19,7 @@ def phase_at(second, behind):
 
 
 def process(pid, second, job=1, rank=None, comm="python3", cause="runqueue", idle=20, consumer=0, gpu=0):
-    """20 steps a second, 50 ms each; `idle` % of the time its GPU has nothing to do, mostly for `cause`."""
+    """20 steps per second, 50 ms each. The GPU is idle `idle` % of the time, mostly because of `cause`."""
     behind = rank or 0
     phase_ns = dict.fromkeys(PHASES, 0)
     for each in range(1, second + 1):
@@ -48,7 +48,7 @@ def gpu(number, busy):
 
 
 def empty(second):
-    """A node on which nobody uses a GPU."""
+    """A node without GPU processes."""
     return {
         "version": 2, "time_ms": START_MS + 1000 * second, "monotonic_ns": 1000 * SECOND_NS + second * SECOND_NS,
         "host": "node7", "zernel": "0.1.0", "kernel": "6.18.15", "jobs": [], "processes": [], "threads": [],
@@ -61,7 +61,7 @@ def empty(second):
 
 
 def node(second):
-    """A job of four ranks, a server, and somebody without a job. Rank 2 has the idlest GPU."""
+    """A job of four ranks, a server, and a process without a job. The GPU of rank 2 has the most idle time."""
     snapshot = empty(second)
     snapshot["jobs"] = [{"name": "slurm 4711", "cgroup": "/slurm/job_4711"}, {"name": "pod 0a1b", "cgroup": "/kubepods/0a1b"}]
     for rank in range(4):
@@ -79,11 +79,11 @@ def node(second):
 
 
 def large(second):
-    """As many as a large node has: 64 ranks on 8 GPUs."""
+    """A large node: 64 ranks on 8 GPUs."""
     snapshot = empty(second)
     snapshot["jobs"] = [{"name": "slurm 1", "cgroup": "/slurm/job_1"}]
     snapshot["processes"] = [process(5000 + rank, second, rank=rank, gpu=rank % 8, idle=rank) for rank in range(64)]
-    # The pattern of waits doubles with each rank: all alike here.
+    # process() doubles the wait with each rank; use the same wait for all ranks.
     for each in snapshot["processes"]:
         each["hists"]["runqueue_wait"] = hist(100 * second, 84, MS)
     snapshot["threads"] = [thread(100000 + 8 * rank + i, 5000 + rank, "loader") for rank in range(64) for i in range(8)]
@@ -92,7 +92,7 @@ def large(second):
 
 
 def hostile(second):
-    """Names that a terminal would obey."""
+    """Names that contain control sequences."""
     snapshot = empty(second)
     snapshot["host"] = "evil\u001b]0;owned\u0007"
     snapshot["jobs"] = [{"name": "job\u009b31m\u202e", "cgroup": "/x"}]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`zernel demo`: a job that works, and nothing of it afterwards."""
+"""Tests `zernel demo`: the job runs, and nothing of it remains afterwards."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ import tap
 
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
 ZERNEL = BUILD / "src/cli/zernel"
-SECONDS = 60  # that something may take on a machine that stands still now and then
+SECONDS = 60  # timeout, generous for a machine that stalls
 DEVICES = pathlib.Path("/dev/shm")
 
 
@@ -26,7 +26,7 @@ def session_of(pid):
 
 
 def members(session):
-    """Processes of a session."""
+    """The processes of a session."""
     return [int(each) for each in os.listdir("/proc") if each.isdigit() and session_of(each) == session]
 
 
@@ -35,7 +35,7 @@ class Demo(unittest.TestCase):
         self.truth = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def start(self, *options, program=ZERNEL):
-        """In a session of its own, by which whatever it starts is found."""
+        """Starts the demo in its own session, so that the test finds all its processes."""
         demo = subprocess.Popen([program, "demo", *options, "--socket", "/nonexistent"], stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True, start_new_session=True,
                                 env={**os.environ, "VGPU_TRUTH": str(self.truth)})
@@ -43,7 +43,7 @@ class Demo(unittest.TestCase):
         return demo
 
     def launches(self):
-        """Of all processes, by the log of the virtual GPU."""
+        """The number of launches of all processes, from the log of the virtual GPU."""
         logs = list(self.truth.glob("*.truth"))
         if not logs:
             return 0
@@ -53,14 +53,14 @@ class Demo(unittest.TestCase):
     def wait_until(self, condition, what):
         end = time.monotonic() + SECONDS
         while not condition():
-            self.assertLess(time.monotonic(), end, f"waited in vain: {what}")
+            self.assertLess(time.monotonic(), end, f"timeout: {what}")
             time.sleep(0.05)
 
     def assert_nothing_left(self, demo):
         self.assertEqual(members(demo.pid), [])
         self.assertFalse((DEVICES / f"zernel-demo-{demo.pid}").exists())
 
-    def test_it_runs_for_its_time_and_says_what_to_do(self):
+    def test_runs_for_its_time_and_prints_instructions(self):
         demo = self.start("--seconds", "2")
         out, err = demo.communicate(timeout=SECONDS)
         self.assertEqual(demo.returncode, 0, err)
@@ -80,8 +80,8 @@ class Demo(unittest.TestCase):
 
     def check_ended_by(self, number, status):
         demo = self.start("--seconds", "1000")
-        # The demo, the job with a rank and two loaders, the noise with its hogs.
-        self.wait_until(lambda: len(members(demo.pid)) == 1 + 4 + 9, "all of it is there")
+        # The demo; the job with one rank and two loaders; the noise with its hogs.
+        self.wait_until(lambda: len(members(demo.pid)) == 1 + 4 + 9, "all processes run")
         self.assertGreater(self.launches(), 0)
         demo.send_signal(number)
         self.assertEqual(demo.wait(SECONDS), status)
@@ -93,19 +93,19 @@ class Demo(unittest.TestCase):
     def test_terminated(self):
         self.assert_nothing_left(self.check_ended_by(signal.SIGTERM, 0))
 
-    def test_killed_it_takes_its_job_along(self):
+    def test_killed_demo_ends_its_job(self):
         demo = self.check_ended_by(signal.SIGKILL, -signal.SIGKILL)
-        self.wait_until(lambda: not members(demo.pid), "all of it is gone")
-        # Its device is all that it could not take away.
+        self.wait_until(lambda: not members(demo.pid), "all processes ended")
+        # A killed demo cannot remove its device file.
         (DEVICES / f"zernel-demo-{demo.pid}").unlink()
 
-    def test_where_the_programs_are_not(self):
+    def test_missing_programs(self):
         lonely = self.truth / "zernel"
         shutil.copy(ZERNEL, lonely)
         demo = self.start(program=lonely)
         _, err = demo.communicate(timeout=SECONDS)
         self.assertEqual(demo.returncode, 1)
-        self.assertIn("not there", err)
+        self.assertIn("not installed", err)
 
     def test_installed(self):
         root = self.truth / "root"
@@ -119,7 +119,7 @@ class Demo(unittest.TestCase):
         self.assertGreater(self.launches(), 0)
         self.assert_nothing_left(demo)
 
-    def test_nonsense(self):
+    def test_usage_errors(self):
         for words in ("--seconds", "0"), ("--seconds", "many"), ("extra",):
             self.assertEqual(self.start(*words).wait(SECONDS), 2, words)
 

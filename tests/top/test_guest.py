@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`./dev demo` where nobody looks: the real zerneld sees the demo's job, and `zernel top` shows it."""
+"""Runs `./dev demo` without a terminal: the real zerneld sees the job of the demo, and `zernel top` shows it."""
 import os
 import pathlib
 import subprocess

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What zernel top remembers from one snapshot to the next. */
+/* Tests the state that zernel top keeps between snapshots. */
 #include "top/made.h"
 
 #define MS NSEC_PER_MSEC
 
-/* A second later: 10 steps of 100 ms, idle for a quarter, 5 waits of 1 ms. */
+/* Each second: 10 steps of 100 ms, a quarter of the time idle, 5 waits of 1 ms. */
 static struct snapshot *at_work(u64 second)
 {
 	struct snapshot *s = made_snapshot(second);
@@ -34,7 +34,7 @@ static void feed(struct top_model *model, struct snapshot *snapshot)
 	assert_int_equal(top_model_feed(model, snapshot), 0);
 }
 
-static void test_the_first_snapshot_has_no_rates(void **state)
+static void test_first_snapshot_has_no_rates(void **state)
 {
 	struct top_model model = {};
 
@@ -45,7 +45,7 @@ static void test_the_first_snapshot_has_no_rates(void **state)
 	top_model_done(&model);
 }
 
-static void test_figures_are_of_the_last_seconds(void **state)
+static void test_values_cover_the_last_seconds(void **state)
 {
 	struct top_model model = {};
 	struct top_counters *window;
@@ -71,14 +71,14 @@ static void test_figures_are_of_the_last_seconds(void **state)
 	top_model_done(&model);
 }
 
-static void test_a_tail_that_is_over_does_not_stay_in_the_p99(void **state)
+static void test_old_waits_leave_the_p99(void **state)
 {
 	struct top_model model = {};
 
 	for (u64 second = 1; second <= 30; second++) {
 		struct snapshot *s = at_work(second);
 
-		/* Long ago somebody waited for a second. */
+		/* One wait of a second before the first snapshot. */
 		hist_record(snapshot_add_hist(s, &s->processes[0].hists, HIST_RUNQUEUE_WAIT),
 			    NSEC_PER_SEC);
 		feed(&model, s);
@@ -87,7 +87,7 @@ static void test_a_tail_that_is_over_does_not_stay_in_the_p99(void **state)
 	top_model_done(&model);
 }
 
-static void test_the_strip_has_the_phase_with_most_of_the_interval(void **state)
+static void test_strip_shows_the_longest_phase_of_the_interval(void **state)
 {
 	struct top_model model = {};
 	struct snapshot *s;
@@ -104,7 +104,7 @@ static void test_the_strip_has_the_phase_with_most_of_the_interval(void **state)
 	top_model_done(&model);
 }
 
-static void test_the_strip_is_bounded(void **state)
+static void test_strip_is_bounded(void **state)
 {
 	struct top_model model = {};
 
@@ -120,7 +120,7 @@ static void test_the_strip_is_bounded(void **state)
 	top_model_done(&model);
 }
 
-static void test_a_zerneld_that_began_again_is_no_flood(void **state)
+static void test_restart_of_zerneld_resets_counters(void **state)
 {
 	struct top_model model = {};
 	struct snapshot *s;
@@ -135,7 +135,7 @@ static void test_a_zerneld_that_began_again_is_no_flood(void **state)
 	assert_int_equal(model.processes[0]->window.runqueue_wait.count, 0);
 	assert_int_equal(model.window.nr_decisions[CLASS_FEEDER], 0);
 	assert_int_equal(top_strip(model.processes[0], 1), TOP_STRIP_GAP);
-	/* Without a gap, too: it may have been quick. */
+	/* The same without a gap: the restart may have been fast. */
 	s = at_work(2);
 	s->monotonic_ns = 2001 * NSEC_PER_SEC;
 	feed(&model, s);
@@ -146,7 +146,7 @@ static void test_a_zerneld_that_began_again_is_no_flood(void **state)
 	top_model_done(&model);
 }
 
-static void test_who_is_gone_is_forgotten_and_a_pid_is_not_enough(void **state)
+static void test_ended_processes_are_removed_and_pids_can_be_reused(void **state)
 {
 	struct top_model model = {};
 	struct snapshot *s;
@@ -163,7 +163,7 @@ static void test_who_is_gone_is_forgotten_and_a_pid_is_not_enough(void **state)
 	top_model_done(&model);
 }
 
-static void test_jobs_add_up(void **state)
+static void test_job_sums_its_processes(void **state)
 {
 	struct top_model model = {};
 
@@ -174,7 +174,7 @@ static void test_jobs_add_up(void **state)
 		for (u32 i = 0; i < 4; i++) {
 			struct snapshot_process *process = made_process(s, 10 + i, job, "rank");
 
-			/* The last one makes no steps, and is no rank. */
+			/* The last process has no steps and is not a rank. */
 			process->nr_steps = i < 3 ? 4 * second : 0;
 			process->busy_ns = 100 * MS * second;
 			process->idle_ns[i] = 100 * MS * second * (i + 1);
@@ -188,13 +188,13 @@ static void test_jobs_add_up(void **state)
 	assert_int_equal(model.jobs[0].nr_processes, 4);
 	assert_int_equal(model.jobs[0].memory_bytes, 20);
 	assert_int_equal(model.jobs[0].window.busy_ns, 800 * MS);
-	/* Four steps a second for each of three. */
+	/* Three ranks with four steps per second each. */
 	assert_int_equal(model.jobs[0].window.nr_steps, 24);
 	assert_int_equal(model.jobs[0].window.time_ns, 6 * NSEC_PER_SEC);
 	top_model_done(&model);
 }
 
-static void test_the_same_snapshot_again_is_no_interval(void **state)
+static void test_repeated_snapshot_is_ignored(void **state)
 {
 	struct top_model model = {};
 
@@ -207,15 +207,15 @@ static void test_the_same_snapshot_again_is_no_interval(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_first_snapshot_has_no_rates),
-		cmocka_unit_test(test_figures_are_of_the_last_seconds),
-		cmocka_unit_test(test_a_tail_that_is_over_does_not_stay_in_the_p99),
-		cmocka_unit_test(test_the_strip_has_the_phase_with_most_of_the_interval),
-		cmocka_unit_test(test_the_strip_is_bounded),
-		cmocka_unit_test(test_a_zerneld_that_began_again_is_no_flood),
-		cmocka_unit_test(test_who_is_gone_is_forgotten_and_a_pid_is_not_enough),
-		cmocka_unit_test(test_jobs_add_up),
-		cmocka_unit_test(test_the_same_snapshot_again_is_no_interval),
+		cmocka_unit_test(test_first_snapshot_has_no_rates),
+		cmocka_unit_test(test_values_cover_the_last_seconds),
+		cmocka_unit_test(test_old_waits_leave_the_p99),
+		cmocka_unit_test(test_strip_shows_the_longest_phase_of_the_interval),
+		cmocka_unit_test(test_strip_is_bounded),
+		cmocka_unit_test(test_restart_of_zerneld_resets_counters),
+		cmocka_unit_test(test_ended_processes_are_removed_and_pids_can_be_reused),
+		cmocka_unit_test(test_job_sums_its_processes),
+		cmocka_unit_test(test_repeated_snapshot_is_ignored),
 	};
 
 	return cmocka_run_group_tests_name("the model of zernel top", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Rows, columns and keys of zernel top, drawn on a canvas. */
+/* Tests rows, columns and keys of zernel top on a canvas. */
 #include <locale.h>
 #include <stdio.h>
 #include "base/macros.h"
@@ -8,7 +8,7 @@
 
 #define MS NSEC_PER_MSEC
 
-/* Two jobs with three ranks each, ranks against the order of pids; a loader process of one. */
+/* Two jobs with three ranks each, in reverse order of pids, and one loader process. */
 static struct snapshot *two_jobs(u64 second)
 {
 	struct snapshot *s = made_snapshot(second);
@@ -78,7 +78,7 @@ static void draw(struct fixture *f)
 	top_draw(&f->top, &f->canvas);
 }
 
-/* The pids of the rows, jobs as a minus and their place, with one word for each. */
+/* Compares all rows as words: names of jobs, pids of processes, tids of threads. */
 static void assert_rows(struct fixture *f, const char *expected)
 {
 	char text[512] = "";
@@ -98,7 +98,7 @@ static void assert_rows(struct fixture *f, const char *expected)
 	assert_string_equal(text + 1, expected);
 }
 
-static void test_the_tree(void **state)
+static void test_tree(void **state)
 {
 	struct fixture f = begin(80, 24);
 
@@ -118,7 +118,7 @@ static void test_the_tree(void **state)
 	end(&f);
 }
 
-static void test_sorted_by_what_is_chosen(void **state)
+static void test_sort_by_chosen_column(void **state)
 {
 	struct fixture f = begin(80, 24);
 
@@ -134,7 +134,7 @@ static void test_sorted_by_what_is_chosen(void **state)
 		press(&f, TOP_KEY_UP);
 	press(&f, TOP_KEY_ENTER);
 	assert_rows(&f, "first 103 104 105 second 100 101 102");
-	/* Left alone it stays. */
+	/* Escape keeps the order. */
 	type(&f, "s");
 	press(&f, TOP_KEY_DOWN);
 	press(&f, TOP_KEY_ESCAPE);
@@ -142,7 +142,7 @@ static void test_sorted_by_what_is_chosen(void **state)
 	end(&f);
 }
 
-static void test_filtered_by_name_pid_job_and_thread(void **state)
+static void test_filter_by_name_pid_job_and_thread(void **state)
 {
 	static const struct {
 		const char *filter, *rows;
@@ -172,7 +172,7 @@ static void test_filtered_by_name_pid_job_and_thread(void **state)
 	end(&f);
 }
 
-static void test_a_filter_has_an_end_and_whole_characters(void **state)
+static void test_filter_is_bounded_and_keeps_whole_characters(void **state)
 {
 	struct fixture f = begin(80, 24);
 
@@ -189,7 +189,7 @@ static void test_a_filter_has_an_end_and_whole_characters(void **state)
 	end(&f);
 }
 
-static void test_whoever_is_selected_stays_so(void **state)
+static void test_selection_follows_the_process(void **state)
 {
 	struct fixture f = begin(80, 24);
 	struct snapshot *s;
@@ -199,7 +199,7 @@ static void test_whoever_is_selected_stays_so(void **state)
 		press(&f, TOP_KEY_DOWN);
 	assert_int_equal(f.top.identity.id, 105);
 	s = two_jobs(2);
-	/* The first job loses a rank. */
+	/* A rank moves to the other job. */
 	s->processes[0].job = 2;
 	assert_int_equal(top_feed(&f.top, s), 0);
 	assert_int_equal(f.top.identity.id, 105);
@@ -211,7 +211,7 @@ static void test_whoever_is_selected_stays_so(void **state)
 	end(&f);
 }
 
-static void test_the_mouse(void **state)
+static void test_mouse(void **state)
 {
 	struct fixture f = begin(80, 24);
 
@@ -226,7 +226,7 @@ static void test_the_mouse(void **state)
 	assert_int_equal(f.top.selected, 5);
 	press(&f, TOP_KEY_WHEEL_UP);
 	assert_int_equal(f.top.selected, 2);
-	/* A title, nothing, and nowhere. */
+	/* Clicks on a title, on an empty line and outside the screen. */
 	click(&f, 0, f.top.table_y - 1);
 	assert_int_equal(f.top.sort, TOP_COLUMN_NAME);
 	click(&f, 0, 22);
@@ -235,7 +235,7 @@ static void test_the_mouse(void **state)
 	end(&f);
 }
 
-static void test_pause_keeps_what_is_shown(void **state)
+static void test_pause_keeps_the_screen(void **state)
 {
 	struct fixture f = begin(80, 24);
 
@@ -263,7 +263,7 @@ static void test_columns_in_80_characters(void **state)
 	assert_line(
 		&f.canvas, 5,
 		" + 102 train          0 -        17% lock            -     -       -          ..");
-	/* What found no room is to the right. */
+	/* Columns without room are to the right. */
 	for (u32 i = 0; i < 20; i++)
 		press(&f, TOP_KEY_RIGHT);
 	draw(&f);
@@ -274,7 +274,7 @@ static void test_columns_in_80_characters(void **state)
 	end(&f);
 }
 
-static void test_any_size_will_do(void **state)
+static void test_any_terminal_size(void **state)
 {
 	static const enum top_mode modes[] = { TOP_MODE_TABLE, TOP_MODE_FILTER, TOP_MODE_SORT,
 					       TOP_MODE_HELP };
@@ -290,13 +290,13 @@ static void test_any_size_will_do(void **state)
 				press(&f, TOP_KEY_END);
 				f.top.mode = modes[mode];
 				f.top.choice = TOP_COLUMN_MEMORY;
-				top_trouble(&f.top, "zerneld is gone;");
+				top_trouble(&f.top, "connection to zerneld lost;");
 				draw(&f);
 				end(&f);
 			}
 }
 
-static void test_the_selected_row_is_in_sight(void **state)
+static void test_selected_row_is_visible(void **state)
 {
 	struct fixture f = begin(80, 10);
 
@@ -318,7 +318,7 @@ static void test_the_selected_row_is_in_sight(void **state)
 	end(&f);
 }
 
-static void test_text_that_a_terminal_would_obey(void **state)
+static void test_control_characters_are_replaced(void **state)
 {
 	struct canvas canvas = {};
 
@@ -337,7 +337,7 @@ static void test_wide_characters_stay_whole(void **state)
 	assert_int_equal(canvas_resize(&canvas, 6, 1), 0);
 	assert_int_equal(canvas_print(&canvas, 0, 0, 5, CANVAS_PLAIN, "a\u8a9e\u8a9e\u8a9e"), 5);
 	assert_line(&canvas, 0, "a#_#_");
-	/* What covers half of one leaves none of it. */
+	/* A character over one half of a wide character removes the other half. */
 	canvas_print(&canvas, 0, 2, 1, CANVAS_PLAIN, "x");
 	assert_line(&canvas, 0, "a x#_");
 	canvas_print(&canvas, 0, 3, 1, CANVAS_PLAIN, "y");
@@ -350,17 +350,17 @@ static void test_wide_characters_stay_whole(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_tree),
-		cmocka_unit_test(test_sorted_by_what_is_chosen),
-		cmocka_unit_test(test_filtered_by_name_pid_job_and_thread),
-		cmocka_unit_test(test_a_filter_has_an_end_and_whole_characters),
-		cmocka_unit_test(test_whoever_is_selected_stays_so),
-		cmocka_unit_test(test_the_mouse),
-		cmocka_unit_test(test_pause_keeps_what_is_shown),
+		cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_sort_by_chosen_column),
+		cmocka_unit_test(test_filter_by_name_pid_job_and_thread),
+		cmocka_unit_test(test_filter_is_bounded_and_keeps_whole_characters),
+		cmocka_unit_test(test_selection_follows_the_process),
+		cmocka_unit_test(test_mouse),
+		cmocka_unit_test(test_pause_keeps_the_screen),
 		cmocka_unit_test(test_columns_in_80_characters),
-		cmocka_unit_test(test_any_size_will_do),
-		cmocka_unit_test(test_the_selected_row_is_in_sight),
-		cmocka_unit_test(test_text_that_a_terminal_would_obey),
+		cmocka_unit_test(test_any_terminal_size),
+		cmocka_unit_test(test_selected_row_is_visible),
+		cmocka_unit_test(test_control_characters_are_replaced),
 		cmocka_unit_test(test_wide_characters_stay_whole),
 	};
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`zernel top` as somebody sees it: keys, mouse, sizes, terminals, a zerneld that goes and comes."""
+"""Tests the screen of `zernel top`: keys, mouse, sizes, terminals, and restarts of zerneld."""
 import os
 import pathlib
 import re
@@ -10,15 +10,15 @@ import scene
 import tap
 from harness import TopCase
 
-# What the screen shows is what the documentation shows.
-DOCS = pathlib.Path(os.environ["ZERNEL_SOURCE"]) / "docs/TOP.md"
-WHOLE, THREADS, HELP = re.findall(r"```\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.S)
+# The screens in the documentation are the expected screens.
+DOCS = pathlib.Path(os.environ["ZERNEL_SOURCE"]) / "docs/guides/top.md"
+WHOLE, THREADS, HELP = re.findall(r"```text\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.S)
 
 KEYS = "Enter open  t threads  s sort  / filter  p pause  h help  q quit"
 
 
 class Shown(TopCase):
-    def test_all_of_it_without_colour(self):
+    def test_whole_screen_without_color(self):
         self.start(seconds=8, NO_COLOR="1")
         self.assertScreen(WHOLE)
         self.assertEqual(self.screen.lines()[-1], KEYS)
@@ -35,7 +35,7 @@ class Shown(TopCase):
             self.assertEqual("\033[30m\033[42m" in self.screen.text("-e"), coloured, terminal)
             self.screen.close()
 
-    def test_a_locale_that_has_ascii_only(self):
+    def test_locale_with_ascii_only(self):
         self.start(seconds=1, LANG="C", LC_ALL="C")
         self.assertIn("3000 tr?ning ?", self.screen.text())
 
@@ -52,11 +52,11 @@ class Shown(TopCase):
     def test_sort(self):
         self.start(seconds=8, NO_COLOR="1")
         self.screen.keys("s")
-        self.shows("sort by: arrows and Enter", "share of time its GPU is idle")
+        self.shows("sort by: arrows and Enter", "share of time the GPU is idle")
         self.screen.keys("Down", "Down", "Enter")
         self.hides("sort by")
         self.waits(lambda: [line[3:7] for line in self.screen.lines()[7:11]] == ["1020", "1030", "1000", "1010"],
-                   "the idlest first")
+                   "the most idle rank first")
 
     def test_filter(self):
         self.start(seconds=1)
@@ -68,7 +68,7 @@ class Shown(TopCase):
         self.shows("filter 'LLAMA'")
         self.screen.keys("/")
         self.screen.type("nobody")
-        self.shows("Nothing matches 'nobody'.")
+        self.shows("No job or process matches 'nobody'.")
         self.screen.keys("Escape")
         self.shows("slurm 4711")
 
@@ -92,7 +92,7 @@ class Shown(TopCase):
         self.hides("COLUMNS")
         self.shows("slurm 4711")
 
-    def test_columns_that_find_no_room(self):
+    def test_columns_without_room(self):
         self.start()
         self.assertNotIn("MEMORY", self.screen.text())
         self.screen.keys("Right", "Right")
@@ -103,7 +103,7 @@ class Shown(TopCase):
 
     def test_mouse(self):
         self.start(seconds=1, NO_COLOR="1", TERM="xterm")
-        self.shows("1120/s")  # rates need two snapshots; from then on every line has its place
+        self.shows("1120/s")  # rates need two snapshots; then no line moves
         row = self.screen.lines().index(self.screen.line("1010 python3"))
         self.screen.click(4, row)
         self.screen.click(4, row)
@@ -112,15 +112,15 @@ class Shown(TopCase):
         self.hides("1011 nccl")
         title = self.screen.lines().index(self.screen.line("JOB, PROCESS"))
         self.screen.click(self.screen.line("JOB, PROCESS").index("IDLE"), title)
-        self.waits(lambda: "1020" in self.screen.lines()[title + 2], "sorted by a click")
-        # Three rows up from where it was clicked: the first of its job.
+        self.waits(lambda: "1020" in self.screen.lines()[title + 2], "the click to sort")
+        # The wheel moves three rows up, to the first process of the job.
         self.screen.click(4, row, button=64)
         self.screen.keys("Enter")
         self.shows("1021 nccl")
 
 
 class Sizes(TopCase):
-    def test_any_window(self):
+    def test_any_window_size(self):
         self.start(seconds=8, NO_COLOR="1")
         for size, lines in (((120, 40), ["MEMORY PHASES"]), ((20, 5), ["node7  Linux 6.18.15", "- slurm 47"]),
                             ((40, 12), ["JOB, PROCE RANK PHASE"]), ((5, 2), []), ((1, 1), []),
@@ -133,7 +133,7 @@ class Sizes(TopCase):
 class Empty(TopCase):
     scene_at = staticmethod(scene.empty)
 
-    def test_nobody_uses_a_gpu(self):
+    def test_no_process_uses_a_gpu(self):
         self.start(seconds=1)
         self.shows("No process uses a GPU.")
         self.screen.keys("Down", "Enter", "t", "End", "s", "Enter", "Right")
@@ -158,7 +158,7 @@ class Large(TopCase):
 class Hostile(TopCase):
     scene_at = staticmethod(scene.hostile)
 
-    def test_names_are_text(self):
+    def test_names_cannot_control_the_terminal(self):
         self.start(seconds=1)
         self.shows("evil?]0;owned?", "- job??31m", "666 ?[2J%s%n?")
         self.assertNotIn("owned", self.screen.asks("#{pane_title}"))
@@ -166,7 +166,7 @@ class Hostile(TopCase):
 
 class Ends(TopCase):
     def wrapped(self, **options):
-        """In a shell, which tells how the terminal was before and is after."""
+        """Starts top in a shell that saves the terminal settings before and after."""
         where = pathlib.Path(self.directory)
         script = f'trap : INT; stty -a >{where}/before; "$@"; echo status $?; stty -a >{where}/after; sleep 1000'
         return self.start("sh", "-c", script, "sh", **options)
@@ -174,11 +174,11 @@ class Ends(TopCase):
     def check_restored(self, status):
         self.shows(f"status {status}")
         where = pathlib.Path(self.directory)
-        self.waits(lambda: (where / "after").exists() and (where / "after").read_text(), "the shell")
+        self.waits(lambda: (where / "after").exists() and (where / "after").read_text(), "the terminal settings")
         self.assertEqual((where / "before").read_text(), (where / "after").read_text())
         self.assertEqual(self.screen.asks("#{cursor_flag} #{alternate_on} #{mouse_any_flag} #{keypad_flag}"), "1 0 0 0")
 
-    def test_quit_gives_the_terminal_back(self):
+    def test_quit_restores_the_terminal(self):
         self.wrapped()
         self.screen.keys("q")
         self.check_restored(0)
@@ -198,40 +198,40 @@ class Ends(TopCase):
 
 
 class Zerneld(TopCase):
-    def test_it_goes_and_comes_back(self):
+    def test_zerneld_restarts(self):
         self.start(seconds=3, NO_COLOR="1")
         self.zerneld.stop()
-        self.shows("zerneld is gone, waits for it;")
+        self.shows("connection to zerneld lost, reconnecting;")
         self.assertIn("slurm 4711", self.screen.text())
         self.zerneld.second += 1
         self.zerneld.start()
-        self.hides("zerneld is gone")
+        self.hides("connection to zerneld lost")
         self.pass_seconds(1)
-        # What nobody saw is a gap in the strip.
+        # Time without snapshots is a gap in the strip.
         self.assertRegex(self.screen.line("1000 python3"), r"GGCG GO$")
 
-    def test_it_says_nothing(self):
+    def test_zerneld_is_silent(self):
         self.start(interval_ms=100)
-        self.shows("zerneld says nothing;")
+        self.shows("no data from zerneld;")
         self.zerneld.second += 1
-        self.hides("zerneld says nothing")
+        self.hides("no data from zerneld")
 
-    def test_it_says_what_nobody_understands(self):
+    def test_unknown_snapshot_version(self):
         self.start()
         self.zerneld.scene_at = lambda second: {"version": 99}
         self.zerneld.second += 1
-        self.shows("zerneld is of another version;")
+        self.shows("zerneld has another protocol version;")
         self.zerneld.scene_at = scene.node
         self.zerneld.second += 1
-        self.hides("another version")
+        self.hides("another protocol version")
 
-    def test_it_comes_back_with_another_protocol(self):
+    def test_zerneld_restarts_with_another_protocol(self):
         self.start()
         self.zerneld.stop()
-        self.shows("zerneld is gone, waits for it;")
+        self.shows("connection to zerneld lost, reconnecting;")
         self.zerneld.version = 1
         self.zerneld.start()
-        self.shows("zerneld is of another version;")
+        self.shows("zerneld has another protocol version;")
 
 
 if __name__ == "__main__":

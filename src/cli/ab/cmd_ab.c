@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zernel ab: whether the scheduler helps a job, found out on the job itself. */
+/* zernel ab: measures on a running job whether the scheduler helps it. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 #define EXIT_TOO_SLOW 3
 #define EXIT_EARLY    4
-/* As shells have it. */
+/* As in shells. */
 #define EXIT_SIGNAL   128
 
 static int parse(struct command_call *call, struct ab_options *ret)
@@ -71,7 +71,7 @@ static int run(struct command_call *call)
 	progress = term_open(stderr, call->colour);
 	term = term_open(stdout, call->colour);
 	if (!report) {
-		log_error("no memory");
+		log_error("out of memory");
 		return EXIT_FAILURE;
 	}
 	err = ab_run(&options, &progress, report);
@@ -82,9 +82,9 @@ static int run(struct command_call *call)
 }
 
 static const struct command_option command_options[] = {
-	{ "minutes", 'm', "N", "how long it takes (5); may be a fraction" },
-	{ "bound", 'b', "X", "stop when a step takes X times as long as before (1.5)" },
-	{ "seed", 'e', "N", "of the order of windows; a printed one by default" },
+	{ "minutes", 'm', "N", "measure for N minutes; can be a fraction (default: 5)" },
+	{ "bound", 'b', "X", "stop when a step takes X times as long as before (default: 1.5)" },
+	{ "seed", 'e', "N", "seed of the random order of windows (default: random, printed)" },
 	OPTION_SOCKET,
 	{},
 };
@@ -95,7 +95,7 @@ static const struct command_status statuses[] = {
 	{ EXIT_TOO_SLOW, "stopped: a step took longer than --bound allows" },
 	{ EXIT_EARLY,
 	  "stopped: the job or zerneld ended, or another client switched the scheduler" },
-	{ EXIT_SIGNAL, "plus the number of the signal that interrupted it" },
+	{ EXIT_SIGNAL, "interrupted; the status is 128 plus the number of the signal" },
 	{ .help = NULL },
 };
 
@@ -103,14 +103,16 @@ const struct command command_ab = {
 	.name = "ab",
 	.operands = "PID|JOB",
 	.completion = COMPLETE_JOB,
-	.help = "whether the scheduler helps a job",
+	.help = "measure whether the scheduler helps a job",
 	.description = "Switches the scheduler on and off in windows of random order while the job "
-		       "runs, and\n"
-		       "compares step time, its p99 and GPU busy, with 95 % intervals. It stops at "
-		       "once when\n"
-		       "the job gets slower than the bound allows, and leaves the scheduler as it "
-		       "was found,\n"
-		       "whichever way it ends. The state concerns the whole machine.",
+		       "runs.\n"
+		       "Compares the mean and the p99 of the step time, and the busy share of the "
+		       "GPU, with 95 %\n"
+		       "confidence intervals. Stops at once if the job gets slower than --bound "
+		       "allows. Restores\n"
+		       "the initial state of the scheduler when it ends, unless the kernel ejected "
+		       "the scheduler\n"
+		       "or another client switched it. Switching affects all jobs of the machine.",
 	.options = command_options,
 	.statuses = statuses,
 	.run = run,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zernel doctor: whether Zernel can work here, and the command that helps where it cannot. */
+/* zernel doctor: checks whether Zernel can work here, and says what to do if not. */
 #include <errno.h>
 #include <string.h>
 #include "base/macros.h"
@@ -8,7 +8,7 @@
 #include "ipc/client.h"
 #include "ipc/snapshot_json.h"
 
-/* Apart from the verdicts, which are 0 to 2. */
+/* Differs from the verdicts, which are 0 to 2. */
 #define EXIT_NOT_LOOKED 3
 
 static enum zerneld_state zerneld_state(int err)
@@ -31,7 +31,7 @@ static enum zerneld_state zerneld_state(int err)
 	return ZERNELD_BROKEN;
 }
 
-/* Whatever comes of it is a finding and no failure. */
+/* An error here is a finding, not a failure of the command. */
 static void ask_zerneld(const char *socket, struct doctor *doctor, struct snapshot **ret)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
@@ -76,11 +76,11 @@ static const struct command_status statuses[] = {
 
 const struct command command_doctor = {
 	.name = "doctor",
-	.help = "whether Zernel can work here, and what helps if not",
+	.help = "check whether Zernel can work here, and say what to do if not",
 	.description =
-		"Looks at kernel, sched_ext, BTF, lockdown, capabilities, zerneld, schedulers,\n"
-		"GPU runtimes, GPUs, clock and limits. Each line is ok, warning or failure, and\n"
-		"below what is not ok stands the command that helps.",
+		"Checks the kernel, sched_ext, BTF, lockdown, capabilities, zerneld, schedulers,\n"
+		"GPU runtime libraries, GPUs, the clock and limits. Each line is ok, warning or\n"
+		"failure. The line below a warning or a failure says what to do.",
 	.options = command_options,
 	.statuses = statuses,
 	.misuse_status = EXIT_NOT_LOOKED,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zernel top: jobs, ranks and threads as they are now, over and over. */
+/* zernel top: shows jobs, ranks and threads live. */
 #include <errno.h>
 #include <getopt.h>
 #include <poll.h>
@@ -16,14 +16,14 @@
 
 #define INTERVAL_DEFAULT_MS 500
 #define RETRY_MS	    1000
-/* So many intervals, and never less than so long, until a zerneld counts as silent. */
+/* zerneld counts as silent after this many intervals, but not before the minimum time. */
 #define SILENT_INTERVALS    4
 #define SILENT_MIN_MS	    3000
 
 struct session {
 	const char *socket;
 	u32 interval_ms;
-	struct client *client; /* NULL: zerneld is gone */
+	struct client *client; /* NULL: not connected */
 	struct top_screen *screen;
 	struct top top;
 };
@@ -38,11 +38,12 @@ static void session_done(struct session *session)
 static void lose(struct session *session, int err)
 {
 	session->client = client_free(session->client);
-	top_trouble(&session->top, err == -EPROTONOSUPPORT ? "zerneld is of another version;"
-							   : "zerneld is gone, waits for it;");
+	top_trouble(&session->top, err == -EPROTONOSUPPORT
+					   ? "zerneld has another protocol version;"
+					   : "connection to zerneld lost, reconnecting;");
 }
 
-/* Quietly: whether it works is told on the screen. */
+/* Logs nothing: the screen shows the state of the connection. */
 static void reconnect(struct session *session)
 {
 	int err = client_connect(session->socket, &session->client);
@@ -53,7 +54,7 @@ static void reconnect(struct session *session)
 		lose(session, err);
 }
 
-/* Everything that came. Only the want of memory is an error. */
+/* Takes a snapshot that arrived. Returns only -ENOMEM as an error. */
 static int take_snapshots(struct session *session)
 {
 	CLEANUP(client_data_done) struct client_data data = {};
@@ -106,11 +107,11 @@ static int patience_ms(const struct session *session)
 	return (int)(silent_ms < SILENT_MIN_MS ? SILENT_MIN_MS : silent_ms);
 }
 
-/* Nothing happened for as long as it should not. */
+/* Called when poll() times out. */
 static void be_patient(struct session *session)
 {
 	if (session->client)
-		top_trouble(&session->top, "zerneld says nothing;");
+		top_trouble(&session->top, "no data from zerneld;");
 	else
 		reconnect(session);
 }
@@ -128,14 +129,15 @@ static int loop(struct session *session, int signals)
 		};
 		int n;
 
-		/* Some may have come with the answer to a request: nobody polls for those. */
+		/* Snapshots that arrived with the reply to a request are buffered: poll() misses
+		 * them. */
 		err = session->client ? take_snapshots(session) : 0;
 		if (err == 0)
 			err = draw(session);
 		if (err < 0)
 			return err;
 		n = poll(fds, 3, patience_ms(session));
-		/* A window of another size interrupts, and is a key. */
+		/* SIGWINCH interrupts poll(); ncurses reports it as a key. */
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (n > 0 && (fds[1].revents || fds[0].revents & (POLLHUP | POLLERR)))
@@ -152,9 +154,10 @@ static int open_screen(struct session *session, enum colour colour)
 	int err = top_screen_open(colour, &session->screen);
 
 	if (err == -ENOTTY)
-		log_error("top needs a terminal: zernel status prints once");
+		log_error("top needs a terminal. To print the state once, run: zernel status");
 	else if (err == -ENODEV)
-		log_error("TERM=%s is no terminal that is known here", getenv("TERM") ?: "");
+		log_error("unknown terminal type TERM=%s. Set TERM, or run: zernel status",
+			  getenv("TERM") ?: "");
 	return err;
 }
 
@@ -188,10 +191,10 @@ static int run(struct command_call *call)
 
 	if (parse(call, &session) < 0)
 		return COMMAND_MISUSED;
-	/* What the first screen would be made of. */
+	/* The snapshot that the first screen would show. */
 	if (call->json)
 		return ask_print_snapshot(session.socket) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
-	/* A signal ends the loop in good order, so that the terminal is given back. */
+	/* A signal ends the loop, so that the terminal is restored. */
 	if (ask_subscribe(session.socket, session.interval_ms, &session.client) < 0 ||
 	    open_screen(&session, call->colour) < 0 || signals_open(NULL, &signals, NULL) < 0)
 		return EXIT_FAILURE;
@@ -199,18 +202,18 @@ static int run(struct command_call *call)
 }
 
 static const struct command_option command_options[] = {
-	{ "interval", 'i', "MS", "how often it looks, 100 at least (500)" },
+	{ "interval", 'i', "MS", "refresh every MS milliseconds, at least 100 (default: 500)" },
 	OPTION_SOCKET,
 	{},
 };
 
 const struct command command_top = {
 	.name = "top",
-	.help = "jobs, ranks and threads, their phases over time and why GPUs are idle",
+	.help = "show jobs, ranks and threads live, with phases and causes of idle time",
 	.description = "Arrows move, Enter opens and closes, s sorts, / filters, t shows threads, "
 		       "p pauses, h\n"
-		       "explains, q quits; the mouse works too. Without colour phases are "
-		       "letters.",
+		       "shows help, q quits. The mouse works too. Without color, letters show the "
+		       "phases.",
 	.json = "print one snapshot as JSON and exit",
 	.options = command_options,
 	.run = run,

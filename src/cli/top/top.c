@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What happens to zernel top: snapshots, keys, clicks. */
+/* Events of zernel top: snapshots, keys, clicks. */
 #include "cli/top/top.h"
 #include <errno.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void select_row(struct top *top, u32 row)
 		top->identity = top_identity_of(&top->model, &top->rows.rows[row]);
 }
 
-/* Whoever was selected still is, wherever it is now. */
+/* The selected row stays selected at its new place. */
 static int rebuild(struct top *top)
 {
 	int err = top_rows_build(&top->rows, &top->model, top->sort, top->filter);
@@ -165,7 +165,7 @@ static int character_event(struct top *top, u32 character)
 	}
 }
 
-/* A title is sorted by; a row is selected, and opened or closed when it is already. */
+/* A click on a title sorts by it. A click on a row selects it, or toggles a selected row. */
 static int click(struct top *top, u32 x, u32 y)
 {
 	struct top_layout layout = top_layout(top->width, top->skip_columns);
@@ -215,7 +215,7 @@ int top_event(struct top *top, const struct top_event *event)
 	case TOP_MODE_FILTER: return filter_event(top, event);
 	case TOP_MODE_SORT: return sort_event(top, event);
 	case TOP_MODE_HELP:
-		/* Any key leads back, and q does not quit from here by surprise. */
+		/* Any key closes the help, also q. */
 		top->mode = TOP_MODE_TABLE;
 		return 0;
 	case TOP_MODE_TABLE: break;

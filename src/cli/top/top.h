@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What `zernel top` shows and what its keys do, without a terminal: rows of the tree, its
- * columns, the screen as a canvas. top_screen.h has the terminal, cmd_top.c the loop.
+ * The content and the keys of `zernel top`, without a terminal: rows of the tree, columns, and the
+ * screen as a canvas. top_screen.h accesses the terminal, cmd_top.c has the loop.
  */
 #include "cli/term.h"
 #include "cli/top/top_canvas.h"
@@ -15,7 +15,7 @@ enum top_row_kind {
 	TOP_ROW_THREAD,
 };
 
-/* A line of the table. */
+/* One line of the table. */
 struct top_row {
 	enum top_row_kind kind;
 	u32 index; /* into the snapshot's array of that kind */
@@ -31,9 +31,9 @@ struct top_rows {
 };
 
 enum top_column_id {
-	TOP_COLUMN_NAME, /* always there, on the left */
+	TOP_COLUMN_NAME, /* always shown, on the left */
 	TOP_COLUMN_RANK,
-	TOP_COLUMN_PHASE, /* of a process; of a thread, its role */
+	TOP_COLUMN_PHASE, /* phase of a process, role of a thread */
 	TOP_COLUMN_IDLE,
 	TOP_COLUMN_CAUSE,
 	TOP_COLUMN_STEP,
@@ -51,18 +51,18 @@ struct top_cell {
 struct top_column {
 	const char *title;
 	const char *help;
-	u32 width; /* of the name: at least */
+	u32 width; /* minimum width for the name */
 	bool right;
-	bool descending; /* the largest first */
+	bool descending; /* largest value first */
 	void (*cell)(const struct top_model *model, const struct top_row *row,
 		     struct top_cell *ret);
-	/* By which rows are sorted, below 0 where it is not known. NULL: by what is shown. */
+	/* The sort key; below 0: unknown. NULL: sort by the text of the cell. */
 	double (*value)(const struct top_model *model, const struct top_row *row);
 };
 
 extern const struct top_column top_columns[TOP_COLUMN_NR];
 
-/* Where columns are in so many characters. The strip of phases has what they leave. */
+/* Positions of the columns. The strip of phases gets the remaining width. */
 struct top_layout {
 	struct {
 		enum top_column_id id;
@@ -71,22 +71,22 @@ struct top_layout {
 	} at[TOP_COLUMN_NR];
 	u32 nr;
 	u32 strip_x;
-	u32 strip_width; /* 0: no room for one */
+	u32 strip_width; /* 0: no room for the strip */
 };
 
-/* Without the first `skip` columns beside the name. */
+/* Leaves out the first `skip` columns after the name. */
 struct top_layout top_layout(u32 width, u32 skip);
 
 enum top_mode {
 	TOP_MODE_TABLE,
-	TOP_MODE_FILTER, /* it is being typed */
-	TOP_MODE_SORT,	 /* a column is being chosen */
+	TOP_MODE_FILTER, /* the user types a filter */
+	TOP_MODE_SORT,	 /* the user chooses a column */
 	TOP_MODE_HELP,
 };
 
 #define TOP_FILTER_LEN 64
 
-/* Who is selected, so that it stays so when rows come and go. */
+/* Identifies the selected row when rows appear and disappear. */
 struct top_identity {
 	enum top_row_kind kind;
 	u32 id;
@@ -99,19 +99,19 @@ struct top {
 	struct top_rows rows;
 	enum top_mode mode;
 	enum top_column_id sort;
-	enum top_column_id choice; /* while one is being chosen */
+	enum top_column_id choice; /* in TOP_MODE_SORT */
 	char filter[TOP_FILTER_LEN];
 	bool paused;
 	bool quit;
 	u32 skip_columns;
-	u32 selected; /* a row */
+	u32 selected; /* index of the selected row */
 	struct top_identity identity;
-	u32 first; /* the row at the top of the table */
-	/* Where the table was drawn: what the mouse points at. */
+	u32 first; /* the first visible row */
+	/* Position of the table on the screen, for mouse clicks. */
 	u32 table_y;
 	u32 table_height;
 	u32 width;
-	char trouble[128]; /* with zerneld; empty: none */
+	char trouble[128]; /* problem with zerneld; empty: no problem */
 };
 
 enum top_key {
@@ -137,23 +137,23 @@ enum top_key {
 struct top_event {
 	enum top_key key;
 	u32 character; /* Unicode */
-	u32 x, y;      /* of the mouse */
+	u32 x, y;      /* position of the mouse */
 };
 
 void top_done(struct top *top);
 
-/* Takes the snapshot over. While paused it is thrown away. */
+/* Takes ownership of the snapshot. While paused, discards it. */
 int top_feed(struct top *top, struct snapshot *snapshot);
 
-/* zerneld is gone, or says nothing; NULL: it is back. */
+/* Sets the text about a problem with zerneld; NULL: the problem is over. */
 void top_trouble(struct top *top, const char *text);
 
 int top_event(struct top *top, const struct top_event *event);
 
-/* All of the canvas, whatever its size. */
+/* Draws the whole canvas, of any size. */
 void top_draw(struct top *top, struct canvas *canvas);
 
-/* Parts of it: top_rows.c, top_header.c, top_table.c, top_help.c. */
+/* Parts of the screen: top_rows.c, top_header.c, top_table.c, top_help.c. */
 int top_rows_build(struct top_rows *rows, const struct top_model *model, enum top_column_id sort,
 		   const char *filter);
 void top_row_toggle(struct top_model *model, const struct top_row *row);
@@ -166,7 +166,7 @@ void top_draw_footer(const struct top *top, struct canvas *canvas);
 
 struct unit_text top_compact(struct unit_text from);
 
-/* What they are called where there is little room; a phase's letter is where there is no colour. */
+/* Short names for narrow columns. A letter shows a phase on a terminal without color. */
 char top_phase_letter(u32 phase);
 const char *top_phase_word(u32 phase);
 const char *top_role_word(u32 role);

@@ -28,7 +28,7 @@ void canvas_done(struct canvas *canvas)
 	*canvas = (struct canvas){ .colour = canvas->colour };
 }
 
-/* The next character of valid UTF-8, and how many bytes it has. */
+/* Decodes the next UTF-8 character and returns its number of bytes. */
 static wchar_t decode(const char *text, u32 *ret_bytes)
 {
 	unsigned char first = (unsigned char)*text;
@@ -53,14 +53,14 @@ static u32 put_text(struct canvas *canvas, u32 y, u32 x, u32 width, enum canvas_
 	struct canvas_cell *line = &canvas->cells[(size_t)y * canvas->width];
 	u32 end = width < canvas->width - x ? x + width : canvas->width, at = x, bytes;
 
-	/* Half of a wide character is none. */
+	/* Replace a wide character of which only one half remains. */
 	if (!line[x].character)
 		line[x - 1].character = L' ';
 	for (; *text; text += bytes) {
 		wchar_t character = decode(text, &bytes);
 		int columns = wcwidth(character);
 
-		/* The locale has no such character. */
+		/* The locale cannot print this character. */
 		if (columns < 0) {
 			character = L'?';
 			columns = 1;

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A screen of characters in memory. What `zernel top` shows is drawn here and only then
- * put on a terminal, so that tests can look at it and no text can get beyond its place.
+ * A screen of characters in memory. `zernel top` draws on the canvas and then copies it to the
+ * terminal, so that tests can check it and no text can exceed its place.
  */
 #include <stdbool.h>
 #include <wchar.h>
@@ -18,13 +18,13 @@ enum canvas_style {
 	CANVAS_WARNING,
 	CANVAS_BAD,
 	CANVAS_BAR,    /* the line above and below the table */
-	CANVAS_SORTED, /* in it, what the table is sorted by */
-	CANVAS_PHASE,  /* + phase: the background has its colour */
+	CANVAS_SORTED, /* title of the column by which the table is sorted */
+	CANVAS_PHASE,  /* + phase: background in the color of the phase */
 	CANVAS_STYLE_NR = CANVAS_PHASE + PHASE_NR,
 };
 
 struct canvas_cell {
-	wchar_t character; /* 0: the one before takes two columns */
+	wchar_t character; /* 0: second column of a wide character */
 	u8 style;
 	bool selected;
 };
@@ -32,25 +32,25 @@ struct canvas_cell {
 struct canvas {
 	u32 width;
 	u32 height;
-	bool colour; /* whether the terminal has any */
+	bool colour; /* the terminal has colors */
 	struct canvas_cell *cells;
 };
 
-/* Empty. A canvas that is all zero but `colour` becomes one of that size. */
+/* Clears and resizes the canvas. All members but `colour` may be zero before. */
 int canvas_resize(struct canvas *canvas, u32 width, u32 height);
 void canvas_done(struct canvas *canvas);
 
 /*
- * Writes from column `x` on, `width` columns at most and never beyond the canvas, and
- * returns how many it took. What a terminal would obey is shown as a question mark, what
- * takes no column is left out.
+ * Writes at most `width` columns from column `x` on, never beyond the canvas, and returns the
+ * number of columns used. Control characters become question marks. Characters without a width
+ * are left out.
  */
 __attribute__((format(printf, 6, 7))) u32 canvas_print(struct canvas *canvas, u32 y, u32 x,
 						       u32 width, enum canvas_style style,
 						       const char *format, ...);
 
-/* Gives all columns of a line that are still plain this style. */
+/* Sets the style of all columns of a line that are still plain. */
 void canvas_fill(struct canvas *canvas, u32 y, enum canvas_style style);
 
-/* Marks `width` columns from the left as selected. */
+/* Marks the first `width` columns of a line as selected. */
 void canvas_select(struct canvas *canvas, u32 y, u32 width);

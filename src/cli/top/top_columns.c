@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The columns of zernel top: what is in them, what rows are sorted by, where they are. */
+/* The columns of zernel top: their cells, sort keys and positions. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "cli/term.h"
 #include "cli/top/top.h"
 
-/* In columns: what a name gets, and what the strip has at least where there is room at all. */
+/* In characters: width of the name, and minimum width of the strip. */
 #define NAME_MIN     10
 #define NAME_MAX     28
 #define STRIP_MIN    4
@@ -59,7 +59,7 @@ const char *top_cause_word(u32 cause)
 	return cause < IDLE_CAUSE_NR ? words[cause] : "?";
 }
 
-/* NULL for a thread, of which nothing is counted. */
+/* NULL for a thread, which has no counters. */
 static const struct top_counters *window_of(const struct top_model *model,
 					    const struct top_row *row)
 {
@@ -92,7 +92,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct top_cell *ret, cons
 	va_end(arguments);
 }
 
-/* Of threads there are no figures, which is not worth a word. */
+/* Threads have no values: leave their cells empty. */
 static void nothing(const struct top_row *row, struct top_cell *ret)
 {
 	if (row->kind != TOP_ROW_THREAD)
@@ -287,21 +287,21 @@ static void memory_cell(const struct top_model *model, const struct top_row *row
 const struct top_column top_columns[TOP_COLUMN_NR] = {
 	[TOP_COLUMN_NAME]   = { "JOB, PROCESS", "job, process, thread", NAME_MIN,
 				.cell = name_cell },
-	[TOP_COLUMN_RANK]   = { "RANK", "rank of a distributed job", 4, true,
+	[TOP_COLUMN_RANK]   = { "RANK", "rank in a distributed job", 4, true,
 				.cell = rank_cell, .value = rank_value },
-	[TOP_COLUMN_PHASE]  = { "PHASE", "phase now; of a thread, its role", 7,
+	[TOP_COLUMN_PHASE]  = { "PHASE", "current phase; role of a thread", 7,
 				.cell = phase_cell },
-	[TOP_COLUMN_IDLE]   = { "IDLE", "share of time its GPU is idle", 4, true, true,
+	[TOP_COLUMN_IDLE]   = { "IDLE", "share of time the GPU is idle", 4, true, true,
 				.cell = idle_cell, .value = idle_value },
-	[TOP_COLUMN_CAUSE]  = { "BECAUSE", "largest cause of that", 9,
+	[TOP_COLUMN_CAUSE]  = { "BECAUSE", "largest cause of idle time", 9,
 				.cell = cause_cell },
-	[TOP_COLUMN_STEP]   = { "STEP", "mean time of a step", 7, true, true,
+	[TOP_COLUMN_STEP]   = { "STEP", "mean step time", 7, true, true,
 				.cell = step_cell, .value = step_value },
-	[TOP_COLUMN_RATE]   = { "STP/S", "steps a second", 5, true, true,
+	[TOP_COLUMN_RATE]   = { "STP/S", "steps per second", 5, true, true,
 				.cell = rate_cell, .value = rate_value },
-	[TOP_COLUMN_WAIT]   = { "RUNQ99", "p99 of its waits for a CPU", 7, true, true,
+	[TOP_COLUMN_WAIT]   = { "RUNQ99", "p99 of waits in a run queue", 7, true, true,
 				.cell = wait_cell, .value = wait_value },
-	[TOP_COLUMN_MEMORY] = { "MEMORY", "memory on GPUs", 7, true, true,
+	[TOP_COLUMN_MEMORY] = { "MEMORY", "GPU memory in use", 7, true, true,
 				.cell = memory_cell, .value = memory_value },
 };
 /* clang-format on */

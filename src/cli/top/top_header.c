@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The lines above the table: the node, its scheduler, its GPUs and what Zernel itself takes. */
+/* The lines above the table: the node, its scheduler, its GPUs and the cost of Zernel. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -8,10 +8,10 @@
 
 #define GPU_WIDTH 40
 #define BAR_WIDTH 9
-/* A window of fewer lines has one line above the table. */
+/* A terminal with fewer lines gets one line above the table. */
 #define LOW	  10
 
-/* What a part of the line took, so that the next one stands behind it. */
+/* The position after the last part of a line. */
 struct line {
 	struct canvas *canvas;
 	u32 y;
@@ -91,7 +91,7 @@ static void draw_bar(struct line *line, enum canvas_style style, u32 percent)
 	PUT(line, CANVAS_DIM, "%*s]", (int)(BAR_WIDTH - filled), "");
 }
 
-/* "gpu0 [||||||   ] 61% [|        ] 3.0G": 38 columns; what is not known is left out. */
+/* "gpu0 [||||||   ] 61% [|        ] 3.0G": 38 columns. Unknown values are left out. */
 static void draw_gpu(const struct snapshot_gpu *gpu, struct canvas *canvas, u32 y, u32 x)
 {
 	struct line line = { canvas, y, x };
@@ -113,7 +113,7 @@ static void draw_gpu(const struct snapshot_gpu *gpu, struct canvas *canvas, u32 
 		    top_compact(unit_bytes(gpu->memory_used_bytes)).text);
 }
 
-/* In `height` lines at most; what found no room is told in the last one. */
+/* Uses at most `height` lines. The last line counts the GPUs that do not fit. */
 static u32 draw_gpus(const struct snapshot *s, struct canvas *canvas, u32 y, u32 height)
 {
 	u32 columns = canvas->width >= GPU_WIDTH ? canvas->width / GPU_WIDTH : 1;
@@ -139,18 +139,19 @@ static void draw_cost(const struct top_model *model, struct canvas *canvas, u32 
 	struct line line = { canvas, y, 0 };
 	u64 lost = 0;
 
-	PUT(&line, CANVAS_DIM, "zernel takes ");
+	PUT(&line, CANVAS_DIM, "zernel uses ");
 	if (window->time_ns)
 		PUT(&line, CANVAS_PLAIN, "%.1f%% of a CPU, ",
 		    100.0 * (double)window->cpu_ns / (double)window->time_ns);
 	if (window->time_ns && window->bpf_run_ns)
-		PUT(&line, CANVAS_PLAIN, "%.1f%% in the kernel, ",
+		PUT(&line, CANVAS_PLAIN, "%.1f%% in BPF programs, ",
 		    100.0 * (double)window->bpf_run_ns / (double)window->time_ns);
 	PUT(&line, CANVAS_PLAIN, "%s", unit_bytes(s->cost.rss_bytes).text);
 	for (u32 i = 0; i < DROP_NR; i++)
 		lost += s->nr_dropped[i];
 	if (lost)
-		PUT(&line, CANVAS_WARNING, "  lost %s: zernel status", unit_count(lost).text);
+		PUT(&line, CANVAS_WARNING, "  dropped %s: see zernel status",
+		    unit_count(lost).text);
 }
 
 u32 top_draw_header(const struct top_model *model, struct canvas *canvas)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What zernel top shows in place of its table, or over it: keys, and columns to sort by. */
+/* The help screen of zernel top, and the menu of columns to sort by. */
 #include <stdio.h>
 #include "base/macros.h"
 #include "cli/top/top.h"
@@ -13,16 +13,11 @@ static const struct {
 	const char *keys;
 	const char *help;
 } keys[] = {
-	{ "arrows, pages", "move" },
-	{ "left, right", "other columns" },
-	{ "Enter, click", "open or close" },
-	{ "t", "threads of all, or none" },
-	{ "s", "sort by a column" },
-	{ "/", "filter: a name or a pid" },
-	{ "Esc", "no filter" },
-	{ "p", "pause, go on" },
-	{ "h, ?", "this help" },
-	{ "q", "quit" },
+	{ "arrows, pages", "move" },	     { "left, right", "show other columns" },
+	{ "Enter, click", "open or close" }, { "t", "show or hide threads" },
+	{ "s", "sort by a column" },	     { "/", "filter by name or pid" },
+	{ "Esc", "clear the filter" },	     { "p", "pause or continue" },
+	{ "h, ?", "show this help" },	     { "q", "quit" },
 };
 
 static void draw_phases(struct canvas *canvas, u32 y, u32 x)
@@ -43,11 +38,11 @@ void top_draw_help(struct canvas *canvas, u32 y, u32 height)
 	struct canvas below = *canvas;
 	u32 nr = ARRAY_SIZE(keys);
 
-	/* Nothing of it gets into the line below. */
+	/* Do not draw over the footer. */
 	below.height = y + height;
 	canvas_print(&below, y, 0, canvas->width, CANVAS_PLAIN, "KEYS");
 	canvas_print(&below, y, HALF, canvas->width, CANVAS_PLAIN,
-		     "COLUMNS (of the last 5 to 10 s)");
+		     "COLUMNS (over the last 5 to 10 s)");
 	canvas_fill(&below, y++, CANVAS_BAR);
 	for (u32 i = 0; i < nr; i++) {
 		canvas_print(&below, y + i, 0, KEYS_WIDTH, CANVAS_TITLE, "%s", keys[i].keys);

@@ -23,7 +23,7 @@ static struct top_counters counters_of(const struct snapshot *snapshot,
 	return ret;
 }
 
-/* A zerneld that was started again counts from zero. */
+/* The counters of a restarted zerneld start at zero. */
 static bool went_back(const struct top_counters *from, const struct top_counters *to)
 {
 	return to->time_ns < from->time_ns || to->nr_steps < from->nr_steps ||
@@ -31,7 +31,7 @@ static bool went_back(const struct top_counters *from, const struct top_counters
 	       to->runqueue_wait.count < from->runqueue_wait.count;
 }
 
-/* Times include a stay that has not ended, and whose kind may yet turn out to be another. */
+/* Times include the current interval, whose phase or cause can still change. */
 static u64 grown(u64 from, u64 to)
 {
 	return to > from ? to - from : 0;
@@ -46,7 +46,7 @@ static struct top_counters counters_between(const struct top_counters *from,
 		.nr_timed_steps = to->nr_timed_steps - from->nr_timed_steps,
 		.timed_steps_ns = to->timed_steps_ns - from->timed_steps_ns,
 		.busy_ns = grown(from->busy_ns, to->busy_ns),
-		/* The shortest and the longest ever bound those of the window. */
+		/* The minimum and maximum are those of all time: they bound the window. */
 		.runqueue_wait = to->runqueue_wait,
 	};
 
@@ -61,7 +61,8 @@ static struct top_counters counters_between(const struct top_counters *from,
 
 static void counters_add(struct top_counters *to, const struct top_counters *from)
 {
-	/* Steps over the time of those who make any is what each of them makes. */
+	/* Only the time of processes with steps counts: the rate of a job is the mean of its ranks.
+	 */
 	to->time_ns += from->nr_steps ? from->time_ns : 0;
 	to->nr_steps += from->nr_steps;
 	to->nr_timed_steps += from->nr_timed_steps;
@@ -99,7 +100,7 @@ u32 top_strip(const struct top_process *process, u32 ago)
 	return process->strip[(process->nr_strip - 1 - ago) % TOP_STRIP_MAX];
 }
 
-/* The phase it was in for most of the interval; by what it is in now, when nothing moved. */
+/* The phase with most of the interval, or the current phase if no time was counted. */
 static u32 phase_between(const u64 *from, const struct snapshot_process *to)
 {
 	u32 most = phase_of(to->phase);
@@ -176,7 +177,7 @@ static bool node_feed(struct top_model *model, const struct snapshot *snapshot)
 	return advance;
 }
 
-/* Out of the old list, or a new one. */
+/* Moves the process out of the old list, or creates it. */
 static struct top_process *take_process(struct top_model *model,
 					const struct snapshot_process *from)
 {
@@ -192,7 +193,7 @@ static struct top_process *take_process(struct top_model *model,
 		process->pid = from->pid;
 		process->start_ns = from->start_ns;
 		process->expanded = model->expand_new;
-		/* What it did before we looked is no interval of ours. */
+		/* Do not count the time before the first snapshot. */
 		memcpy(process->phase_ns, from->phase_ns, sizeof(process->phase_ns));
 	}
 	return process;
@@ -264,7 +265,7 @@ int top_model_feed(struct top_model *model, struct snapshot *snapshot)
 	if (err == 0)
 		err = feed_jobs(model, snapshot);
 	if (err < 0) {
-		/* The lists no longer are those of the former snapshot. */
+		/* The lists no longer match the previous snapshot. */
 		top_model_done(model);
 		return err;
 	}

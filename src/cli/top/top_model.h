@@ -2,18 +2,18 @@
 #pragma once
 
 /*
- * What `zernel top` knows: the latest snapshot, how it differs from those some seconds
- * before, and the phases of each process over time. Pure: no clock, no terminal. Figures
- * are of the last 5 to 10 s, for two marks are kept and the older one is compared with.
+ * The state of `zernel top`: the latest snapshot, its difference to a snapshot some seconds before,
+ * and the phases of each process over time. Pure: no clock, no terminal. The model keeps two older
+ * states 5 s apart and compares with the older one, so values cover the last 5 to 10 s.
  */
 #include <stdbool.h>
 #include "core/snapshot.h"
 
-#define TOP_STRIP_MAX 512      /* intervals whose phase is remembered */
-#define TOP_STRIP_GAP PHASE_NR /* in place of a phase: nobody looked */
+#define TOP_STRIP_MAX 512      /* intervals whose phase is stored */
+#define TOP_STRIP_GAP PHASE_NR /* no phase: no snapshot for this interval */
 #define TOP_WINDOW_NS (5 * NSEC_PER_SEC)
 
-/* Counters of a process, or how far they went meanwhile; those of several add up. */
+/* Counters of a process, a difference of counters, or a sum over processes. */
 struct top_counters {
 	u64 time_ns;
 	u64 nr_steps;
@@ -24,7 +24,7 @@ struct top_counters {
 	struct hist runqueue_wait;
 };
 
-/* Of the whole node, likewise. */
+/* The same for the whole node. */
 struct top_node_counters {
 	u64 time_ns;
 	u64 nr_decisions[CLASS_NR];
@@ -41,7 +41,7 @@ struct top_process {
 	struct top_counters window; /* from `older` to `latest` */
 	u64 memory_bytes;
 	u32 nr_strip;
-	u8 strip[TOP_STRIP_MAX]; /* a ring; see top_strip() */
+	u8 strip[TOP_STRIP_MAX]; /* ring buffer; see top_strip() */
 };
 
 struct top_job {
@@ -53,31 +53,31 @@ struct top_job {
 };
 
 struct top_model {
-	struct snapshot *snapshot;	/* NULL: none came yet */
-	struct top_process **processes; /* as in the snapshot, one by one */
-	struct top_job *jobs;		/* likewise */
+	struct snapshot *snapshot;	/* NULL: no snapshot arrived yet */
+	struct top_process **processes; /* same order as in the snapshot */
+	struct top_job *jobs;		/* same order as in the snapshot */
 	u32 nr_processes;
 	u32 nr_jobs;
 	struct top_node_counters latest, newer, older, window;
-	bool expand_new; /* processes that are new show their threads */
+	bool expand_new; /* new processes show their threads */
 };
 
 void top_model_done(struct top_model *model);
 
 /*
- * Takes the snapshot over, also when it fails, which is for want of memory. One that is
- * as old as the latest is thrown away.
+ * Takes ownership of the snapshot, also on failure (-ENOMEM). Discards a snapshot with the same
+ * time as the latest one.
  */
 int top_model_feed(struct top_model *model, struct snapshot *snapshot);
 
-/* What comes next is not to be compared with what was: time passed unseen. */
+/* Do not compare the next snapshot with earlier ones: time passed without snapshots. */
 void top_model_gap(struct top_model *model);
 
-/* All processes show their threads, or none. */
+/* Shows or hides the threads of all processes. */
 void top_model_expand(struct top_model *model, bool expanded);
 
-/* The phase `ago` intervals before the latest; TOP_STRIP_GAP when there was none. */
+/* The phase `ago` intervals before the latest; TOP_STRIP_GAP if it is unknown. */
 u32 top_strip(const struct top_process *process, u32 ago);
 
-/* The whole idle time and, when there is any, its largest part. */
+/* Returns the idle time and, if it is not 0, its largest cause. */
 u64 top_idle_ns(const struct top_counters *window, u32 *ret_cause);

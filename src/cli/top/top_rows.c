@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The tree of zernel top as lines: which there are, and in which order. */
+/* The tree of zernel top as rows, filtered and sorted. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static bool matches(const char *text, const char *filter)
 	return strcasestr(text, filter);
 }
 
-/* By its number and name, its job, or the names of its threads. */
+/* Compares the filter with the pid, the name, the job, and the names of the threads. */
 static bool process_matches(const struct snapshot *s, const struct snapshot_process *process,
 			    const char *filter)
 {
@@ -52,7 +52,7 @@ static bool process_matches(const struct snapshot *s, const struct snapshot_proc
 	return false;
 }
 
-/* The place of whom a loader process feeds, or of nobody: the number of processes. */
+/* The index of the consumer of a loader process; nr_processes if it has no consumer. */
 static u32 consumer_of(const struct snapshot *s, u32 index)
 {
 	u32 pid = s->processes[index].consumer_pid;
@@ -69,7 +69,7 @@ static void find_wanted(struct building *b)
 
 	for (u32 i = 0; i < s->nr_processes; i++)
 		b->wanted[i] = process_matches(s, &s->processes[i], b->filter);
-	/* Who is shown is shown below its parent. */
+	/* A loader is shown below its consumer, so show the consumer, too. */
 	for (u32 i = 0; i < s->nr_processes; i++) {
 		u32 consumer = consumer_of(s, i);
 
@@ -93,7 +93,7 @@ static double number_of(const struct snapshot *s, const struct top_row *row)
 	return row->index;
 }
 
-/* What is not known comes last; equals are in the order of ranks, then of numbers. */
+/* Unknown values come last. Equal rows are sorted by rank, then by number. */
 static int compare_rows(const void *left_row, const void *right_row, void *argument)
 {
 	const struct top_row *left = left_row, *right = right_row;
@@ -123,7 +123,7 @@ static int compare_rows(const void *left_row, const void *right_row, void *argum
 	return order;
 }
 
-/* In their order; their children are put between them afterwards. */
+/* Collects rows and sorts them. The caller adds their children. */
 static int collect(struct building *b, bool (*belongs)(struct building *b, u32 index, u32 to),
 		   u32 to, enum top_row_kind kind, u32 nr, u32 depth, struct top_rows *ret)
 {
@@ -151,7 +151,7 @@ static bool is_loader_of(struct building *b, u32 index, u32 to)
 	return b->wanted[index] && consumer_of(b->model->snapshot, index) == to;
 }
 
-/* `to` is as in a snapshot: one more than the job's place, 0 for none. */
+/* `to` is the index of the job plus 1, as in a snapshot; 0: no job. */
 static bool is_process_of(struct building *b, u32 index, u32 to)
 {
 	const struct snapshot *s = b->model->snapshot;

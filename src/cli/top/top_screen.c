@@ -8,7 +8,7 @@
 #include "base/cleanup.h"
 #include "cli/term.h"
 
-/* How long an escape may take to become the beginning of a key's sequence. */
+/* How long to wait after Escape for the rest of a key sequence. */
 #define ESCAPE_MS 50
 
 struct top_screen {
@@ -16,9 +16,9 @@ struct top_screen {
 	struct canvas canvas;
 };
 
-/* What a style is: with colours, and without. */
+/* The look of a style with and without colors. */
 static const struct look {
-	short foreground, background; /* -1: the terminal's own */
+	short foreground, background; /* -1: default color of the terminal */
 	attr_t coloured;
 	attr_t plain;
 } looks[CANVAS_STYLE_NR] = {
@@ -49,7 +49,7 @@ static const struct {
 	{ KEY_DC, TOP_KEY_BACKSPACE },
 };
 
-/* What a terminal sends for them is a character, mostly. */
+/* Most terminals send a character for these keys. */
 static const struct {
 	wint_t character;
 	enum top_key key;
@@ -77,7 +77,7 @@ int top_screen_open(enum colour colour, struct top_screen **ret)
 		return -ENOMEM;
 	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
 		return -ENOTTY;
-	/* Which characters it can show is a matter of the locale. */
+	/* The locale decides which characters can be shown. */
 	setlocale(LC_CTYPE, "");
 	screen->terminal = newterm(NULL, stdout, stdin);
 	if (!screen->terminal)

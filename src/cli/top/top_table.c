@@ -42,7 +42,7 @@ static void draw_row(const struct top *top, const struct top_row *row,
 		draw_strip(top->model.processes[row->index], layout, canvas, y);
 }
 
-/* Which colour is which phase, where there is room to say so; their letters are the first ones. */
+/* The colors of the phases, if there is room. Their letters are the first letters of the words. */
 static void draw_legend(const struct top_layout *layout, struct canvas *canvas, u32 y)
 {
 	u32 x = layout->strip_x;
@@ -76,10 +76,10 @@ static void draw_titles(const struct top *top, const struct top_layout *layout,
 static void draw_empty(const struct top *top, struct canvas *canvas, u32 y)
 {
 	if (!top->model.snapshot)
-		canvas_print(canvas, y, 0, canvas->width, CANVAS_DIM, "Waits for zerneld.");
+		canvas_print(canvas, y, 0, canvas->width, CANVAS_DIM, "Waiting for zerneld.");
 	else if (top->filter[0])
-		canvas_print(canvas, y, 0, canvas->width, CANVAS_DIM, "Nothing matches '%s'.",
-			     top->filter);
+		canvas_print(canvas, y, 0, canvas->width, CANVAS_DIM,
+			     "No job or process matches '%s'.", top->filter);
 	else
 		canvas_print(canvas, y, 0, canvas->width, CANVAS_DIM, "No process uses a GPU.");
 }
@@ -92,7 +92,7 @@ void top_draw_table(struct top *top, struct canvas *canvas, u32 y, u32 height)
 	top->table_y = y + 1;
 	top->table_height = height - 1;
 	top->width = canvas->width;
-	/* As little as it takes to show the selected one. */
+	/* Scroll as little as needed to show the selected row. */
 	if (top->first > top->selected)
 		top->first = top->selected;
 	if (top->table_height && top->selected >= top->first + top->table_height)

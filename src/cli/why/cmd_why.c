@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zernel why: looks twice, and says why the GPU was idle in between. */
+/* zernel why: takes two snapshots and explains why the GPU was idle in between. */
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static void wait_seconds(u64 seconds, enum colour colour)
 	progress_end(&term);
 }
 
-/* Between the snapshot that is there and a new one, which takes its place. */
+/* Answers for the time from *snapshot to a new snapshot, and replaces *snapshot. */
 static int answer(const struct request *request, struct snapshot **snapshot)
 {
 	const struct term term = term_open(stdout, request->colour);
@@ -70,12 +70,12 @@ static int answer(const struct request *request, struct snapshot **snapshot)
 	err = ask_snapshot(request->socket, &after);
 	if (err < 0)
 		return err;
-	/* On a terminal the former answer makes room. */
+	/* On a terminal, clear the previous answer. */
 	if (request->watch && term.height && !request->options.json)
 		fputs("\033[H\033[J", stdout);
 	err = why_print(*snapshot, after, &request->options, &term);
 	if (err < 0 && err != -ENOENT)
-		log_error("cannot tell: %s", strerror(-err));
+		log_error("cannot explain the idle time: %s", strerror(-err));
 	if (request->watch && !term.height && !request->options.json)
 		putchar('\n');
 	fflush(stdout);
@@ -104,8 +104,8 @@ static int run(struct command_call *call)
 }
 
 static const struct command_option options[] = {
-	{ "seconds", 'n', "N", "how long to watch (5)" },
-	{ "watch", 'w', NULL, "again and again, until it is interrupted" },
+	{ "seconds", 'n', "N", "watch for N seconds (default: 5)" },
+	{ "watch", 'w', NULL, "repeat until interrupted" },
 	OPTION_SOCKET,
 	{},
 };
@@ -119,12 +119,14 @@ const struct command command_why = {
 	.name = "why",
 	.operands = "[PID|JOB]",
 	.completion = COMPLETE_JOB,
-	.help = "why the GPU is idle, and who is to blame",
-	.description =
-		"Watches for some seconds and says why the GPU was idle meanwhile: a sentence, "
-		"the\n"
-		"causes with their share and who is to blame, and what follows from that. Without\n"
-		"PID or JOB (a name or a cgroup, as zernel status shows them) for all jobs.",
+	.help = "explain why the GPU is idle",
+	.description = "Watches for some seconds. Then prints one sentence that says why the GPU "
+		       "was idle,\n"
+		       "a table of causes with their shares and the tasks or disks responsible, "
+		       "and advice.\n"
+		       "PID selects a process. JOB is a job name or a cgroup, as zernel status "
+		       "shows them.\n"
+		       "Without an operand, the answer covers all jobs.",
 	.options = options,
 	.statuses = statuses,
 	.run = run,
