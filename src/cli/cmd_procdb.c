@@ -153,7 +153,8 @@ static int lock(const char *path, int *ret_fd)
 	int err = procdb_store_lock(path, ret_fd);
 
 	if (err == -EBUSY)
-		log_error("zerneld uses this database: leave out --file, or stop zerneld first");
+		log_error("zerneld is running and uses this database: leave out --file, or stop "
+			  "zerneld first");
 	else if (err < 0)
 		log_error("cannot lock %s: %s", path, strerror(-err));
 	return err;

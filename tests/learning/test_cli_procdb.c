@@ -56,9 +56,9 @@ static void test_list_is_a_table(void **state)
 	assert_int_equal(procdb("list --file db"), 0);
 	assert_non_null(strstr(output, "NAME        EXECUTABLE        ROLE   TIER"));
 	assert_non_null(strstr(output, "cc1         0000000000000abc  other  batch"
-				       "             100%     3   2.5 ms"));
+				       "                   100%         3   2.5 ms"));
 	assert_non_null(strstr(output, "old \"name\"  -                 other  "
-				       "latency_critical  100%     5"));
+				       "latency_critical        100%         5"));
 }
 
 static void test_list_as_json(void **state)
@@ -166,7 +166,7 @@ static void test_a_damaged_file_is_reported(void **state)
 {
 	assert_int_equal(truncate(path_of("db"), 100), 0);
 	assert_int_equal(procdb("list --file db"), 1);
-	assert_non_null(strstr(output, "refused db: 180 of 280 bytes are missing"));
+	assert_non_null(strstr(output, "cannot use db: 180 of 280 bytes are missing"));
 }
 
 static void test_invalid_usage_is_explained(void **state)

@@ -91,14 +91,14 @@ class Recorder(harness.Case):
         child.wait()
         text, errors = zernel("replay", self.file, "status", "--json")
         self.assertEqual(len(json.loads(text)["processes"]), 3)
-        self.assertRegex(errors, r"cut off at byte \d+: \d+ frames before it are used")
+        self.assertRegex(errors, r"cut off at byte \d+: only the \d+ frames before it are used")
 
     def test_when_zerneld_goes_the_recording_ends_there(self):
         child = self.start()
         self.server.stop(signal.SIGKILL)
         text, errors = child.communicate(timeout=harness.SECONDS)
         self.assertEqual(child.returncode, 1)
-        self.assertIn("zerneld is gone", errors)
+        self.assertIn("the connection to zerneld was lost", errors)
         self.assertIn("recorded", text)
         self.assertEqual(zernel("replay", self.file, "status")[1], "")
 
