@@ -72,8 +72,7 @@ static const struct {
 	  "machine." },
 	{ IDLE_LOCK, ALWAYS,
 	  "The launching thread waits for another thread of process $P. Use a profiler to find "
-	  "that "
-	  "thread." },
+	  "that thread." },
 };
 
 static const char *culprit_name(const struct blame *blame, u32 cause)

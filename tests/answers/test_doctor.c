@@ -327,15 +327,15 @@ static void test_libraries_and_probes(void **state)
 	put("/proc/43/maps", "7f00-7f01 r-xp 00000000 08:01 7 /usr/lib/libc.so.6\n");
 	assert_found(&doctor, VERDICT_WARNING,
 		     "warning  libraries     processes with cuda nccl mapped: 1; probes: 0 on 0 "
-		     "libraries; "
-		     "processes with calls that zerneld saw: 0\n",
+		     "libraries; processes with "
+		     "calls that zerneld saw: 0\n",
 		     "-> look for probe errors: journalctl -u zerneld\n");
 	snapshot->probes = (struct snapshot_probes){ .nr_libraries = 2, .nr_probes = 47 };
 	assert_non_null(snapshot_add_process(snapshot, 42));
 	assert_found(&doctor, VERDICT_OK,
 		     "ok       libraries     processes with cuda nccl mapped: 1; probes: 47 on 2 "
-		     "libraries; "
-		     "processes with calls that zerneld saw: 1\n",
+		     "libraries; processes with "
+		     "calls that zerneld saw: 1\n",
 		     NULL);
 	doctor = (struct doctor){ .root = root };
 	assert_found(&doctor, VERDICT_WARNING,
