@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The Accept header: media ranges with parameters, of which only some are ours. */
+/*
+ * Parses the Accept header: media ranges with parameters. The gateway supports only some of
+ * them.
+ */
 #include <string.h>
 #include <strings.h>
 #include "serve/request.h"
@@ -12,7 +15,7 @@ struct span {
 	size_t length;
 };
 
-/* One media range, as far as it matters. */
+/* One media range, with the parameters that the gateway uses. */
 struct range {
 	struct span type;
 	struct span version;
@@ -32,7 +35,7 @@ static struct span trim(struct span span)
 	return span;
 }
 
-/* Takes what comes before the next `separator` off the front of `rest`. */
+/* Removes the text before the next `separator` from the front of `rest` and returns it. */
 static struct span take(struct span *rest, char separator)
 {
 	const char *end = memchr(rest->start, separator, rest->length);
@@ -49,7 +52,7 @@ static bool is(struct span span, const char *text)
 	return span.length == strlen(text) && strncasecmp(span.start, text, span.length) == 0;
 }
 
-/* "0.5" and the like; what is no such number counts as 0, so that nobody gets it by mistake. */
+/* Parses a number such as "0.5". An invalid number is 0, so that its range is never chosen. */
 static u32 parse_q(struct span text)
 {
 	u32 value = 0, digit = Q_ONE;
@@ -89,7 +92,7 @@ static struct range parse_range(struct span text)
 	return range;
 }
 
-/* What a range stands for, BODY_NR when it is nothing of ours. */
+/* The format of a range, or BODY_NR when the gateway does not support it. */
 static enum body_kind range_kind(const struct range *range)
 {
 	if (is(range->type, "application/vnd.google.protobuf"))

@@ -56,7 +56,7 @@ void bodies_set(struct bodies *bodies, struct snapshot *snapshot)
 	bodies->generation++;
 }
 
-/* The object that dashboards know, and in it the whole snapshot under a key of its own. */
+/* Renders the object that existing dashboards use, and adds the full snapshot under its own key. */
 static int render_snapshot(const struct snapshot *snapshot, char **ret, size_t *ret_length)
 {
 	static const char key[] = ",\"snapshot\":";
@@ -70,7 +70,7 @@ static int render_snapshot(const struct snapshot *snapshot, char **ret, size_t *
 	err = snapshot_to_json(snapshot, &whole, &whole_length);
 	if (err < 0)
 		return err;
-	known_length--; /* its closing brace comes last */
+	known_length--; /* without the closing brace, which is written last */
 	length = known_length + strlen(key) + whole_length + 1;
 	text = malloc(length);
 	if (!text)

@@ -2,14 +2,15 @@
 #pragma once
 
 /*
- * What is sent of a snapshot, rendered once for each format when the first client asks for
- * it and shared by all of them. A client that is still sending an older one keeps it.
+ * The response bodies of a snapshot. Each format is rendered once, when the first client
+ * requests it, and shared by all clients. A connection that still sends an older body keeps
+ * a reference to it.
  */
 #include <stddef.h>
 #include "core/snapshot.h"
 #include "serve/request.h"
 
-/* Room in front of the data, where a frame's header is put. */
+/* Space in front of the data for the header of a frame. */
 #define BODY_HEADROOM 16
 
 struct body {
@@ -23,23 +24,23 @@ static inline unsigned char *body_data(struct body *body)
 	return body->bytes + BODY_HEADROOM;
 }
 
-/* A copy of the text; NULL without memory. */
+/* Copies the text. Returns NULL when out of memory. */
 struct body *body_new(const char *text, size_t length);
 const char *body_content_type(enum body_kind kind);
 struct body *body_ref(struct body *body);
 struct body *body_unref(struct body *body);
 
-/* All zero but for the limit is one without a snapshot. */
+/* Zeroed except for series_max, it has no snapshot. */
 struct bodies {
-	u32 series_max; /* of metrics */
+	u32 series_max; /* limit of /metrics */
 	struct snapshot *snapshot;
 	struct body *rendered[BODY_NR];
 	u64 generation; /* grows with each snapshot */
 };
 
-/* Takes the snapshot over. */
+/* Takes ownership of the snapshot. */
 void bodies_set(struct bodies *bodies, struct snapshot *snapshot);
 void bodies_clear(struct bodies *bodies);
 
-/* A reference of the caller's own. -ENODATA: there is no snapshot. */
+/* Returns a reference that the caller must release. -ENODATA: no snapshot yet. */
 int bodies_get(struct bodies *bodies, enum body_kind kind, struct body **ret);

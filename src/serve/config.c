@@ -96,20 +96,19 @@ const char *serve_config_defect(const struct serve_config *config)
 	socklen_t length;
 
 	if (!config->tls_cert != !config->tls_key)
-		return "a certificate needs its key and a key its certificate: set both tls_cert "
-		       "and "
-		       "tls_key (--tls-cert, --tls-key)";
+		return "a certificate needs its key, and a key needs its certificate: set both "
+		       "tls_cert and tls_key (--tls-cert, --tls-key)";
 	if (config->tls_client_ca && !config->tls_cert)
-		return "certificates of clients need TLS: set tls_cert and tls_key (--tls-cert, "
+		return "client certificates need TLS: set tls_cert and tls_key (--tls-cert, "
 		       "--tls-key)";
 	for (size_t i = 0; i < config->nr_origins; i++)
 		if (!origin_is_valid(config->origins[i]))
-			return "an origin is scheme://host or scheme://host:port, "
-			       "as https://grafana.example:3000";
+			return "an origin is scheme://host or scheme://host:port, for example "
+			       "https://grafana.example:3000";
 	for (size_t i = 0; i < config->nr_addresses; i++) {
 		if (address_parse(config->addresses[i], 0, &address, &length) < 0)
-			return "an address to listen on is a number, as 127.0.0.1 or ::1; "
-			       "names are not looked up";
+			return "an address to listen on must be numeric, for example 127.0.0.1 or "
+			       "::1; host names are not looked up";
 		defect = address_is_loopback(&address) ? NULL : exposure_defect(config);
 		if (defect)
 			return defect;

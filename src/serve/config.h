@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* How the gateway is to be run, and whether that is safe. */
+/* The configuration of the gateway, and the check that it is safe. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
@@ -16,27 +16,28 @@ struct serve_config {
 	const char *addresses[SERVE_ADDRESSES_MAX];
 	size_t nr_addresses;
 	bool has_port;
-	u16 port; /* 0: the kernel chooses */
+	u16 port; /* 0: the kernel chooses a free port */
 	const char *tls_cert;
 	const char *tls_key;
 	const char *tls_client_ca;
 	const char *token_file;
 	const char *origins[SERVE_ORIGINS_MAX];
 	size_t nr_origins;
-	const char *user; /* to become when started by root */
-	u32 series_max;	  /* of /metrics */
+	const char *user; /* to change to when started by root */
+	u32 series_max;	  /* limit of /metrics */
 };
 
 /*
- * Fills in what the command line left out. The texts stay in `file`, whose lists are cut into
- * their items: it must outlive the result. An empty text of the command line unsets a key.
+ * Sets the values that the command line does not set. The strings stay in `file`, and its
+ * lists are split in place, so `file` must outlive the result. An empty string on the
+ * command line unsets a key.
  */
 void serve_config_fill(struct serve_config *config, struct config *file);
 
-/* The socket address of a numeric IPv4 or IPv6 address; -EINVAL when it is none. */
+/* Parses a numeric IPv4 or IPv6 address. -EINVAL: `text` is not a numeric address. */
 int address_parse(const char *text, u16 port, struct sockaddr_storage *ret, socklen_t *ret_length);
-/* Nobody but this machine can reach it. */
+/* True when only this machine can reach the address. */
 bool address_is_loopback(const struct sockaddr_storage *address);
 
-/* NULL, or what is wrong and what to do about it. */
+/* NULL when the configuration is valid; otherwise a text with the problem and the fix. */
 const char *serve_config_defect(const struct serve_config *config);

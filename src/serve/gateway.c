@@ -4,11 +4,12 @@
 #include <string.h>
 #include "base/log.h"
 
-_Static_assert(BODY_HEADROOM >= LWS_PRE, "frames get their header in front of the data");
+_Static_assert(BODY_HEADROOM >= LWS_PRE,
+	       "libwebsockets writes the header of a frame in front of the data");
 
 #define LIBRARY_LINES_MAX 100
 
-/* The library's own complaints, but no flood of them: strangers can cause some. */
+/* Logs the errors of the library. Their number is limited because remote clients can cause some. */
 static void log_library(int level, const char *line)
 {
 	static u32 nr;
@@ -17,7 +18,7 @@ static void log_library(int level, const char *line)
 		log_warning("libwebsockets: %.*s", (int)strcspn(line, "\n"), line);
 }
 
-/* The server's certificate is put in here, since the library cannot read it again. */
+/* Loads the server certificate here because the library cannot reload it. */
 static int load_tls(struct gateway *gateway, SSL_CTX *ctx)
 {
 	gateway->tls = ctx;
@@ -75,7 +76,7 @@ void watch_end(struct watch *watch)
 		lws_set_timeout(watch->wsi, PENDING_TIMEOUT_USER_REASON_BASE, LWS_TO_KILL_ASYNC);
 }
 
-/* What watches is on a host of its own, out of reach of any client. */
+/* Watched descriptors are on a separate virtual host that no client can reach. */
 static int add_hosts(struct gateway *gateway)
 {
 	static const struct lws_protocols inside[] = {
@@ -118,15 +119,15 @@ static int add_hosts(struct gateway *gateway)
 	gateway->vhost = lws_create_vhost(gateway->context, &info);
 	if (!gateway->vhost)
 		return -ENOMEM;
-	/* The library is silent about TLS that it did not set up. */
+	/* The library reports no error when it did not set up TLS. */
 	return gateway->config->tls_cert && !gateway->tls ? -EPROTO : 0;
 }
 
 static int read_token(const struct serve_config *config, struct token *ret)
 {
 	static const char *const hints[] = {
-		[EPERM] = "others may read it: chmod o= it",
-		[EBADMSG] = "it must hold 16 to 255 printable characters and nothing else",
+		[EPERM] = "users outside of its group can access the file; run chmod o= on it",
+		[EBADMSG] = "the file must contain 16 to 255 printable characters and nothing else",
 	};
 	int err = config->token_file ? token_read(config->token_file, ret) : 0;
 
@@ -142,8 +143,8 @@ static int check_tls(const struct serve_config *config)
 
 	if (!defect)
 		return 0;
-	log_error("cannot use %s, %s%s%s: %s; they must be PEM, belong together and be readable "
-		  "by this user",
+	log_error("cannot load %s, %s%s%s: %s; the files must be in PEM format, the key must match "
+		  "the certificate, and this user must be able to read them",
 		  config->tls_cert, config->tls_key, config->tls_client_ca ? ", " : "",
 		  config->tls_client_ca ? config->tls_client_ca : "", defect);
 	return -EINVAL;
@@ -155,9 +156,10 @@ void gateway_reload(struct gateway *gateway)
 	bool tls = check_tls(gateway->config) == 0;
 
 	if (tls && gateway->tls && tls_load(gateway->tls, gateway->config) < 0)
-		log_error("the certificates changed while they were read; reload again");
-	log_info("reloaded: token %s, certificates %s", token ? "read" : "as before",
-		 tls ? "read" : "as before");
+		log_error("cannot load the certificates: the files changed during the reload; "
+			  "reload again");
+	log_info("reloaded: token %s, certificates %s", token ? "read" : "not changed",
+		 tls ? "read" : "not changed");
 }
 
 int gateway_start(struct gateway *gateway)
@@ -165,7 +167,9 @@ int gateway_start(struct gateway *gateway)
 	void *loops[] = { &gateway->loop };
 	struct lws_context_creation_info info = {
 		.port = CONTEXT_PORT_NO_LISTEN,
-		/* The library's own loop polls, which costs with each client that is there. */
+		/*
+		 * The library's own loop uses poll(), whose cost grows with the number of clients.
+		 */
 		.options = LWS_SERVER_OPTION_EXPLICIT_VHOSTS | LWS_SERVER_OPTION_LIBUV,
 		.foreign_loops = loops,
 		.pcontext = &gateway->context,
@@ -193,7 +197,7 @@ int gateway_start(struct gateway *gateway)
 	gateway->context = lws_create_context(&info);
 	err = gateway->context ? add_hosts(gateway) : -ENOMEM;
 	if (err < 0)
-		log_error("cannot set up libwebsockets: the lines above say why");
+		log_error("cannot set up libwebsockets; the log lines above have the reason");
 	return err;
 }
 
@@ -204,7 +208,7 @@ void gateway_end(struct gateway *gateway)
 		upstream_stop(gateway->upstream);
 	if (gateway->context)
 		lws_context_destroy(gateway->context);
-	/* What was closed is gone once the loop has seen it. */
+	/* Handles are freed only after the loop has processed their close. */
 	while (gateway->context && uv_run(&gateway->loop, UV_RUN_NOWAIT))
 		;
 	gateway->upstream = upstream_free(gateway->upstream);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The gateway's one state, which its files share. libwebsockets calls back for each
- * connection; one thread, one loop, and nothing in it ever waits.
+ * The state of the gateway, shared by its files. libwebsockets invokes callbacks for each
+ * connection. The gateway has one thread and one loop, and no callback blocks.
  */
 #include <libwebsockets.h>
 #include <uv.h>
@@ -13,17 +13,17 @@
 #include "serve/token.h"
 #include "serve/upstream.h"
 
-/* Limits. Whoever runs into one is turned away; the others do not notice. */
+/* Limits. A client that exceeds a limit is refused; all other clients are not affected. */
 #define CONNECTIONS_MAX	   2048
-#define WEBSOCKETS_MAX	   1536	 /* so that scrapers always find room */
-#define HEADERS_MAX_BYTES  8192	 /* of a request, all of them */
-#define HEADERS_TIMEOUT_S  10	 /* for all of a request's headers, and for TLS */
+#define WEBSOCKETS_MAX	   1536	 /* so that scrapers can always connect */
+#define HEADERS_MAX_BYTES  8192	 /* all headers of a request */
+#define HEADERS_TIMEOUT_S  10	 /* for all headers of a request, and for the TLS handshake */
 #define IDLE_TIMEOUT_S	   60	 /* between two requests */
-#define RESPONSE_TIMEOUT_S 30	 /* to take a whole response */
-#define STALLED_TIMEOUT_S  10	 /* a WebSocket client that takes nothing */
-#define PING_AFTER_S	   30	 /* nothing was heard of a WebSocket client */
-#define SEND_BUFFER_BYTES  65536 /* of each connection, in the kernel */
-#define CHUNK_BYTES	   16384 /* at once to one client */
+#define RESPONSE_TIMEOUT_S 30	 /* to receive a whole response */
+#define STALLED_TIMEOUT_S  10	 /* a WebSocket client that receives nothing */
+#define PING_AFTER_S	   30	 /* a WebSocket client that sends nothing gets a ping */
+#define SEND_BUFFER_BYTES  65536 /* kernel buffer of each connection */
+#define CHUNK_BYTES	   16384 /* per write to one client */
 
 struct gateway {
 	const struct serve_config *config;
@@ -40,18 +40,18 @@ struct gateway {
 	u32 max_connections;
 	u64 nr_refused; /* connections beyond the limit */
 	u64 nr_skipped; /* messages that a slow client missed */
-	u64 nr_cut;	/* clients that were closed, or went, in the middle of a message */
+	u64 nr_cut;	/* connections that ended in the middle of a message */
 	bool stop;
 };
 
-/* A connection. A body is being sent when there is one. */
+/* A connection. `body` is not NULL while a body is being sent. */
 struct session {
 	struct lws_dll2 list; /* in websockets */
 	struct lws *wsi;
 	struct body *body;
 	size_t sent;
 	bool last;  /* the connection ends with this response */
-	u64 due_us; /* when the next message is */
+	u64 due_us; /* time of the next message */
 	u32 interval_ms;
 };
 
@@ -60,27 +60,27 @@ static inline struct gateway *gateway_of(struct lws *wsi)
 	return lws_context_user(lws_get_context(wsi));
 }
 
-/* The descriptors in the loop that are no clients: listeners, signals, zerneld. */
+/* Descriptors in the loop other than clients: listeners, signals, zerneld. */
 struct watch {
-	int fd; /* belongs to the loop once it is in it */
+	int fd; /* owned by the loop after watch_add() */
 	void *userdata;
 	void (*ready)(struct watch *watch);
-	void (*gone)(struct watch *watch); /* may be NULL; the descriptor is closed by then */
+	void (*gone)(struct watch *watch); /* may be NULL; called after the descriptor is closed */
 	struct lws *wsi;
 };
 
-/* Watches for input. The watch must live until gone() or the end of the loop. */
+/* Watches for input. The watch must exist until gone() is called or the loop ends. */
 int watch_add(struct gateway *gateway, struct watch *watch);
-/* Closes the descriptor, before long. */
+/* Closes the descriptor in a later loop iteration. */
 void watch_end(struct watch *watch);
 
-/* A loop that is ready for listeners; what it failed at is in the log. */
+/* Creates a loop that is ready for listeners. Logs its errors. */
 int gateway_start(struct gateway *gateway);
-/* Reads token and certificates again; what cannot be used leaves the old ones in place. */
+/* Reloads the token and the certificates. Keeps the old ones when the new ones are not valid. */
 void gateway_reload(struct gateway *gateway);
 void gateway_end(struct gateway *gateway);
 
-/* http.c: the status of a request that may not go on, 0 when it may. */
+/* http.c: the HTTP status to refuse a request with, or 0 when the request is allowed. */
 u32 request_refusal(struct gateway *gateway, struct lws *wsi);
 int http_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
 		  size_t length);
@@ -88,14 +88,14 @@ int http_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user,
 /* ws.c */
 int ws_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
 		size_t length);
-/* There is a new snapshot: to whom it is due. */
+/* Sends a new snapshot to each client whose interval has passed. */
 void ws_push(struct gateway *gateway);
-/* How often the most impatient client wants one. */
+/* The shortest interval that a client requested. */
 u32 ws_interval_ms(const struct gateway *gateway);
 
-/* listen.c: opens all sockets, or none. */
+/* listen.c: opens all sockets. On an error, none stays open. */
 int listen_open(const struct serve_config *config, int *ret_fds, size_t *ret_nr);
-/* Connections that come in on `fd` are the gateway's. */
+/* Initializes a watch that accepts connections on `fd`. */
 void listen_watch(struct gateway *gateway, int fd, struct watch *ret);
-/* Any connection of the loop has ended. */
+/* Must be called when a connection of the loop ends, of any kind. */
 void listen_closed(struct gateway *gateway, struct lws *wsi);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Requests: who may ask, what they get, and sending it piece by piece. */
+/* HTTP requests: checks access, selects the response and sends it in chunks. */
 #include <errno.h>
 #include <string.h>
 #include "base/cleanup.h"
@@ -9,13 +9,13 @@
 #define HEADER_MAX   512
 #define RESPONSE_MAX 2048 /* headers of a response */
 
-/* The library has no names for these. */
+/* Status codes that the library does not define. */
 enum {
 	STATUS_UPGRADE_REQUIRED = 426,
 	STATUS_HEADERS_TOO_LARGE = 431,
 };
 
-/* -EMSGSIZE when it is longer than any that is meant well; empty when there is none. */
+/* Copies a header; an absent header is empty. -EMSGSIZE: it does not fit in `size`. */
 static int header(struct lws *wsi, enum lws_token_indexes token, char *ret, int size)
 {
 	ret[0] = '\0';
@@ -99,11 +99,11 @@ static int send_chunk(struct lws *wsi, struct session *session)
 		return 0;
 	}
 	session->body = body_unref(body);
-	/* The session ends with the transaction. */
+	/* The session is freed with the transaction, hence the copy of `last`. */
 	return lws_http_transaction_completed(wsi) || last ? -1 : 0;
 }
 
-/* Takes the body over. */
+/* Takes ownership of the body. */
 static int reply(struct lws *wsi, struct session *session, u32 status, const char *type,
 		 struct body *body)
 {
@@ -142,14 +142,15 @@ static int reply_snapshot(struct gateway *gateway, struct lws *wsi, struct sessi
 	struct body *body;
 	int err;
 
-	/* Absent is not zero: old figures would look like a machine that stands still. */
+	/* Old values would look like an idle machine, so the gateway sends an error instead. */
 	if (defect)
 		return reply_status(wsi, session, HTTP_STATUS_SERVICE_UNAVAILABLE, defect);
 	err = bodies_get(&gateway->bodies, kind, &body);
 	if (err < 0) {
 		log_error("cannot render %s: %s", body_content_type(kind), strerror(-err));
-		return reply_status(wsi, session, HTTP_STATUS_INTERNAL_SERVER_ERROR,
-				    "the snapshot cannot be shown; the log says why");
+		return reply_status(
+			wsi, session, HTTP_STATUS_INTERNAL_SERVER_ERROR,
+			"cannot render the snapshot; the log of zernel serve has the reason");
 	}
 	return reply(wsi, session, HTTP_STATUS_OK, body_content_type(kind), body);
 }
@@ -193,18 +194,25 @@ static int reply_endpoint(struct gateway *gateway, struct lws *wsi, struct sessi
 	case ENDPOINT_HEALTH: return reply_health(gateway, wsi, session);
 	case ENDPOINT_READY: return reply_ready(gateway, wsi, session);
 	case ENDPOINT_WS:
-		return reply_status(wsi, session, STATUS_UPGRADE_REQUIRED, "this is a WebSocket");
+		return reply_status(
+			wsi, session, STATUS_UPGRADE_REQUIRED,
+			"this endpoint is a WebSocket; send a request with Upgrade: websocket");
 	case ENDPOINT_NONE: break;
 	}
-	return reply_status(wsi, session, HTTP_STATUS_NOT_FOUND, "there is no such page");
+	return reply_status(wsi, session, HTTP_STATUS_NOT_FOUND,
+			    "not found; the endpoints are /metrics, /api/v1/snapshot, /ws, "
+			    "/healthz and /readyz");
 }
 
 static const char *refusal_text(u32 status)
 {
 	switch (status) {
-	case HTTP_STATUS_UNAUTHORIZED: return "a token is needed: Authorization: Bearer TOKEN";
-	case HTTP_STATUS_FORBIDDEN: return "neither this host nor the list of allowed origins";
-	default: return "the headers are not as they should be";
+	case HTTP_STATUS_UNAUTHORIZED:
+		return "missing or wrong token; send the header Authorization: Bearer TOKEN";
+	case HTTP_STATUS_FORBIDDEN:
+		return "the Host or Origin header is not allowed, or TLS is missing; see "
+		       "allow_origin in zernel.conf(5)";
+	default: return "the Host header is missing, or a header is too long";
 	}
 }
 
@@ -216,13 +224,13 @@ static int serve_request(struct lws *wsi, struct session *session, const char *p
 	if (!is_method(wsi, WSI_TOKEN_GET_URI) && !is_method(wsi, WSI_TOKEN_HEAD_URI)) {
 		session->last = true;
 		return reply_status(wsi, session, HTTP_STATUS_METHOD_NOT_ALLOWED,
-				    "only GET and HEAD");
+				    "method not allowed; use GET or HEAD");
 	}
 	if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH) > 0 ||
 	    lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0) {
 		session->last = true;
 		return reply_status(wsi, session, HTTP_STATUS_REQ_ENTITY_TOO_LARGE,
-				    "requests have no body here");
+				    "request body not allowed; send the request without a body");
 	}
 	refusal = request_refusal(gateway, wsi);
 	if (refusal)

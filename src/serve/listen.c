@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Listening sockets: opened while it is still allowed, and served up to the limit. */
+/*
+ * Listening sockets: opens them before privileges are dropped, and accepts connections up
+ * to the limit.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -11,9 +14,9 @@
 #include "serve/gateway.h"
 
 #define BACKLOG	    256
-#define ACCEPTS_MAX 64 /* at once, then it is the others' turn */
+#define ACCEPTS_MAX 64 /* per loop iteration, so that other descriptors are served */
 
-/* Tells connections from what else is in the loop. */
+/* Marks connections of clients; other descriptors in the loop have other user data. */
 static char connection;
 
 static u16 port_of(int fd)
@@ -62,12 +65,12 @@ int listen_open(const struct serve_config *config, int *ret_fds, size_t *ret_nr)
 		bool v6 = strchr(text, ':');
 		int err = open_one(text, port, &ret_fds[nr]);
 
-		/* Machines without IPv6 are no reason to fail, unless it was asked for. */
+		/* Missing IPv6 is an error only when the user configured an IPv6 address. */
 		if (addresses == loopback && v6 && (err == -EADDRNOTAVAIL || err == -EAFNOSUPPORT))
 			continue;
 		if (err < 0) {
-			log_error("cannot listen on %s port %u: %s; is another one running? "
-				  "--port chooses another port",
+			log_error("cannot listen on %s port %u: %s; if another process uses the "
+				  "port, choose a different port with --port",
 				  text, port, strerror(-err));
 			while (nr > 0)
 				close(ret_fds[--nr]);
@@ -81,7 +84,7 @@ int listen_open(const struct serve_config *config, int *ret_fds, size_t *ret_nr)
 	return 0;
 }
 
-/* Small buffers in the kernel too, and dead peers are not waited for. */
+/* Limits the kernel buffer and the time that the kernel waits for a dead peer. */
 static void set_options(int fd)
 {
 	int one = 1, size = SEND_BUFFER_BYTES, timeout_ms = 1000 * RESPONSE_TIMEOUT_S;

@@ -25,7 +25,7 @@ static int become(const char *name)
 	return 0;
 }
 
-/* Needs CAP_SETPCAP; who has not got it has no_new_privs to the same end. */
+/* Needs CAP_SETPCAP. A process without it is limited by no_new_privs, which has the same effect. */
 static void empty_bounding_set(void)
 {
 	for (cap_value_t cap = 0; cap_get_bound(cap) >= 0; cap++)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * For good, and whatever this process was started with: another user if it is root, no
- * capability in any set, none to be gained by what it may execute, no core dump of its
- * secrets. -ESRCH: there is no such user. -EPERM: the user is root.
+ * Drops all privileges permanently. A process that runs as root changes to `user`. All
+ * capability sets are emptied, programs that it executes gain no privileges, and its memory
+ * is not dumped to a core file. -ESRCH: the user does not exist. -EPERM: the user is root.
  */
 int privileges_drop(const char *user);

@@ -44,7 +44,7 @@ int interval_parse(const char *text, u32 *ret_ms)
 	return 0;
 }
 
-/* The part behind "scheme://", NULL when there is no such thing. */
+/* The part after "scheme://", or NULL when the text has no scheme. */
 static const char *origin_host(const char *origin)
 {
 	const char *colon = strstr(origin, "://");
@@ -80,7 +80,7 @@ bool origin_is_allowed(const struct origins *origins, const char *origin, const 
 	return false;
 }
 
-/* An IPv4 address or an IPv6 address in brackets, with a port or without; or localhost. */
+/* An IPv4 address, an IPv6 address in brackets, or localhost; each with or without a port. */
 static bool host_is_local(const char *host)
 {
 	const char *end = *host == '[' ? strchr(host, ']') : host + strcspn(host, ":");

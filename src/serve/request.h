@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What a request asks for and whether it may come at all. Whoever is at the other
- * end wrote these bytes: nothing here trusts them, and nothing here does I/O.
+ * Parses requests and decides whether they are allowed. The client is not trusted, so every
+ * input is validated. The functions do no I/O.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,10 +18,10 @@ enum endpoint {
 	ENDPOINT_READY,
 };
 
-/* Exact paths only. */
+/* Matches exact paths only. */
 enum endpoint endpoint_find(const char *path);
 
-/* What is rendered from a snapshot. */
+/* The formats that a snapshot is rendered in. */
 enum body_kind {
 	BODY_TEXT,
 	BODY_OPENMETRICS,
@@ -31,8 +31,8 @@ enum body_kind {
 };
 
 /*
- * The format of /metrics for an Accept header: what has the highest q, of equals what
- * is named first. A header that names none of ours gets text, as scrapers expect.
+ * Chooses the format of /metrics for an Accept header: the highest q, and the first range
+ * among equals. A header without a supported format gets text, as scrapers expect.
  */
 enum body_kind accept_choose(const char *accept);
 
@@ -40,26 +40,27 @@ enum body_kind accept_choose(const char *accept);
 #define INTERVAL_MAX_MS	    60000
 #define INTERVAL_DEFAULT_MS 1000
 
-/* A whole number within the bounds, and nothing else; -EINVAL, -ERANGE. */
+/* Parses a decimal integer. -EINVAL: not an integer. -ERANGE: out of the bounds. */
 int interval_parse(const char *text, u32 *ret_ms);
 
 /*
- * Which pages of a browser may ask: those of this very server, and those of the list.
- * `origin` and `host` are the headers, `scheme` is what this server speaks.
+ * The origins whose web pages may send requests: this server, and the configured list.
+ * `origin` and `host` are the headers; `scheme` is the scheme of this server.
  */
 struct origins {
 	const char *const *allowed;
 	size_t nr;
 };
 
-/* scheme://host[:port] and nothing more, as a browser writes it. */
+/* True for exactly scheme://host[:port], as a browser writes it. */
 bool origin_is_valid(const char *origin);
 bool origin_is_allowed(const struct origins *origins, const char *origin, const char *scheme,
 		       const char *host);
 
 /*
- * A page that makes its own name resolve to this machine is "of this very server" in
- * the eyes of its browser. Where nothing else protects the server, its name has to
- * be one that no stranger can have: an address, localhost, or a host of the list.
+ * Protects against DNS rebinding: an attacker can make the name of a page resolve to this
+ * machine, and the browser then treats the page as same-origin. When the server has no
+ * token and no client certificates, the Host header must be a name that an attacker cannot
+ * own: an IP address, localhost, or a host of the list.
  */
 bool host_is_known(const struct origins *origins, const char *host);

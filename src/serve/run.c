@@ -14,10 +14,10 @@
 #define sd_notify(unset, state) ((void)(state))
 #endif
 
-/* Descriptors beside those of clients: listeners, zerneld, what libraries open. */
+/* Descriptors other than clients: listeners, zerneld, and descriptors that libraries open. */
 #define DESCRIPTORS_SPARE 64
 
-/* Room for all clients, or as much as this process may have. */
+/* Raises the limit of open files for all clients. Returns the number of clients that fit. */
 static u32 raise_limit(void)
 {
 	struct rlimit limit = {};
@@ -29,7 +29,8 @@ static u32 raise_limit(void)
 	}
 	if (limit.rlim_cur >= wanted)
 		return CONNECTIONS_MAX;
-	log_warning("only %llu descriptors are allowed, so fewer clients are served",
+	log_warning("the limit of open files is %llu, so that fewer clients can connect; raise it "
+		    "with ulimit -n or LimitNOFILE=",
 		    (unsigned long long)limit.rlim_cur);
 	return limit.rlim_cur > DESCRIPTORS_SPARE ? (u32)limit.rlim_cur - DESCRIPTORS_SPARE : 1;
 }
@@ -39,12 +40,12 @@ static int drop_privileges(const char *user)
 	int err = privileges_drop(user);
 
 	if (err == -ESRCH)
-		log_error("cannot become user %s: there is no such user; make it, or name "
-			  "another one with --user",
+		log_error("cannot change to user %s: the user does not exist; create it, or choose "
+			  "another user with --user",
 			  user);
 	else if (err == -EPERM)
-		log_error("cannot run as root or drop what root may do: name an ordinary user "
-			  "with --user");
+		log_error("cannot run as root, or cannot drop root privileges; choose an "
+			  "unprivileged user with --user");
 	else if (err < 0)
 		log_error("cannot drop privileges: %s", strerror(-err));
 	return err;
@@ -62,7 +63,7 @@ static void take_signal(struct watch *watch)
 	}
 }
 
-/* All that the loop looks at. */
+/* Adds all descriptors to the loop. */
 static int watch_all(struct gateway *gateway, int signal_fd, const int *fds, size_t nr,
 		     struct watch *watches)
 {
@@ -77,11 +78,11 @@ static int watch_all(struct gateway *gateway, int signal_fd, const int *fds, siz
 	if (err == 0)
 		err = upstream_new(gateway, &gateway->upstream);
 	if (err < 0)
-		log_error("cannot set up the loop: %s", strerror(-err));
+		log_error("cannot set up the event loop: %s", strerror(-err));
 	return err;
 }
 
-/* Serves until a signal ends it; the watches live as long as the loop. */
+/* Serves until a signal stops it. The watches must exist as long as the loop. */
 static int serve(struct gateway *gateway, int signal_fd, const int *fds, size_t nr,
 		 struct watch *watches)
 {
@@ -107,7 +108,7 @@ int serve_run(const struct serve_config *config)
 	CLEANUP_FD int signal_fd = -EBADF;
 	size_t nr_fds;
 
-	/* Before anything can know that this process is there: signals wait for the loop. */
+	/* Signals are blocked first, so that a signal during startup waits for the loop. */
 	err = signals_open(NULL, &signal_fd, NULL);
 	if (err < 0) {
 		log_error("cannot wait for signals: %s", strerror(-err));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The gateway: HTTP and WebSocket on one side, the socket of zerneld on the other. */
+/* The gateway: serves data from the socket of zerneld over HTTP and WebSocket. */
 #include "serve/config.h"
 
-/* Runs until SIGTERM or SIGINT. What went wrong is in the log; negative errno. */
+/* Runs until SIGTERM or SIGINT. Logs its errors and returns a negative errno. */
 int serve_run(const struct serve_config *config);

@@ -4,7 +4,7 @@
 #include <openssl/err.h>
 #include <stdio.h>
 
-/* Callers are known by certificates of this authority and of no other. */
+/* Accepts only clients with a certificate of this authority. */
 static int load_client_ca(SSL_CTX *ctx, const char *path)
 {
 	X509_STORE *store = X509_STORE_new();
@@ -23,7 +23,7 @@ static int load_client_ca(SSL_CTX *ctx, const char *path)
 
 int tls_load(SSL_CTX *ctx, const struct serve_config *config)
 {
-	/* A session that is resumed would keep the access that a reload took away. */
+	/* A resumed session would keep access that a reload revoked. */
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_options(ctx, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_num_tickets(ctx, 0);
@@ -48,7 +48,7 @@ const char *tls_defect(const struct serve_config *config)
 		return NULL;
 	}
 	error = ERR_get_error();
-	/* A file that cannot be opened has its cause in the system's own number. */
+	/* For a file that cannot be opened, the reason is an errno. */
 	if (ERR_SYSTEM_ERROR(error))
 		snprintf(text, sizeof(text), "%s", strerror(ERR_GET_REASON(error)));
 	else

@@ -55,7 +55,7 @@ bool token_is_shown(const struct token *token, const char *authorization)
 	memcpy(given, authorization, length < TOKEN_MAX ? length : TOKEN_MAX);
 	for (size_t i = 0; i < sizeof(given); i++) {
 		differs |= (unsigned char)(given[i] ^ token->text[i]);
-		/* The compiler must not find out early how this ends. */
+		/* Prevents the compiler from ending the loop early. */
 		__asm__ volatile("" : "+r"(differs));
 	}
 	return differs == 0;

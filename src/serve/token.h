@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The secret that a caller shows: "Authorization: Bearer <token>". */
+/* The secret that a client sends: "Authorization: Bearer <token>". */
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -9,15 +9,16 @@
 #define TOKEN_MAX 255
 
 struct token {
-	size_t length; /* 0: none is asked for */
+	size_t length; /* 0: no token is required */
 	char text[TOKEN_MAX + 1];
 };
 
 /*
- * The first line of a file that only its owner and group may read. -EPERM: others may
- * read it too. -EBADMSG: it holds no token of TOKEN_MIN to TOKEN_MAX printable characters.
+ * Reads a token from a file that only its owner and its group can access. -EPERM: other
+ * users can access it. -EBADMSG: it does not contain TOKEN_MIN to TOKEN_MAX printable
+ * characters.
  */
 int token_read(const char *path, struct token *ret);
 
-/* Takes as long for a wrong token as for the right one. */
+/* Compares in constant time. */
 bool token_is_shown(const struct token *token, const char *authorization);

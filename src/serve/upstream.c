@@ -13,23 +13,23 @@
 
 #define BACKOFF_MIN_MS	100
 #define BACKOFF_MAX_MS	5000
-/* A snapshot is fresh for that many intervals, and for this long at least. */
+/* A snapshot is fresh for FRESH_INTERVALS intervals, but at least for FRESH_MIN_MS. */
 #define FRESH_INTERVALS 3
 #define FRESH_MIN_MS	5000
-/* The interval is not changed more often, since zerneld answers each change with a snapshot. */
+/* Minimum time between two changes of the interval; zerneld replies to each with a snapshot. */
 #define RESUBSCRIBE_MS	1000
 
 struct upstream {
 	struct gateway *gateway;
 	struct watch watch;
 	bool connected;
-	bool told; /* that it is away; said once, not at each attempt */
+	bool told; /* the missing connection is logged already */
 	struct line_buffer input;
 	u64 last_id;
 	u32 interval_ms;
 	u32 backoff_ms;
 	u64 subscribed_us;
-	u64 heard_us; /* the latest snapshot, or the connection */
+	u64 heard_us; /* time of the latest snapshot, or of the connection */
 	u64 snapshot_us;
 	lws_sorted_usec_list_t retry;
 	lws_sorted_usec_list_t silence;
@@ -47,11 +47,11 @@ static u64 now_us(void)
 	return (u64)lws_now_usecs();
 }
 
-/* Says once why zerneld is away; later attempts are silent. */
+/* Logs the reason once; later failed attempts are not logged. */
 static void tell_away(struct upstream *upstream, const char *why)
 {
 	if (!upstream->told)
-		log_warning("no data from zerneld at %s: %s; trying again until it answers",
+		log_warning("no data from zerneld at %s: %s; retrying until it answers",
 			    upstream->gateway->config->socket, why);
 	upstream->told = true;
 }
@@ -63,7 +63,7 @@ static void disconnect(struct upstream *upstream, const char *why)
 	watch_end(&upstream->watch);
 }
 
-/* Requests are far shorter than a socket's buffer: what does not fit at once never will. */
+/* A request is much shorter than the socket buffer, so a partial send is an error. */
 static int request(struct upstream *upstream, const char *method, const char *params)
 {
 	CLEANUP_FREE char *line = NULL;
@@ -72,7 +72,7 @@ static int request(struct upstream *upstream, const char *method, const char *pa
 
 	if (err < 0)
 		return err;
-	line[length++] = '\n'; /* in place of its terminating zero */
+	line[length++] = '\n'; /* replaces the terminating zero */
 	if (send(upstream->watch.fd, line, length, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)length)
 		return -EPIPE;
 	return 0;
@@ -88,7 +88,7 @@ static int subscribe(struct upstream *upstream, u32 interval_ms)
 	return request(upstream, "subscribe", params);
 }
 
-/* Follows what the clients want, but not their every move. */
+/* Adopts the interval that the clients request, at most once per RESUBSCRIBE_MS. */
 static void adjust_interval(struct upstream *upstream)
 {
 	u32 wanted = ws_interval_ms(upstream->gateway);
@@ -97,7 +97,7 @@ static void adjust_interval(struct upstream *upstream)
 	    now_us() - upstream->subscribed_us < 1000ULL * RESUBSCRIBE_MS)
 		return;
 	if (subscribe(upstream, wanted) < 0)
-		disconnect(upstream, "it takes no request");
+		disconnect(upstream, "it does not accept requests");
 }
 
 static int take_snapshot(struct upstream *upstream, yyjson_val *data)
@@ -119,7 +119,7 @@ static int take_snapshot(struct upstream *upstream, yyjson_val *data)
 	return 0;
 }
 
-/* Any line: a snapshot, a reply that all is well, or an error. */
+/* Handles a line of any kind: a snapshot, a successful reply, or an error. */
 static int take_line(struct upstream *upstream, const char *line, size_t length)
 {
 	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = yyjson_read(line, length, 0);
@@ -127,12 +127,13 @@ static int take_line(struct upstream *upstream, const char *line, size_t length)
 	const char *message;
 
 	if (!yyjson_is_obj(root)) {
-		disconnect(upstream, "what it sends is not its protocol");
+		disconnect(upstream, "it does not use the protocol of zerneld");
 		return -EPROTO;
 	}
 	if (yyjson_equals_str(yyjson_obj_get(root, "event"), "snapshot") &&
 	    take_snapshot(upstream, yyjson_obj_get(root, "data")) < 0) {
-		disconnect(upstream, "its snapshot cannot be read; both must be of one version");
+		disconnect(upstream, "its snapshot is not valid; install the same version of "
+				     "zernel and zerneld");
 		return -EPROTO;
 	}
 	if (!error)
@@ -141,7 +142,7 @@ static int take_line(struct upstream *upstream, const char *line, size_t length)
 	if (yyjson_equals_str(yyjson_obj_get(error, "code"),
 			      protocol_error_code(PROTOCOL_VERSION_DIFFERS)))
 		message = "it " PROTOCOL_UPDATE_BOTH;
-	disconnect(upstream, message ? message : "it refuses");
+	disconnect(upstream, message ? message : "it refused the request and gave no reason");
 	return -EPROTO;
 }
 
@@ -158,7 +159,7 @@ static void ready(struct watch *watch)
 	if (n == -EAGAIN)
 		return;
 	if (n <= 0) {
-		disconnect(upstream, n == 0 ? "it has gone" : strerror((int)-n));
+		disconnect(upstream, n == 0 ? "it closed the connection" : strerror((int)-n));
 		return;
 	}
 	while (line_buffer_next(&upstream->input, &line, &length))
@@ -195,7 +196,7 @@ static void try_connect(lws_sorted_usec_list_t *sul)
 	snprintf(hello, sizeof(hello), "{\"version\":%d}", PROTOCOL_VERSION);
 	if (request(upstream, "hello", hello) < 0 ||
 	    subscribe(upstream, ws_interval_ms(upstream->gateway)) < 0)
-		disconnect(upstream, "it takes no request");
+		disconnect(upstream, "it does not accept requests");
 }
 
 static void gone(struct watch *watch)
@@ -205,29 +206,29 @@ static void gone(struct watch *watch)
 	if (upstream->gateway->stop)
 		return;
 	if (upstream->connected)
-		tell_away(upstream, "it has gone");
+		tell_away(upstream, "it closed the connection");
 	upstream->connected = false;
 	retry_later(upstream);
 }
 
-/* A zerneld that holds the connection and says nothing is as good as none. */
+/* Closes a connection on which zerneld sends nothing. */
 static void watch_silence(lws_sorted_usec_list_t *sul)
 {
 	struct upstream *upstream = lws_container_of(sul, struct upstream, silence);
 
 	if (upstream->connected && now_us() - upstream->heard_us > 2 * fresh_us(upstream))
-		disconnect(upstream, "it is silent");
+		disconnect(upstream, "it sends no snapshots");
 	lws_sul_schedule(upstream->gateway->context, 0, sul, watch_silence, LWS_US_PER_SEC);
 }
 
 const char *upstream_defect(const struct upstream *upstream)
 {
 	if (!upstream->connected)
-		return "zerneld does not answer";
+		return "no connection to zerneld; run zernel doctor";
 	if (!upstream->snapshot_us)
-		return "no snapshot yet";
+		return "no snapshot received yet";
 	if (now_us() - upstream->snapshot_us > fresh_us(upstream))
-		return "the latest snapshot is old";
+		return "the latest snapshot is out of date; zerneld sends no new snapshots";
 	return NULL;
 }
 

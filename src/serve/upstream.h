@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The connection to zerneld: subscribes, keeps the snapshots coming, and comes back when
- * zerneld does. Never waits for it.
+ * The connection to zerneld. Subscribes to snapshots and reconnects after a failure. Never
+ * blocks.
  */
 #include <stdbool.h>
 #include "core/snapshot.h"
@@ -12,10 +12,10 @@ struct gateway;
 struct upstream;
 
 int upstream_new(struct gateway *gateway, struct upstream **ret);
-/* Before the loop is taken down; upstream_free() after that. */
+/* Call this before the loop is destroyed, and upstream_free() after it. */
 void upstream_stop(struct upstream *upstream);
 struct upstream *upstream_free(struct upstream *upstream);
 
-/* NULL when all is well: connected, and the latest snapshot is fresh. Else what is wrong. */
+/* NULL when connected and the latest snapshot is fresh; otherwise the problem. */
 const char *upstream_defect(const struct upstream *upstream);
 u32 upstream_interval_ms(const struct upstream *upstream);

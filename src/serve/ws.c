@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * WebSockets: a snapshot each interval, to each client as fast as it takes them. A client
- * that is still taking one when the next is due misses that; one that takes nothing is closed.
+ * WebSockets: send each client a snapshot per interval. A client that has not received the
+ * previous snapshot when the next is due misses the next one. The gateway closes a
+ * connection whose client receives nothing.
  */
 #include <errno.h>
 #include <string.h>
@@ -10,7 +11,7 @@
 
 #define ARGUMENT_MAX 64
 
-/* -EINVAL, -ERANGE; the default when the request does not say. */
+/* The interval of a request, or the default. -EINVAL, -ERANGE: the parameter is not valid. */
 static int wanted_interval(struct lws *wsi, u32 *ret_ms)
 {
 	static const char name[] = "interval_ms=";
@@ -27,7 +28,7 @@ static int wanted_interval(struct lws *wsi, u32 *ret_ms)
 	return 0;
 }
 
-/* The status of an upgrade that may not be, 0 when it may. */
+/* The HTTP status to refuse an upgrade with, or 0 when the upgrade is allowed. */
 static u32 upgrade_refusal(struct gateway *gateway, struct lws *wsi, const char *to)
 {
 	char path[ARGUMENT_MAX];
@@ -48,7 +49,7 @@ static u32 upgrade_refusal(struct gateway *gateway, struct lws *wsi, const char 
 	return 0;
 }
 
-/* By hand: what the library would write at this point is HTTP/1.0, which clients refuse to read. */
+/* Writes the response itself: the library would write HTTP/1.0, which clients do not accept. */
 static int confirm_upgrade(struct lws *wsi, const char *to)
 {
 	u32 refusal = upgrade_refusal(gateway_of(wsi), wsi, to);
@@ -96,7 +97,7 @@ static void closed(struct lws *wsi, struct session *session)
 	session->wsi = NULL;
 }
 
-/* The library writes the header of a frame in front of its data, and a body has other readers. */
+/* Sends a copy: the library writes the frame header in front of the data, and bodies are shared. */
 static int send_chunk(struct lws *wsi, struct session *session)
 {
 	unsigned char frame[LWS_PRE + CHUNK_BYTES];
@@ -124,7 +125,7 @@ static int send_chunk(struct lws *wsi, struct session *session)
 	return 0;
 }
 
-/* Snapshots do not come to the microsecond: half an interval early is on time. */
+/* The timing of snapshots varies, so a snapshot may be sent half an interval early. */
 static bool is_due(const struct gateway *gateway, const struct session *session, u64 now_us)
 {
 	return now_us + 500ULL * upstream_interval_ms(gateway->upstream) >= session->due_us;
@@ -166,7 +167,7 @@ u32 ws_interval_ms(const struct gateway *gateway)
 	return least;
 }
 
-/* Clients have nothing to say: whoever sends data is not one of ours. */
+/* Clients must not send data; the gateway closes the connection of a client that does. */
 static int refuse_data(struct lws *wsi)
 {
 	lws_close_reason(wsi, LWS_CLOSE_STATUS_POLICY_VIOLATION, NULL, 0);

@@ -44,7 +44,7 @@ class Refused(unittest.TestCase):
         if os.getuid() != 0:
             self.skipTest("this test is not run by root")
         self.assert_refused("cannot run as root", "--user", "root")
-        self.assert_refused("no such user; make it, or name another one with --user", "--user", "nobody-at-all")
+        self.assert_refused("the user does not exist; create it, or choose another user with --user", "--user", "nobody-at-all")
 
     def test_a_token_that_others_can_read(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -52,7 +52,7 @@ class Refused(unittest.TestCase):
             path = pathlib.Path(folder) / "token"
             path.write_text("0123456789abcdef\n")
             path.chmod(0o644)
-            self.assert_refused("others may read it", "--user", "nobody", "--token-file", path)
+            self.assert_refused("users outside of its group can access the file", "--user", "nobody", "--token-file", path)
             self.assert_refused("No such file", "--user", "nobody", "--token-file", f"{path}2")
             path.write_text("short\n")
             path.chmod(0o400)
@@ -62,7 +62,7 @@ class Refused(unittest.TestCase):
     def test_certificates_that_are_none(self):
         with tempfile.NamedTemporaryFile() as file:
             os.chmod(file.name, 0o644)
-            self.assert_refused("must be PEM", "--user", "nobody", "--tls-cert", file.name, "--tls-key", file.name)
+            self.assert_refused("must be in PEM format", "--user", "nobody", "--tls-cert", file.name, "--tls-key", file.name)
             self.assert_refused("No such file", "--user", "nobody", "--tls-cert", "/nowhere", "--tls-key", "/nowhere")
 
     def test_a_port_that_is_taken(self):
@@ -107,7 +107,7 @@ class Configured(unittest.TestCase):
         self.refused("names are not looked up", status=2)
         self.write("user=nobody-at-all\nport=0\n")
         if os.getuid() == 0:
-            self.refused("cannot become user nobody-at-all")
+            self.refused("cannot change to user nobody-at-all")
 
     def test_it_listens_as_the_file_says_unless_told_otherwise(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
