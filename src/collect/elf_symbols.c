@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define SEGMENTS_MAX 32
-#define HEADERS_MAX  512 /* program headers looked at */
+#define HEADERS_MAX  512 /* maximum number of program headers that are read */
 #define DYNAMIC_MAX  4096
 #define SYMBOLS_MAX  (1U << 20)
 #define WINDOW_BYTES 8192
@@ -20,13 +20,13 @@
 #error "calls are decoded on x86-64 and arm64 only"
 #endif
 
-/* A piece of the file; two of them let symbols and their names be read side by side. */
+/* A part of the file. Two windows allow reading symbols and their names alternately. */
 struct window {
 	const struct elf_source *source;
-	u8 *bytes; /* WINDOW_BYTES of room */
+	u8 *bytes; /* buffer of WINDOW_BYTES */
 	u64 start;
 	size_t size;
-	int error; /* the first that the source reported */
+	int error; /* the first error of the source */
 };
 
 struct segment {
@@ -47,7 +47,7 @@ struct scan {
 	u64 dynamic_size;
 };
 
-/* Where a symbol table and its strings are in the file. */
+/* The file offsets of a symbol table and its strings. */
 struct table {
 	u64 symbols;
 	u64 nr;
@@ -55,7 +55,7 @@ struct table {
 	u64 strings_size;
 };
 
-/* `size` bytes at `offset`, valid until the next call; NULL when the file has not so many. */
+/* Returns `size` bytes at `offset`, valid until the next call. NULL: the file is too short. */
 static const u8 *window_at(struct window *window, u64 offset, size_t size)
 {
 	u64 start = offset - offset % (WINDOW_BYTES / 2);
@@ -87,7 +87,7 @@ static bool copy_at(struct window *window, u64 offset, void *ret, size_t size)
 	return bytes;
 }
 
-/* The n-th element of an array in the file. */
+/* Copies the n-th element of an array in the file. */
 static bool copy_nth(struct window *window, u64 array, u64 n, void *ret, size_t size)
 {
 	u64 offset;
@@ -131,7 +131,7 @@ static void read_segments(struct scan *scan, const Elf64_Ehdr *header)
 	}
 }
 
-/* Where in the file an address of the loaded image comes from. */
+/* The file offset of an address of the loaded image. */
 static bool find_offset(const struct scan *scan, u64 address, u32 flags, u64 *ret)
 {
 	for (u32 i = 0; i < scan->nr_segments; i++) {
@@ -146,7 +146,10 @@ static bool find_offset(const struct scan *scan, u64 address, u32 flags, u64 *re
 	return false;
 }
 
-/* Order of a name that may carry a version behind an @ against a plain one. */
+/*
+ * Compares the first `length` characters of a name, without its version after the @, with
+ * `name`.
+ */
 static int compare_name(const char *text, size_t length, const char *name)
 {
 	int order = strncmp(text, name, length);
@@ -187,7 +190,7 @@ static void add_symbol(struct elf_symbols *found, struct elf_symbol symbol)
 	found->symbol[found->nr++] = symbol;
 }
 
-/* An indirect function's address is that of its resolver, so only plain ones count. */
+/* Skips indirect functions: their address is the address of the resolver. */
 static void consider_symbol(struct scan *scan, const struct table *table, const Elf64_Sym *row)
 {
 	struct elf_symbol symbol = { .size = row->st_size };
@@ -239,7 +242,7 @@ static void scan_table(struct scan *scan, const struct table *table)
 	}
 }
 
-/* As the dynamic linker computes it. */
+/* The hash function of the dynamic linker. */
 static u32 gnu_hash_of(const char *name)
 {
 	u32 hash = 5381;
@@ -250,10 +253,10 @@ static u32 gnu_hash_of(const char *name)
 }
 
 /*
- * Looks each name up as the dynamic linker does. Symbols are in the order of their
- * hashes and names in another, so to go through all of them is a read for each, and a
- * compiler exports 30,000. A chain ends where the lowest bit is set, and is a few symbols
- * long unless somebody made the file for us: they may have so many together.
+ * Looks up each name like the dynamic linker. Reading all symbols would need a read per
+ * symbol, because symbols and their names are in different orders, and a compiler library
+ * exports 30,000 symbols. A chain ends where the lowest bit is set. It usually has a few
+ * symbols; the budget limits the chains of a malicious file.
  */
 static void search_gnu_hash(struct scan *scan, const struct table *table, u64 offset)
 {
@@ -287,14 +290,14 @@ static void search_gnu_hash(struct scan *scan, const struct table *table, u64 of
 
 static u64 count_sysv_hash(struct scan *scan, u64 offset)
 {
-	u32 header[2]; /* buckets, chains: one of these for each symbol */
+	u32 header[2]; /* buckets, chain entries; each symbol has one chain entry */
 
 	return copy_at(scan->tables, offset, header, sizeof(header)) ? header[1] : 0;
 }
 
 /*
- * Exported symbols as the dynamic linker finds them. Section headers say the
- * same, may be stripped, and nothing that runs depends on them.
+ * Finds exported symbols like the dynamic linker. Section headers have the same data, but
+ * they can be stripped, because a running program does not need them.
  */
 static void scan_dynamic(struct scan *scan)
 {
@@ -324,7 +327,7 @@ static void scan_dynamic(struct scan *scan)
 	}
 }
 
-/* Functions that are not exported are named in a section only, if they still are. */
+/* The names of functions that are not exported are only in a section, unless it is stripped. */
 static void scan_sections(struct scan *scan, const Elf64_Ehdr *header)
 {
 	if (header->e_shentsize != sizeof(Elf64_Shdr))
@@ -344,7 +347,7 @@ static void scan_sections(struct scan *scan, const Elf64_Ehdr *header)
 						  .nr = symbols.sh_size / sizeof(Elf64_Sym),
 						  .strings = strings.sh_offset,
 						  .strings_size = strings.sh_size });
-		return; /* a file has one, and the work must be bounded */
+		return; /* a file has one symbol table, and the work must be bounded */
 	}
 }
 

@@ -21,7 +21,7 @@ static const struct unit times[] = { { "ns", 1 }, { "", 1 }, { NULL } };
 static const struct unit sizes[] = { { "KiB", 1 << 10 }, { "MiB", 1 << 20 }, { "", 1 }, { NULL } };
 
 struct key {
-	const char *text; /* with a dash at its end: the name of an engine or region follows */
+	const char *text; /* with a dash at the end, the name of an engine or region follows */
 	bool (*take)(struct fdinfo *info, const struct key *key, struct slice name,
 		     struct slice value);
 	u32 field;
@@ -47,7 +47,7 @@ static bool slice_is(struct slice s, const char *text)
 	return s.length == strlen(text) && !memcmp(s.at, text, s.length);
 }
 
-/* A text that is cut short would be another text, so it must fit. */
+/* The text must fit: a truncated text would be a different text. */
 static bool slice_copy(struct slice s, char to[FDINFO_NAME_LEN])
 {
 	if (!s.length || s.length >= FDINFO_NAME_LEN || memchr(s.at, '\0', s.length))
@@ -81,7 +81,7 @@ static bool take_driver(struct fdinfo *info, const struct key *key, struct slice
 	return slice_copy(value, info->driver);
 }
 
-/* It becomes part of a path, hence the strictness. */
+/* The value becomes part of a path, so only the characters of an address are allowed. */
 static bool take_pdev(struct fdinfo *info, const struct key *key, struct slice name,
 		      struct slice value)
 {
@@ -142,7 +142,7 @@ static bool take_region(struct fdinfo *info, const struct key *key, struct slice
 	return take_item(info->regions, &info->nr_regions, FDINFO_REGIONS, key, name, value);
 }
 
-/* The first that matches counts, so the longer of two prefixes comes first. */
+/* The first match is used, so the longer of two prefixes comes first. */
 static const struct key keys[] = {
 	{ "drm-driver", take_driver, FDINFO_DRIVER, NULL },
 	{ "drm-pdev", take_pdev, FDINFO_PDEV, NULL },
@@ -189,7 +189,7 @@ int fdinfo_parse(const char *text, size_t size, struct fdinfo *ret)
 	struct fdinfo info = {};
 	const char *end;
 
-	/* A last line without its end was cut by the buffer: half a number is a wrong one. */
+	/* A last line without a newline was truncated by the buffer and may end inside a number. */
 	while (size && (end = memchr(text, '\n', size))) {
 		take_line(&info, (struct slice){ text, (size_t)(end - text) });
 		size -= (size_t)(end + 1 - text);

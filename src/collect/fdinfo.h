@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * One /proc/PID/fdinfo/N text of a DRM descriptor, as documented under "DRM
- * client usage stats". The parser is pure and trusts nothing: what does not fit
- * or makes no sense is counted and left out, never guessed.
+ * Parses the text of /proc/PID/fdinfo/N of a DRM descriptor, as documented under "DRM
+ * client usage stats". The parser does no I/O and does not trust its input: a line that
+ * does not fit or is not valid is counted and left out.
  */
 #include <stddef.h>
 #include "abi/types.h"
@@ -24,18 +24,18 @@ enum fdinfo_key {
 
 enum fdinfo_engine_field {
 	FDINFO_BUSY_NS,
-	FDINFO_CAPACITY,     /* engines behind the one name */
-	FDINFO_CYCLES,	     /* busy, on the device's own clock, whose */
-	FDINFO_TOTAL_CYCLES, /* reading this is */
+	FDINFO_CAPACITY,     /* number of engines with this name */
+	FDINFO_CYCLES,	     /* busy time in cycles of the GPU clock */
+	FDINFO_TOTAL_CYCLES, /* value of the GPU clock */
 };
 
 enum fdinfo_region_field {
 	FDINFO_RESIDENT_BYTES,
-	FDINFO_MEMORY_BYTES, /* the old name of resident */
+	FDINFO_MEMORY_BYTES, /* the old name of resident bytes */
 	FDINFO_TOTAL_BYTES,
 };
 
-/* An engine or a memory region; value[f] means something where FDINFO_HAS(f) is in `valid`. */
+/* An engine or a memory region; value[f] is set when `valid` contains FDINFO_HAS(f). */
 struct fdinfo_item {
 	char name[FDINFO_NAME_LEN];
 	u32 valid;
@@ -54,12 +54,12 @@ struct fdinfo {
 	struct fdinfo_item regions[FDINFO_REGIONS];
 };
 
-/* -ENODATA when the text names no DRM driver, as that of any other descriptor. */
+/* -ENODATA: the text names no DRM driver, so the descriptor is not a DRM descriptor. */
 int fdinfo_parse(const char *text, size_t size, struct fdinfo *ret);
 
 /*
- * Bytes on the device: those of its own memory where a region is known to be
- * that, else of all regions, since an integrated device has none of its own.
- * -ENODATA when the text says nothing about it.
+ * Bytes on the GPU. When a region is known to be memory of the GPU, only such regions are
+ * counted; otherwise all regions are, because an integrated GPU has no memory of its own.
+ * -ENODATA: the text has no memory values.
  */
 int fdinfo_resident(const struct fdinfo *info, u64 *ret_bytes);

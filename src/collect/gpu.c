@@ -10,7 +10,7 @@
 
 #define DUPLICATE (~0U)
 
-/* Where two know the same device, the first is believed: the vendor's own library. */
+/* When two sources know the same GPU, the first one is used: the vendor's own library. */
 static const struct gpu_source_ops *const sources[] = {
 	&gpu_nvml_ops,
 	&gpu_fdinfo_ops,
@@ -24,18 +24,18 @@ const struct gpu_config gpu_config_system = {
 	.deadline_ns = NSEC_PER_SEC / 2,
 };
 
-/* A device once seen: its place in the table is its index for good. */
+/* A GPU that was seen once keeps its place in the table, which is its index. */
 struct known {
 	u32 source;
 	u32 source_index;
-	char address[GPU_ADDRESS_LEN]; /* empty when there is none */
+	char address[GPU_ADDRESS_LEN]; /* empty when unknown */
 };
 
 struct gpu {
 	void *opened[NR_SOURCES];
 	u32 nr_known;
 	struct known known[GPU_MAX_DEVICES];
-	struct gpu_samples scratch; /* of one source */
+	struct gpu_samples scratch; /* samples of one source */
 };
 
 int gpu_new(const struct gpu_config *config, struct gpu **ret)
@@ -99,14 +99,14 @@ void gpu_sample_set_address(struct gpu_sample *sample, const char *sysfs, const 
 	snprintf(sample->pci_address, sizeof(sample->pci_address), "%s", address);
 	sample->valid |= GPU_HAS_PCI_ADDRESS;
 	snprintf(path, sizeof(path), "%s/bus/pci/devices/%s/numa_node", sysfs, address);
-	/* sysfs says -1 for none, which is no number here. */
+	/* sysfs has -1 for no node, which file_read_number() does not accept. */
 	if (file_read_number(path, &node) < 0 || node > INT_MAX)
 		return;
 	sample->numa_node = (s32)node;
 	sample->valid |= GPU_HAS_NUMA_NODE;
 }
 
-/* The device's index, or -ENOSPC. */
+/* The index of a GPU, or -ENOSPC. */
 static int known_index(struct gpu *gpu, u32 source, const struct gpu_sample *sample)
 {
 	const char *address = sample->valid & GPU_HAS_PCI_ADDRESS ? sample->pci_address : "";
@@ -135,7 +135,7 @@ static bool has_device(const struct gpu_samples *samples, u32 index)
 	return false;
 }
 
-/* Adds what one source said to what those before it said. */
+/* Adds the samples of one source to the samples of the previous sources. */
 static void merge(struct gpu *gpu, u32 source, struct gpu_samples *samples)
 {
 	const struct gpu_samples *from = &gpu->scratch;

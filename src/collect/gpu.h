@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * What the devices themselves say: how busy they are, whose memory is on them,
- * where they are. Every backend is one struct gpu_source_ops. Absent is not zero:
- * a field counts only where its bit is in `valid`.
+ * Samples from the GPU drivers: utilization, memory per process, location. Each source is a
+ * struct gpu_source_ops. A field is set only when its bit is in `valid`; a missing value is
+ * not zero.
  */
 #include <stddef.h>
 #include <sys/types.h>
@@ -28,20 +28,20 @@ enum gpu_field {
 	GPU_HAS_ACTIVE = 1 << 8,
 };
 
-/* What does not change while a device is there, so it stays known when it stalls. */
+/* Fields that do not change while a GPU exists, so they stay valid when its driver stalls. */
 #define GPU_IDENTITY (GPU_HAS_NAME | GPU_HAS_UUID | GPU_HAS_PCI_ADDRESS | GPU_HAS_NUMA_NODE)
 
 struct gpu_sample {
-	u32 valid;	 /* of enum gpu_field */
-	u32 index;	 /* the same device keeps it as long as struct gpu lives */
-	s32 numa_node;	 /* -1 when none is known */
+	u32 valid;	 /* bits of enum gpu_field */
+	u32 index;	 /* a GPU keeps its index as long as struct gpu exists */
+	s32 numa_node;	 /* -1 when unknown */
 	u32 utilisation; /* per cent */
 	u64 memory_used_bytes;
 	u64 memory_total_bytes;
-	u64 energy_mj;			   /* since the driver was loaded */
-	u64 active_ns;			   /* its multiprocessors worked, since it is watched */
-	u64 active_at_ns;		   /* when that was so, in CLOCK_MONOTONIC */
-	char pci_address[GPU_ADDRESS_LEN]; /* as sysfs spells it: 0000:3b:00.0 */
+	u64 energy_mj;	  /* since the driver was loaded */
+	u64 active_ns;	  /* time that its multiprocessors worked since the first sample */
+	u64 active_at_ns; /* time of that value, in CLOCK_MONOTONIC */
+	char pci_address[GPU_ADDRESS_LEN]; /* in the format of sysfs: 0000:3b:00.0 */
 	char name[GPU_TEXT_LEN];
 	char uuid[GPU_TEXT_LEN];
 };
@@ -49,7 +49,7 @@ struct gpu_sample {
 struct gpu_process_sample {
 	u32 valid; /* GPU_HAS_UTILISATION, GPU_HAS_MEMORY_USED */
 	u32 pid;
-	u32 gpu; /* index of the device */
+	u32 gpu; /* index of the GPU */
 	u32 utilisation;
 	u64 memory_used_bytes;
 };
@@ -57,8 +57,8 @@ struct gpu_process_sample {
 struct gpu_samples {
 	u32 nr_devices;
 	u32 nr_processes;
-	u32 nr_dropped; /* devices, processes or descriptors there was no room for */
-	u32 nr_stalled; /* sources that did not answer in time */
+	u32 nr_dropped; /* GPUs, processes or descriptors that did not fit */
+	u32 nr_stalled; /* sources that missed the deadline */
 	struct gpu_sample devices[GPU_MAX_DEVICES];
 	struct gpu_process_sample processes[GPU_MAX_PROCESSES];
 };
@@ -67,18 +67,18 @@ struct gpu_config {
 	const char *nvml_library;
 	const char *procfs;
 	const char *sysfs;
-	u64 deadline_ns; /* how long one sample may keep the caller */
+	u64 deadline_ns; /* maximum time that one sample may block the caller */
 };
 
 extern const struct gpu_config gpu_config_system;
 
 struct gpu_source_ops {
 	const char *name;
-	/* -ENODEV when there is nothing of the kind here, which is no failure. */
+	/* -ENODEV: this machine does not have the source. That is not an error. */
 	int (*open)(const struct gpu_config *config, void **ret);
 	/*
-	 * Appends; `index` and `gpu` count the source's own devices from 0. `pids`
-	 * are for sources that cannot find out by themselves who uses a device.
+	 * Appends samples; `index` and `gpu` number the GPUs of the source from 0. `pids` is for
+	 * sources that cannot list the processes of a GPU.
 	 */
 	int (*sample)(void *source, const pid_t *pids, size_t nr_pids, u64 now_ns,
 		      struct gpu_samples *samples);
@@ -90,17 +90,17 @@ extern const struct gpu_source_ops gpu_fdinfo_ops;
 
 struct gpu;
 
-/* Opens every backend that exists here; a machine without any is not an error. */
+/* Opens every source that this machine has. A machine without a source is not an error. */
 int gpu_new(const struct gpu_config *config, struct gpu **ret);
 struct gpu *gpu_free(struct gpu *gpu);
 DEFINE_CLEANUP(struct gpu, gpu_free);
 
-/* `now_ns` is monotonic. Two sources that see one PCI address yield one device. */
+/* `now_ns` is CLOCK_MONOTONIC. Two sources that report the same PCI address give one GPU. */
 int gpu_read(struct gpu *gpu, const pid_t *pids, size_t nr_pids, u64 now_ns,
 	     struct gpu_samples *ret);
 
-/* For the backends: room for one more, or NULL with the drop counted. */
+/* For the sources: add an element, or count a drop and return NULL. */
 struct gpu_sample *gpu_samples_add_device(struct gpu_samples *samples);
 struct gpu_process_sample *gpu_samples_add_process(struct gpu_samples *samples);
-/* Sets address and, from sysfs, the NUMA node. */
+/* Sets the address and, from sysfs, the NUMA node. */
 void gpu_sample_set_address(struct gpu_sample *sample, const char *sysfs, const char *address);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * DRM drivers tell in /proc/PID/fdinfo what each open of a device did. So this
- * source sees the processes it is asked about and no others: a device's
- * utilisation is theirs together, and a device none of them ever used is unknown.
+ * DRM drivers report the use of each open descriptor in /proc/PID/fdinfo. This source
+ * therefore sees only the processes in `pids`: the utilization of a GPU is the sum of these
+ * processes, and a GPU that none of them used is unknown.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "collect/gpu_fdinfo_clients.h"
 
-/* A process may hold a million descriptors; devices are opened early. */
+/* A process can have a million descriptors; it opens GPUs early. */
 #define MAX_DESCRIPTORS 4096
 
 struct source {
@@ -59,10 +59,10 @@ static int source_open(const struct gpu_config *config, void **ret)
 	return 0;
 }
 
-/* Files here have no size; what is longer than the buffer is cut. */
+/* Files in /proc have no size. A text longer than the buffer is truncated. */
 static ssize_t read_text(int dir_fd, const char *name, char *buffer, size_t size)
 {
-	/* Nothing but a regular file belongs here; anything else must not hang the open. */
+	/* Only regular files are expected; the open must not block on any other file. */
 	CLEANUP_FD int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
 	return fd < 0 ? -errno : file_read_fd(fd, buffer, size);
@@ -74,7 +74,7 @@ static void dir_cleanup(DIR **dir)
 		closedir(*dir);
 }
 
-/* A process may end at any point of this, which is like having no descriptors left. */
+/* A process can exit at any point; it then has no descriptors left. */
 static void scan(struct source *source, pid_t pid, struct gpu_samples *samples)
 {
 	CLEANUP(dir_cleanup) DIR *dir = NULL;

@@ -13,22 +13,22 @@ struct engine {
 	u64 capacity;
 };
 
-/* What a device or a process did since the last sample. */
+/* The use of a GPU, or by a process, since the last sample. */
 struct use {
 	bool measured;
 	u64 busy_ns[FDINFO_ENGINES];
 };
 
-/* Devices stay once seen, so that their index does. */
+/* A GPU that was seen once stays in the table, so that its index does not change. */
 struct device {
-	char key[FDINFO_NAME_LEN]; /* the PCI address, or the driver where there is none */
+	char key[FDINFO_NAME_LEN]; /* the PCI address, or the driver when there is no address */
 	u32 nr_engines;
 	struct engine engines[FDINFO_ENGINES];
 	struct gpu_sample identity;
 	struct use use;
 };
 
-/* The counters of one engine, as far as they ever went: drivers let them step back. */
+/* The maximum of each counter of an engine, because counters of some drivers decrease at times. */
 struct counters {
 	u32 valid;
 	u64 value[FDINFO_FIELDS];
@@ -38,7 +38,7 @@ struct client {
 	u32 device;
 	u32 pid;
 	u64 id;
-	u64 seen; /* number of the sample it was last seen in */
+	u64 seen; /* number of the sample in which it was last seen */
 	bool has_before;
 	bool has_resident;
 	u64 resident_bytes;
@@ -173,7 +173,7 @@ void drm_clients_add(struct drm_clients *clients, u32 pid, const struct fdinfo *
 	struct client *client = NULL;
 
 	clients->nr_dropped += info->nr_left_out;
-	/* Without an id there is no telling whether it was counted before. */
+	/* Without an id, a client could be counted twice. */
 	if (info->valid & FDINFO_HAS(FDINFO_CLIENT_ID))
 		device = device_of(clients, info);
 	if (device)
@@ -198,8 +198,8 @@ static u64 scale(u64 value, u64 by, u64 of)
 }
 
 /*
- * Busy time since the last sample, -ENODATA when the driver gives none. What it
- * counts on the device's own clock is taken as the same part of our interval.
+ * Busy time since the last sample. -ENODATA: the driver does not report it. Busy cycles are
+ * converted with their share of the total cycles in the interval.
  */
 static int busy_since(const struct counters *before, const struct counters *now, u64 interval_ns,
 		      u64 *ret)
@@ -241,7 +241,7 @@ static void use_add(struct use *use, u32 engine, u64 busy_ns)
 		use->busy_ns[engine] = ~0ULL;
 }
 
-/* Charges what a client did to its device and process. */
+/* Adds the use of a client to its GPU and its process. */
 static void charge(struct drm_clients *clients, struct client *client)
 {
 	struct device *device = &clients->devices[client->device];
@@ -267,7 +267,7 @@ static void charge(struct drm_clients *clients, struct client *client)
 		process->resident_bytes = ~0ULL;
 }
 
-/* That of the busiest engine: a device whose copy engine idles may still be fully used. */
+/* The utilization of the busiest engine: a GPU with an idle copy engine can still be fully used. */
 static u32 percent(const struct drm_clients *clients, const struct device *device,
 		   const struct use *use)
 {

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * From single DRM descriptors to devices and processes. A client is one open of
- * a device, known by (device, client id) however many descriptors and processes
- * share it. Between begin and end, every descriptor found is added once.
+ * Combines DRM descriptors into GPUs and processes. A client is one open of a GPU,
+ * identified by (GPU, client id); several descriptors and processes can share it. Between
+ * begin and end, each descriptor is added once.
  */
 #include "collect/fdinfo.h"
 #include "collect/gpu.h"

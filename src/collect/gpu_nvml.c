@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * NVML calls hang when the driver does, so one thread makes all of them, from
- * loading the library to unloading it. The caller asks, waits up to a deadline
- * and goes on without an answer; until the thread is back, the source is stalled:
- * devices are still listed, with nothing but their identity valid.
+ * NVML calls hang when the driver hangs, so one thread makes all of them, from loading the
+ * library to unloading it. The caller sends a request and waits for the reply until a
+ * deadline. After a missed deadline, the source is stalled until the thread replies: GPUs
+ * are still listed, but only their identity is valid.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -17,24 +17,27 @@
 #include "collect/gpu_nvml_api.h"
 
 struct nvml {
-	char *library; /* copies: a stuck thread may outlive the caller's */
+	char *library; /* a copy, because a hanging thread can outlive the text of the caller */
 	char *sysfs;
 	u64 deadline_ns;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 
-	/* Under the lock. The first question is the opening, so it is asked from the start. */
+	/*
+	 * Protected by the lock. The first request is to open the library; it is pending at the
+	 * start.
+	 */
 	u64 nr_asked;
 	u64 nr_answered;
 	int open_error;
 	bool quit;
 	bool gone;
 	bool abandoned;
-	struct gpu_samples identity; /* constant once the first question is answered */
+	struct gpu_samples identity; /* constant after the reply to the first request */
 	struct gpu_samples answer;
 
-	struct gpu_samples work; /* the thread's own */
+	struct gpu_samples work; /* used only by the thread */
 };
 
 static void nvml_destroy(struct nvml *nvml)
@@ -50,7 +53,7 @@ static void nvml_destroy(struct nvml *nvml)
 
 DEFINE_CLEANUP(struct nvml, nvml_destroy);
 
-/* With the lock held, as the functions below. */
+/* The caller holds the lock. */
 static void nvml_answer(struct nvml *nvml, struct gpu_samples *to)
 {
 	*to = nvml->work;
@@ -58,7 +61,7 @@ static void nvml_answer(struct nvml *nvml, struct gpu_samples *to)
 	pthread_cond_broadcast(&nvml->changed);
 }
 
-/* True when there is a question, false when it is time to go. */
+/* The caller holds the lock. True: a request is pending; false: the thread must exit. */
 static bool nvml_await_question(struct nvml *nvml)
 {
 	while (!nvml->quit && nvml->nr_asked == nvml->nr_answered)
@@ -98,7 +101,7 @@ static void *nvml_thread(void *argument)
 	return NULL;
 }
 
-/* With the lock held. True when all that was asked is answered in time. */
+/* The caller holds the lock. True when all requests have their reply before the deadline. */
 static bool nvml_await_answer(struct nvml *nvml)
 {
 	struct timespec until = time_after(nvml->deadline_ns);
@@ -116,7 +119,7 @@ static void nvml_close(void *source)
 	int err = 0;
 
 	pthread_mutex_lock(&nvml->lock);
-	/* It already had its deadline when a question is open. */
+	/* A pending request already had its full deadline. */
 	until = time_after(nvml->nr_answered < nvml->nr_asked ? 0 : nvml->deadline_ns);
 	nvml->quit = true;
 	pthread_cond_broadcast(&nvml->changed);
@@ -124,9 +127,9 @@ static void nvml_close(void *source)
 		err = pthread_cond_clockwait(&nvml->changed, &nvml->lock, CLOCK_MONOTONIC, &until);
 	if (!nvml->gone) {
 		/*
-		 * The thread is stuck in the library and cannot be stopped safely, and it
-		 * will touch this memory if it ever comes back. So both are left to it: it
-		 * frees the memory on its way out, or they leak until the program ends.
+		 * The thread hangs in the library and cannot be stopped safely. It uses this memory
+		 * if the call ever returns, so the thread now owns the memory. The thread frees it
+		 * before it exits; until then, both leak.
 		 */
 		nvml->abandoned = true;
 		pthread_detach(nvml->thread);
@@ -177,7 +180,10 @@ static int nvml_sample(void *source, const pid_t *pids, size_t nr_pids, u64 now_
 	bool answered = false;
 
 	pthread_mutex_lock(&nvml->lock);
-	/* An open question had its deadline: look, do not wait again. Its answer would be old. */
+	/*
+	 * A pending request already had its deadline, and its reply would be old: do not wait
+	 * again.
+	 */
 	if (nvml->nr_answered == nvml->nr_asked && !nvml->open_error) {
 		nvml->nr_asked++;
 		pthread_cond_broadcast(&nvml->changed);

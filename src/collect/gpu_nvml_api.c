@@ -93,7 +93,7 @@ struct symbol {
 
 #define CALL(member) offsetof(struct nvml_calls, member)
 
-/* A later row fills what an earlier one did not: version 2 of a call has the layout of 3. */
+/* A later row is used when an earlier row is missing: versions 2 and 3 have the same layout. */
 static const struct symbol symbols[] = {
 	{ "nvmlInit_v2", CALL(init), true },
 	{ "nvmlShutdown", CALL(shutdown), true },
@@ -116,17 +116,17 @@ struct nvml_api {
 	void *library;
 	bool initialised;
 	struct nvml_calls call;
-	struct nvml_gpm *gpm; /* NULL: it has none */
-	u32 nr_handles;	      /* those of device i of the samples */
+	struct nvml_gpm *gpm; /* NULL: not available */
+	u32 nr_handles;	      /* handle i belongs to GPU i of the samples */
 	nvml_device handles[GPU_MAX_DEVICES];
-	unsigned long long seen_us[GPU_MAX_DEVICES]; /* newest process utilisation */
+	unsigned long long seen_us[GPU_MAX_DEVICES]; /* time of the newest process utilization */
 	struct nvml_process processes[GPU_MAX_PROCESSES];
 	struct nvml_process_utilization utilizations[MAX_UTILISATION_SAMPLES];
 };
 
 /*
- * The sanitizer for calls through pointers compares the names of types, and a
- * library built from its own header has other names for the same layouts.
+ * The sanitizer for calls through pointers compares type names. The library is built with
+ * its own header, which has other names for the same layouts.
  */
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((no_sanitize("function"))), apply_to = function)
@@ -179,7 +179,7 @@ struct nvml_api *nvml_api_close(struct nvml_api *api)
 	return NULL;
 }
 
-/* The function is left out of NVML's numbers; a GPU is always function 0. */
+/* NVML does not report the PCI function; a GPU is always function 0. */
 static void identify_address(const struct nvml_calls *call, nvml_device device, const char *sysfs,
 			     struct gpu_sample *sample)
 {
@@ -203,8 +203,8 @@ static void identify_device(const struct nvml_calls *call, nvml_device device, c
 		sample->valid |= GPU_HAS_UUID;
 	identify_address(call, device, sysfs, sample);
 	/*
-	 * sysfs first: where NVML knows a node, it is often that of the device's own
-	 * memory, which has no CPUs; we want the CPUs next to the device.
+	 * sysfs has precedence: NVML often reports the node of the GPU's own memory, which has no
+	 * CPUs. The scheduler needs the CPUs next to the GPU.
 	 */
 	if (!(sample->valid & GPU_HAS_NUMA_NODE) && call->numa_node &&
 	    call->numa_node(device, &node) == NVML_SUCCESS && node <= INT_MAX) {
@@ -224,7 +224,7 @@ void nvml_api_identify(struct nvml_api *api, const char *sysfs, struct gpu_sampl
 		struct gpu_sample *sample;
 		nvml_device device;
 
-		/* A device that fell off the bus keeps its place, with nothing known. */
+		/* A GPU that fell off the bus keeps its place, without any valid field. */
 		if (call->handle(i, &device) != NVML_SUCCESS)
 			device = NULL;
 		sample = gpu_samples_add_device(ret);
@@ -256,7 +256,7 @@ static void measure_device(const struct nvml_calls *call, nvml_device device,
 		sample->utilisation = utilization.gpu;
 		sample->valid |= GPU_HAS_UTILISATION;
 	}
-	/* The older call counts what the driver reserved for itself as used. */
+	/* The older call counts memory that the driver reserved for itself as used. */
 	if (call->memory_v2 && call->memory_v2(device, &memory_v2) == NVML_SUCCESS)
 		set_memory(sample, memory_v2.used, memory_v2.total);
 	else if (call->memory && call->memory(device, &memory) == NVML_SUCCESS)
@@ -267,7 +267,7 @@ static void measure_device(const struct nvml_calls *call, nvml_device device,
 	}
 }
 
-/* The newest of each process's samples since the last look; none is not zero. */
+/* Uses the newest sample of each process since the last call; no sample does not mean zero. */
 static void measure_process_utilization(struct nvml_api *api, u32 gpu, u32 first,
 					struct gpu_samples *samples)
 {

@@ -10,7 +10,7 @@
 
 #define NVML_SUCCESS	0
 #define METRIC_SM_UTIL	2
-#define METRICS_MAX	512 /* a library may have room for so many in mind, whatever is asked */
+#define METRICS_MAX	512 /* a library may expect space for all metrics, whatever `nr` is */
 #define METRICS_VERSION 1
 #define SUPPORT_VERSION 1
 
@@ -39,7 +39,7 @@ _Static_assert(offsetof(struct gpm_metrics, metrics) == 24, "as documented");
 struct gpm_device {
 	bool is_known;
 	bool is_absent;
-	void *samples[2]; /* the last one taken first */
+	void *samples[2]; /* the newest one first */
 	u64 sampled_ns;
 	u64 active_ns;
 };
@@ -58,7 +58,7 @@ struct nvml_gpm {
 	struct gpm_metrics asked;
 };
 
-/* As in gpu_nvml_api.c: a library has other names for the same layouts. */
+/* As in gpu_nvml_api.c: the library has other type names for the same layouts. */
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((no_sanitize("function"))), apply_to = function)
 #endif
@@ -94,7 +94,7 @@ struct nvml_gpm *nvml_gpm_free(struct nvml_gpm *gpm)
 	return NULL;
 }
 
-/* The first look: from here on it is watched, if it can be. */
+/* Takes the first sample, if the GPU supports it. */
 static bool watch(struct nvml_gpm *gpm, struct gpm_device *state, void *device)
 {
 	struct gpm_support support = { .version = SUPPORT_VERSION };
@@ -109,7 +109,7 @@ static bool watch(struct nvml_gpm *gpm, struct gpm_device *state, void *device)
 	return !state->is_absent;
 }
 
-/* The mean over the time since the last look, so what is added up misses nothing. */
+/* Adds the mean over the time since the last sample, so that the sum has no gaps. */
 static bool look(struct nvml_gpm *gpm, struct gpm_device *state, void *device)
 {
 	struct gpm_metrics *asked = &gpm->asked;

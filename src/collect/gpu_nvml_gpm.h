@@ -2,17 +2,20 @@
 #pragma once
 
 /*
- * How much of a device worked: NVML's performance monitoring, which Hopper and newer
- * have. Beside utilisation, which counts a device as busy while any kernel is on it,
- * one of a collective that waits for other ranks included.
+ * The share of a GPU that worked, from the GPU performance monitoring of NVML (Hopper and
+ * newer). It complements the utilization, which counts a GPU as busy while any kernel is on
+ * it, also a collective kernel that waits for other ranks.
  */
 #include "collect/gpu.h"
 
 struct nvml_gpm;
 
-/* From NVML that is loaded as `library`; NULL where it has none of this, or no memory. */
+/*
+ * Uses NVML loaded as `library`. NULL: the library does not have these functions, or out of
+ * memory.
+ */
 struct nvml_gpm *nvml_gpm_new(void *library);
 struct nvml_gpm *nvml_gpm_free(struct nvml_gpm *gpm);
 
-/* Adds what the device did since it was first asked. `device` is NVML's handle of the `gpu`-th. */
+/* Adds the active time since the first call. `device` is the NVML handle of GPU number `gpu`. */
 void nvml_gpm_measure(struct nvml_gpm *gpm, u32 gpu, void *device, struct gpu_sample *sample);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "base/cleanup.h"
 
-/* The variables that a runtime looks at, the outermost first. */
+/* The variables that a runtime reads, in the order in which they apply. */
 static const char *const variables[RUNTIME_NR][2] = {
 	[RUNTIME_CUDA_DRIVER] = { "CUDA_VISIBLE_DEVICES=" },
 	[RUNTIME_CUDA] = { "CUDA_VISIBLE_DEVICES=" },
@@ -28,7 +28,7 @@ static bool is_uuid(const char *entry)
 	return strncmp(entry, "GPU-", 4) == 0 || strncmp(entry, "MIG-", 4) == 0;
 }
 
-/* As the runtimes do, the list ends at the first entry that is no device. */
+/* Like in the runtimes, the list ends at the first entry that is not a device. */
 struct gpu_numbers gpu_visible_by(const struct gpu_numbers *numbers, const char *list)
 {
 	struct gpu_numbers visible = {};
@@ -50,7 +50,7 @@ struct gpu_numbers gpu_visible_by(const struct gpu_numbers *numbers, const char 
 	return visible;
 }
 
-/* The value of a variable, to be freed, or NULL. */
+/* The value of a variable, which the caller frees, or NULL. */
 static char *variable_of(FILE *environment, const char *variable)
 {
 	CLEANUP_FREE char *entry = NULL;

@@ -11,13 +11,13 @@
 #include "collect/kernel_internal.h"
 #include "collect/topology.h"
 
-/* From the kernel's enum scx_exit_kind and scx_exit_code: user ABI by practice. */
+/* From the kernel's enum scx_exit_kind and scx_exit_code, which user space relies on. */
 #define EXIT_KIND_ERROR	  1024
 #define EXIT_CODE_RESTART (1ULL << 48)
 
 static kernel_log_fn libbpf_log;
 
-/* libbpf's hook takes no context, hence the one static above. */
+/* The hook of libbpf has no context argument, so libbpf_log is static. */
 static int libbpf_print(enum libbpf_print_level level, const char *format, va_list args)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -36,7 +36,7 @@ static int libbpf_print(enum libbpf_print_level level, const char *format, va_li
 	return 0;
 }
 
-/* A value of one of the kernel's enums, 0 when it has none of that name. */
+/* The value of a kernel enumerator, or 0 when the kernel does not have it. */
 static u32 enum_value(const struct btf *btf, const char *type, const char *name)
 {
 	s32 id = btf__find_by_name_kind(btf, type, BTF_KIND_ENUM);
@@ -48,7 +48,7 @@ static u32 enum_value(const struct btf *btf, const char *type, const char *name)
 	return 0;
 }
 
-/* What the kernel's own types say of what it can do. */
+/* Detects the features of the kernel from its types. */
 static void find_features(struct kernel *kernel, bool *ret_cgroups)
 {
 	CLEANUP(btf__free_cleanup) struct btf *btf = btf__load_vmlinux_btf();
@@ -61,7 +61,7 @@ static void find_features(struct kernel *kernel, bool *ret_cgroups)
 		btf ? enum_value(btf, "bpf_attach_type", "BPF_TRACE_UPROBE_SESSION") : 0;
 }
 
-/* Where the kernel's scheduler does not know cgroups, neither can ours. */
+/* Without cgroup support in the kernel's sched_ext, the scheduler cannot support cgroups either. */
 static void leave_out_cgroups(struct zernel_bpf *skel)
 {
 	skel->struct_ops.zernel->cgroup_init = NULL;
@@ -70,7 +70,7 @@ static void leave_out_cgroups(struct zernel_bpf *skel)
 	skel->struct_ops.zernel->cgroup_move = NULL;
 }
 
-/* libbpf before 1.6 does not know of them. */
+/* Sets the attach type of session programs, which libbpf before 1.6 does not know. */
 static int choose_launch_program(struct kernel *kernel)
 {
 	struct bpf_program *session = kernel->skel->progs.launch_session;
@@ -154,7 +154,7 @@ void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy)
 	kernel->skel->data->policy = *policy;
 }
 
-/* The kernel's count of CPUs that came or went. */
+/* The kernel's counter of CPU hotplug events. */
 static u64 hotplug_seq(void)
 {
 	uint64_t seq = 0;
@@ -164,10 +164,11 @@ static u64 hotplug_seq(void)
 }
 
 /*
- * Whoever attaches becomes a task of the new scheduler before all others are, and
- * kernels before 7.0 let those that still are EEVDF's go first: on a busy machine it
- * would wait for them in the middle of it, for ever perhaps. A real-time task stays
- * what it is. Where that is forbidden it is as the kernel has it.
+ * The thread that attaches becomes a task of the new scheduler before all other tasks do.
+ * Kernels before 7.0 run tasks that still belong to EEVDF first, so on a busy machine the
+ * thread could wait in the middle of the attach, possibly forever. A real-time task is not
+ * moved to the new scheduler. When real-time priority is not allowed, the attach runs
+ * without it.
  */
 static struct bpf_link *attach_in_real_time(const struct bpf_map *ops)
 {
@@ -198,7 +199,7 @@ int kernel_attach_scheduler(struct kernel *kernel)
 	kernel->scheduler = attach_in_real_time(kernel->skel->maps.zernel);
 	if (!kernel->scheduler)
 		return -errno;
-	/* From here on the scheduler hears of CPUs that come or go. */
+	/* From here on, the scheduler is notified of CPU hotplug. */
 	if (hotplug_seq() == seq)
 		return 0;
 	kernel_detach_scheduler(kernel);

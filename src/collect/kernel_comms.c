@@ -23,7 +23,7 @@ static bool comms_have_group(const struct comms *comms, u64 group)
 	return false;
 }
 
-/* Takes the groups out of the list that somebody alive is in; gives how many stay. */
+/* Removes the groups of running processes from the list. Returns the number of groups left. */
 static u32 keep_deserted(struct kernel *kernel, const struct kernel_snapshot *snapshot, u64 *groups,
 			 u32 nr)
 {
@@ -61,9 +61,9 @@ u32 kernel_nr_groups(const struct kernel *kernel)
 }
 
 /*
- * A rank is in its group before the group can be seen, so groups are noted before
- * the look at who is in them. Somebody who joins the dead in between loses
- * nothing: a split that lacks a rank stays unknown.
+ * A rank joins its group before the group is visible, so the groups are listed before their
+ * ranks are read. A rank that joins a dead group in between loses nothing, because a split
+ * without all of its ranks stays unknown.
  */
 int kernel_sweep_groups(struct kernel *kernel)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What the kernel side costs. */
+/* The CPU time of the BPF programs. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "collect/kernel_internal.h"

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Shared by the kernel*.c files, and by nobody else. */
+/* Shared only by the kernel*.c files. */
 #include "base/sched_ext.h"
 #include "collect/kernel.h"
 #include "zernel.skel.h"
 
-/* The links of one library: for each kind of call at its entry and its return. */
+/* The links of one library: for each kind of call, its entry and its return. */
 struct library_links {
 	struct bpf_link *enter[CALL_KIND_NR];
 	struct bpf_link *leave[CALL_KIND_NR];
-	int launches; /* both ends of them: one more than the descriptor of the link, 0 for none */
+	int launches; /* session link of launches: its descriptor plus 1, or 0 for none */
 };
 
 #define THREAD_PROGRAMS_NR 8
@@ -34,22 +34,22 @@ struct kernel {
 	struct ring_buffer *events;
 	kernel_event_fn on_event;
 	void *event_ctx;
-	struct process_list gone; /* who left something, as the events now read say */
+	struct process_list gone; /* exited processes whose map entries are to be deleted */
 	bool has_scheduler;
-	struct sched_ext_gap scheduler_gap; /* why it has none */
-	u32 session_type; /* how programs on both ends of calls are attached; 0: there are none */
+	struct sched_ext_gap scheduler_gap; /* the reason when has_scheduler is false */
+	u32 session_type; /* attach type of session programs (entry and return); 0: not supported */
 	u64 swept_ns;
 	u64 swept_drops;
 };
 
 void kernel_close_signals(struct kernel *kernel);
 void kernel_close_learning(struct kernel *kernel);
-/* Without a sweep. */
+/* Takes a snapshot without a sweep. */
 int kernel_snapshot_take(struct kernel *kernel, struct kernel_snapshot *ret);
 bool kernel_sweep_is_due(const struct kernel *kernel);
 u32 kernel_nr_groups(const struct kernel *kernel);
 int kernel_sweep_groups(struct kernel *kernel);
-/* In two steps, since the second is a walk: one for all whose ends are read together. */
+/* Two steps, because forgetting walks the maps: one walk for all exits that are read together. */
 int kernel_note_gone(struct kernel *kernel, const struct process_state *process);
 void kernel_forget_gone(struct kernel *kernel);
 void kernel_learn_gpus(struct kernel *kernel, const struct gpu_event *event);

@@ -44,7 +44,7 @@ int kernel_predict(struct kernel *kernel, const struct procdb_key *key,
 	struct procdb_key looked_up = *key;
 	int err;
 
-	/* With an executable the name is a label, and the kernel asks without it. */
+	/* With an executable, the BPF programs look up the profile without the name. */
 	if (key->exe_id)
 		memset(looked_up.comm, 0, sizeof(looked_up.comm));
 	if (prediction)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The maps that hold something of processes outside of their task storage: what
- * is in them, whose devices are whose, and who has to leave.
+ * The BPF maps with data of processes outside of task storage: counts their entries, maps
+ * device numbers, and deletes the entries of exited processes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,12 +15,12 @@
 #include "collect/gpu_visible.h"
 #include "collect/kernel_internal.h"
 
-/* Processes that became others by an exec leave without an event. */
+/* A process that executes another program leaves its entries without an event. */
 #define SWEEP_NS (60 * NSEC_PER_SEC)
 
 #define KEY_BYTES_MAX 64
 
-/* All keys begin with struct process_key but for what stands in its padding. */
+/* All keys begin with struct process_key; they may use its padding. */
 static void process_maps(const struct kernel *kernel, struct bpf_map *ret[PROCESS_MAPS_NR])
 {
 	ret[0] = kernel->skel->maps.memories;
@@ -31,7 +31,7 @@ static void process_maps(const struct kernel *kernel, struct bpf_map *ret[PROCES
 
 static bool list_has(const struct process_list *list, const struct process_key *key)
 {
-	/* Keys of one process tend to come one after the other. */
+	/* Keys of one process often follow each other, so the search starts at the end. */
 	for (u32 i = list->nr; i > 0; i--)
 		if (list->keys[i - 1].start_ns == key->start_ns &&
 		    list->keys[i - 1].tgid == key->tgid)
@@ -54,7 +54,7 @@ static int list_add(struct process_list *list, const struct process_key *key)
 	return 0;
 }
 
-/* Called for every key of every map; below 0 ends the walk. */
+/* Called for every key of every map. A negative result ends the walk. */
 typedef int (*key_fn)(void *ctx, struct bpf_map *map, const void *key);
 
 static int for_each_key(const struct kernel *kernel, key_fn fn, void *ctx)
@@ -68,7 +68,7 @@ static int for_each_key(const struct kernel *kernel, key_fn fn, void *ctx)
 		size_t size = bpf_map__key_size(maps[i]);
 		int more = bpf_map__get_next_key(maps[i], NULL, next, size);
 
-		/* The next one is asked for first, since this one may be deleted. */
+		/* The next key is read first, because `fn` may delete the current key. */
 		while (more == 0 && err == 0) {
 			memcpy(at, next, size);
 			more = bpf_map__get_next_key(maps[i], at, next, size);
@@ -133,7 +133,7 @@ static void keep_the_dead(struct process_list *list, const struct kernel_snapsho
 	list->nr = nr;
 }
 
-/* Who has entries is noted before the look at who lives: a process is known before it has any. */
+/* Lists the entries before the running processes: a process is known before it has entries. */
 int kernel_sweep(struct kernel *kernel)
 {
 	struct process_list list = {};

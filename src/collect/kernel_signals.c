@@ -9,7 +9,7 @@
 #include "base/cleanup.h"
 #include "collect/kernel_internal.h"
 
-/* Which programs serve a kind of call. */
+/* The BPF programs of each kind of call. */
 static const struct {
 	const char *enter;
 	const char *leave;
@@ -50,7 +50,7 @@ int kernel_attach_threads(struct kernel *kernel)
 		struct bpf_link *link;
 
 		if (kernel->threads[i])
-			continue; /* from an attempt that went no further */
+			continue; /* attached by an earlier attempt that failed later */
 		link = prog ? bpf_program__attach(prog) : NULL;
 		if (!link)
 			return -errno;
@@ -72,7 +72,7 @@ static void detach_slot(struct kernel *kernel, u32 slot)
 	memset(links, 0, sizeof(*links));
 }
 
-/* Where a library's calls of one kind are, and what the programs are told of each. */
+/* The offsets of a library's calls of one kind, and the cookie of each for the BPF programs. */
 struct places {
 	unsigned long offsets[ELF_SYMBOLS_MAX];
 	__u64 cookies[ELF_SYMBOLS_MAX];
@@ -92,7 +92,7 @@ static void find_places(const struct library *library, u32 kind, struct places *
 	}
 }
 
-/* One link for all of a library's calls of one kind, at their entries or their returns. */
+/* Attaches one link for all calls of one kind in a library, at their entries or returns. */
 static int attach_kind(struct kernel *kernel, const struct library *library, u32 kind,
 		       const char *name, bool returns, struct bpf_link **ret)
 {
@@ -118,7 +118,7 @@ static int attach_kind(struct kernel *kernel, const struct library *library, u32
 	return 0;
 }
 
-/* Both ends of a library's launches. By hand, as libbpf before 1.6 does not know of it. */
+/* Attaches to entry and return of launches. Uses the system call, for libbpf before 1.6. */
 static int attach_launches(struct kernel *kernel, const struct library *library, int *ret)
 {
 	struct places places;
@@ -146,7 +146,7 @@ static int attach_launches(struct kernel *kernel, const struct library *library,
 	return 0;
 }
 
-/* Returns first: a call that is entered before its return is watched would stay open. */
+/* Attaches returns first: a call whose return is not traced yet would stay open. */
 int kernel_attach_library(struct kernel *kernel, const struct library *library)
 {
 	struct library_links *links = &kernel->libraries[library->slot];
@@ -180,14 +180,17 @@ void kernel_close_signals(struct kernel *kernel)
 	free(kernel->gone.keys);
 }
 
-/* A process is gone: what is left of it outside its task storage goes as well. */
+/* Deletes the data of an exited process outside of its task storage. */
 static void forget_process(struct kernel *kernel, const struct process_state *process)
 {
 	struct hist_key key = { .start_ns = process->start_ns, .tgid = process->task.pid };
 
 	for (key.kind = 0; key.kind < HIST_KIND_NR; key.kind++)
 		bpf_map__delete_elem(kernel->skel->maps.hists, &key, sizeof(key), 0);
-	/* Few have more, and finding it means a walk. Without memory for it a sweep does it. */
+	/*
+	 * Few processes have more entries, and deleting them is a walk. On -ENOMEM, a sweep does it
+	 * later.
+	 */
 	if (process->task.has_gpu || process->launcher_tid)
 		kernel_note_gone(kernel, process);
 }

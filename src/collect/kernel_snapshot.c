@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "collect/kernel_internal.h"
 
-/* A process that is written just then is read again, so often at most. */
+/* Maximum number of reads; a snapshot is read again when a process changed during the read. */
 #define TRIES 20
 
 static int read_records(struct kernel *kernel, void **ret, size_t *ret_size)
@@ -27,7 +27,7 @@ static int read_records(struct kernel *kernel, void **ret, size_t *ret_size)
 	return err;
 }
 
-/* The record at `data`, or NULL when what is left is too short for one. */
+/* The record at `data`, or NULL when the remaining data is too short. */
 static const void *record_at(const char *data, size_t left, size_t *ret_size)
 {
 	static const size_t sizes[] = {
@@ -45,7 +45,7 @@ static const void *record_at(const char *data, size_t left, size_t *ret_size)
 	return data;
 }
 
-/* Sorts the records into the two arrays; false when a process was caught half written. */
+/* Sorts the records into the two arrays. False: a process changed while it was read. */
 static bool sort_records(const char *data, size_t size, struct kernel_snapshot *snapshot)
 {
 	bool whole = true;
@@ -75,7 +75,7 @@ static int snapshot_try(struct kernel *kernel, struct kernel_snapshot *ret)
 
 	if (err < 0)
 		return err;
-	/* One more than there can be, so that none is no error. */
+	/* One element more than needed, because calloc() with 0 elements may return NULL. */
 	snapshot.processes =
 		calloc(size / sizeof(struct process_record) + 1, sizeof(*snapshot.processes));
 	snapshot.threads =
@@ -115,7 +115,7 @@ void kernel_snapshot_done(struct kernel_snapshot *snapshot)
 	*snapshot = (struct kernel_snapshot){};
 }
 
-/* All at once: somebody else's entry may come or go between two calls. */
+/* Reads all entries in one call: entries may be added or deleted between two calls. */
 int kernel_read_culprits(struct kernel *kernel, struct kernel_culprit **ret, u32 *ret_nr)
 {
 	int fd = bpf_map__fd(kernel->skel->maps.culprits), err;
@@ -127,7 +127,7 @@ int kernel_read_culprits(struct kernel *kernel, struct kernel_culprit **ret, u32
 	if (!keys || !values)
 		return -ENOMEM;
 	err = bpf_map_lookup_batch(fd, NULL, &at, keys, values, &nr, NULL);
-	/* Not found is what comes after the last one. */
+	/* -ENOENT means that the last entry was reached. */
 	if (err < 0 && err != -ENOENT)
 		return err;
 	culprits = calloc(nr + 1, sizeof(*culprits));

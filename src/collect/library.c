@@ -12,13 +12,13 @@
 
 #define BARREN_SLOTS 1024
 #define USE_WORDS    (LIBRARY_MAX / 64)
-/* How long after its last look a process is looked at again: from, to. */
+/* Minimum and maximum time between two scans of a process. */
 #define LOOK_MIN_NS  NSEC_PER_SEC
 #define LOOK_MAX_NS  (64 * NSEC_PER_SEC)
 
-_Static_assert(LIBRARY_MAX % 64 == 0, "whole words of uses");
+_Static_assert(LIBRARY_MAX % 64 == 0, "struct uses has whole words");
 
-/* The libraries a process uses, a bit for each slot. */
+/* The libraries that a process uses, one bit per slot. */
 struct uses {
 	u64 word[USE_WORDS];
 };
@@ -26,12 +26,12 @@ struct uses {
 struct process {
 	pid_t pid;
 	struct uses uses;
-	bool has_collective; /* as the owner of the set was told */
-	u64 look_ns;	     /* when to look for one again */
+	bool has_collective; /* the last value passed to ops->collective() */
+	u64 look_ns;	     /* time of the next scan for a collective library */
 	u64 look_after_ns;
 };
 
-/* A file that was looked through in vain. A new content gives it a new time of change. */
+/* A file without traced calls. A change of its content changes its ctime. */
 struct barren {
 	dev_t device;
 	ino_t inode;
@@ -48,15 +48,16 @@ struct library_set {
 	struct process *processes; /* LIBRARY_PROCESS_MAX, sorted by pid */
 	u32 nr_processes;
 	struct library_counts counts;
-	struct barren barren[BARREN_SLOTS]; /* by hash, the latest wins */
+	struct barren
+		barren[BARREN_SLOTS]; /* indexed by hash; a newer file replaces an older one */
 };
 
 struct scan {
 	struct library_set *set;
 	pid_t pid;
-	bool has_room; /* for the process itself */
+	bool has_room; /* in the list of processes */
 	bool is_excess;
-	bool is_partial; /* some file could not be read */
+	bool is_partial; /* at least one file could not be read */
 	bool has_collective;
 	struct uses uses;
 };
@@ -122,7 +123,7 @@ static int find_free_slot(const struct library_set *set)
 	return -ENOSPC;
 }
 
-/* Where a process is in the sorted array, or where it belongs. */
+/* The position of a process in the sorted array, or the position to insert it at. */
 static u32 process_position(const struct library_set *set, pid_t pid)
 {
 	u32 low = 0, high = set->nr_processes;
@@ -180,7 +181,7 @@ static void drop_unused(struct library_set *set)
 	}
 }
 
-/* New users are counted before old ones go, so what stays in use is never detached. */
+/* New uses are counted before old ones are removed, so that a library in use is never detached. */
 static void process_update(struct library_set *set, pid_t pid, const struct uses *uses)
 {
 	struct process *process = process_find(set, pid);
@@ -198,7 +199,10 @@ static void process_update(struct library_set *set, pid_t pid, const struct uses
 	drop_unused(set);
 }
 
-/* The descriptor is older than what is known of the process, so its pid cannot be another's. */
+/*
+ * The pidfd was opened before the scan, so it cannot belong to a later process with the
+ * same pid.
+ */
 static void process_mark(struct library_set *set, pid_t pid, int pidfd, bool has_collective)
 {
 	struct process *process = process_find(set, pid);
@@ -209,8 +213,7 @@ static void process_mark(struct library_set *set, pid_t pid, int pidfd, bool has
 	set->ops->collective(set->ctx, pidfd, has_collective);
 }
 
-/* Attaches a file that was not known; returns its slot, -ENOENT when that failed and was counted.
- */
+/* Attaches a new file and returns its slot. -ENOENT: the attach failed and was counted. */
 static int library_add(struct library_set *set, int fd, const struct library *found)
 {
 	CLEANUP_FREE struct library *library = NULL;
@@ -236,7 +239,7 @@ static int library_add(struct library_set *set, int fd, const struct library *fo
 	return slot;
 }
 
-/* Looks for calls in a file, unless it was found barren before: -ENOENT when it has none. */
+/* Searches a file for traced calls, unless it is known to have none. -ENOENT: it has none. */
 static int library_examine(struct library_set *set, int fd, struct library *found)
 {
 	struct barren *known;
@@ -257,7 +260,7 @@ static int library_examine(struct library_set *set, int fd, struct library *foun
 	return err;
 }
 
-/* Takes a file into the scan's uses; `path` is NULL for the executable. */
+/* Adds a file to the uses of the scan; `path` is NULL for the executable. */
 static int scan_file(struct scan *scan, int fd, enum runtime runtime, const char *path)
 {
 	struct library found = { .runtime = runtime, .is_executable = !path };
@@ -272,7 +275,7 @@ static int scan_file(struct scan *scan, int fd, enum runtime runtime, const char
 		if (err < 0)
 			return err;
 	}
-	/* Without a place for the process nobody would be there to detach it again. */
+	/* A process that does not fit in the list would never detach the library. */
 	if (!scan->has_room) {
 		scan->is_excess = true;
 		return 0;
@@ -288,7 +291,7 @@ static int scan_file(struct scan *scan, int fd, enum runtime runtime, const char
 	return 0;
 }
 
-/* A failure concerns one file, so the scan goes on. */
+/* An error concerns only one file, so the scan continues. */
 static void note_result(struct scan *scan, int err)
 {
 	if (err == 0 || err == -ENOENT)
@@ -311,7 +314,7 @@ static int on_mapping(void *ctx, const struct mapping *mapping)
 	return 0;
 }
 
-/* Kernel threads have no executable, and a process that just ended has none any more. */
+/* Kernel threads and processes that just exited have no executable. */
 static void scan_executable(struct scan *scan)
 {
 	CLEANUP_FD int fd = library_open_executable(scan->set->proc, scan->pid);
@@ -333,7 +336,7 @@ int library_set_scan_process(struct library_set *set, pid_t pid)
 
 	scan_executable(&scan);
 	err = maps_read(set->proc, pid, on_mapping, &scan);
-	/* What could not be read today is taken to be as it was. */
+	/* Files that could not be read are assumed to be unchanged. */
 	if (!err && scan.is_partial && known)
 		uses_merge(&scan.uses, &known->uses);
 	if (err < 0)
@@ -346,7 +349,7 @@ int library_set_scan_process(struct library_set *set, pid_t pid)
 
 void library_set_look_again(struct library_set *set, u64 now_ns)
 {
-	/* Backwards: a scan removes at most the process it is about. */
+	/* Backwards, because a scan may remove its own process from the list. */
 	for (u32 i = set->nr_processes; i-- > 0;) {
 		struct process *process = &set->processes[i];
 		bool is_new = !process->look_after_ns;
@@ -362,7 +365,7 @@ void library_set_look_again(struct library_set *set, u64 now_ns)
 	}
 }
 
-/* One look at the executable: many are started, and hardly one of them has a runtime in it. */
+/* Checks only the executable: many programs start, and very few contain a runtime. */
 int library_set_exec_process(struct library_set *set, pid_t pid)
 {
 	char path[PATH_MAX];
@@ -383,7 +386,7 @@ int library_set_scan_all(struct library_set *set)
 	DIR *directory;
 	struct dirent *entry;
 
-	/* Backwards: a scan removes at most the process it is about. */
+	/* Backwards, because a scan may remove its own process from the list. */
 	for (u32 i = set->nr_processes; i-- > 0;)
 		(void)library_set_scan_process(set, set->processes[i].pid);
 	directory = opendir(set->proc);

@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * Which files carry traced calls, and who uses them. A file is attached when the
- * first process maps it and detached when the last one that did is gone; in
- * between it does not matter how many processes, containers or names it has.
- * Executables count when the CUDA runtime is linked into them.
+ * The files with traced calls, and the processes that use them. A file is attached when the
+ * first process maps it and detached when the last such process has exited, regardless of
+ * the number of processes, containers or names. Executables are included when the CUDA
+ * runtime is linked into them.
  */
 #include <stdbool.h>
 #include <sys/types.h>
@@ -13,25 +13,27 @@
 #include "base/macros.h"
 #include "collect/library_file.h"
 
-/* Files attached at a time, and processes that use them. */
+/* Maximum number of attached files, and of processes that use them. */
 #define LIBRARY_MAX	    128
 #define LIBRARY_PROCESS_MAX 4096
 
 struct library {
 	struct library_id id;
-	u32 slot; /* below LIBRARY_MAX and its own while it is attached */
+	u32 slot; /* below LIBRARY_MAX, unique while the library is attached */
 	enum runtime runtime;
 	bool is_executable;
-	char name[256]; /* as one process knows it, for people */
-	char path[32];	/* to attach by; good only while attach() runs */
+	char name[256]; /* the file name in one of the processes, for messages */
+	char path[32];	/* the path to attach to; valid only during attach() */
 	struct library_probes probes;
 };
 
 struct library_ops {
-	/* Below 0 when it could not be attached: it is tried again at the next scan. */
+	/* Negative: the attach failed. The next scan tries again. */
 	int (*attach)(void *ctx, const struct library *library);
 	void (*detach)(void *ctx, const struct library *library);
-	/* A process that uses some has a collective library or its buffers mapped, or no more. */
+	/*
+	 * Called when a process starts or stops to have a collective library or its buffers mapped.
+	 */
 	void (*collective)(void *ctx, int pidfd, bool is_mapped);
 };
 
@@ -39,10 +41,10 @@ struct library_counts {
 	u32 nr_libraries;
 	u32 nr_processes;
 	u64 nr_probes;
-	u64 nr_examined;	 /* files looked through for calls */
-	u64 nr_libraries_excess; /* did not fit, counted at every scan */
+	u64 nr_examined;	 /* files that were searched for calls */
+	u64 nr_libraries_excess; /* did not fit; counted at every scan */
 	u64 nr_processes_excess;
-	u64 nr_unreadable; /* could not be opened or read, or was replaced and out of reach */
+	u64 nr_unreadable; /* could not be opened or read, or was replaced and is not accessible */
 	u64 nr_attach_failed;
 	u64 nr_symbols_dropped;
 };
@@ -52,37 +54,38 @@ struct library_set;
 /* `proc` is normally "/proc"; `ops` must outlive the set. */
 int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		    struct library_set **ret);
-/* Detaches all. */
+/* Detaches all libraries. */
 struct library_set *library_set_free(struct library_set *set);
 DEFINE_CLEANUP(struct library_set, library_set_free);
 
 /*
- * Brings the set up to date with what a process has mapped now: when it mapped
- * something that library_runtime_of() knows, or to be sure.
- * -ESRCH when there is no such process; it is forgotten then.
+ * Updates the set with the current mappings of a process. Call it when the process mapped a
+ * file that library_runtime_of() knows, or to verify. -ESRCH: the process does not exist
+ * and is removed from the set.
  */
 int library_set_scan_process(struct library_set *set, pid_t pid);
 
 /*
- * A process has just executed a program. Libraries come later, each with an event of
- * its own, so a process that used none, in an executable that is known to have no
- * calls, is not looked at further.
+ * Call it after a process executed a program. Libraries are mapped later, each with its own
+ * event. A process that used no library is therefore not scanned when its executable is
+ * known to have no traced calls.
  */
 int library_set_exec_process(struct library_set *set, pid_t pid);
 
 /*
- * Buffers of a collective library come without an event: scans the processes again that
- * have none, each after a second and then less and less often. To be called often.
+ * The buffers of a collective library are mapped without an event. This function scans the
+ * processes without them again, first after a second and then at growing intervals. Call it
+ * often.
  */
 void library_set_look_again(struct library_set *set, u64 now_ns);
 
-/* Brings the set up to date with every process there is; those that are gone are forgotten. */
+/* Updates the set with all processes and removes the ones that exited. */
 int library_set_scan_all(struct library_set *set);
 
-/* A new process shares what its parent had mapped, and no event says so. */
+/* A new process inherits the mappings of its parent without an event. */
 int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child);
 
-/* Whether a process is known to use any. */
+/* Whether a process is known to use a library of the set. */
 bool library_set_has_process(const struct library_set *set, pid_t pid);
 
 void library_set_forget_process(struct library_set *set, pid_t pid);

@@ -15,9 +15,9 @@
 #include "base/file.h"
 #include "collect/insn.h"
 
-/* The tag that Python wheels put into a file's name is part of a hash. */
+/* Minimum length of the tag in file names of Python wheels, which is part of a hash. */
 #define WHEEL_TAG_MIN 6
-/* As much of a function as it takes to decide where its probe goes. */
+/* Number of bytes of a function that are read to place its probe. */
 #define ENTRY_BYTES   16
 
 static const char *const prefixes[RUNTIME_NR] = {
@@ -31,11 +31,10 @@ static const char *const symbols[CALL_NR] = {
 };
 
 #define CALL(runtime, symbol, ...)                                                                 \
-	_Static_assert(sizeof(#symbol) <= ELF_NAME_BYTES, "too long to be found: " #symbol);
+	_Static_assert(sizeof(#symbol) <= ELF_NAME_BYTES, "symbol name too long: " #symbol);
 #include "abi/runtimes.def"
 
-/* "libcudart.so": the part before ".so", then perhaps a tag, then ".so", then the end or a version.
- */
+/* Matches the stem of the prefix, an optional tag, ".so", and then the end or a version. */
 static bool name_matches(const char *name, const char *prefix)
 {
 	size_t stem = (size_t)(strrchr(prefix, '.') - prefix), tag;
@@ -66,7 +65,7 @@ int library_runtime_of(const char *path)
 bool library_is_collective(const char *path)
 {
 	static const char *const names[] = { "libnccl", "librccl" };
-	static const char buffers[] = "/dev/shm/nccl-"; /* RCCL's have this name, too */
+	static const char buffers[] = "/dev/shm/nccl-"; /* RCCL uses the same name */
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 
@@ -76,7 +75,10 @@ bool library_is_collective(const char *path)
 	return !strncmp(path, buffers, strlen(buffers));
 }
 
-/* Opening a device or a pipe can do things: only what proved to be a file is opened to be read. */
+/*
+ * Opening a device or a pipe can have side effects, so only regular files are opened for
+ * reading.
+ */
 static int open_regular(int path_fd)
 {
 	char path[64];
@@ -99,7 +101,7 @@ static int open_link(const char *path)
 	return fd < 0 ? -errno : open_regular(fd);
 }
 
-/* Links inside the process's root must not lead out of it into ours. */
+/* Symbolic links in the root of the process must be resolved inside that root. */
 static int open_in_root(const char *proc, pid_t pid, const struct mapping *mapping)
 {
 	struct open_how how = { .flags = O_PATH | O_CLOEXEC,

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include "base/cleanup.h"
 
-/* Room for several of the longest lines: a path and about 80 bytes before it. */
+/* Space for several lines of maximum length: a path and about 80 bytes before it. */
 #define BUFFER_BYTES 32768
-/* A process cannot have so many mappings that this is not enough. */
+/* Larger than the maps file of any process. */
 #define READ_MAX     (1UL << 28)
 
 static const char deleted[] = " (deleted)";
@@ -89,7 +89,7 @@ int maps_parse_line(const char *line, size_t length, struct mapping *ret)
 	return 0;
 }
 
-/* Hands on each whole line; returns the bytes used, or what `fn` stopped with. */
+/* Handles each complete line. Returns the bytes used, or the negative result of `fn`. */
 static ssize_t take_lines(const char *buffer, size_t size, maps_fn fn, void *ctx)
 {
 	struct mapping mapping;
@@ -120,7 +120,7 @@ static int read_lines(int fd, char *buffer, maps_fn fn, void *ctx)
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		/* A process that ends while it is read has no mappings any more. */
+		/* A process that exits during the read has no mappings left. */
 		if (n < 0)
 			return errno == ESRCH ? 0 : -errno;
 		if (n == 0)
@@ -132,7 +132,7 @@ static int read_lines(int fd, char *buffer, maps_fn fn, void *ctx)
 			return (int)used;
 		have -= (size_t)used;
 		memmove(buffer, buffer + used, have);
-		/* No line of the kernel's is so long; what it is, it is not ours. */
+		/* The kernel writes no line of this length; discard it. */
 		if (have == BUFFER_BYTES)
 			have = 0;
 	}

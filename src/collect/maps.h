@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Which files a process has mapped, from /proc/PID/maps. */
+/* The files that a process has mapped, from /proc/PID/maps. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
@@ -14,20 +14,20 @@ struct mapping {
 	u32 major, minor;
 	u64 inode;
 	bool is_code;
-	char path[MAPS_PATH_BYTES]; /* of the process's root, without " (deleted)" */
+	char path[MAPS_PATH_BYTES]; /* in the root of the process, without " (deleted)" */
 };
 
 /*
- * One line, without its newline. -ENOENT for what is not from a file, -EINVAL for
- * what is no such line at all.
+ * Parses one line without its newline. -ENOENT: the mapping has no file. -EINVAL: not a
+ * line of a maps file.
  */
 int maps_parse_line(const char *line, size_t length, struct mapping *ret);
 
-/* Returns below 0 to stop. */
+/* Returns a negative value to stop. */
 typedef int (*maps_fn)(void *ctx, const struct mapping *mapping);
 
 /*
- * Calls `fn` for each mapping of a file that process `pid` below
- * `proc` (normally "/proc") has. -ESRCH when there is no such process.
+ * Calls `fn` for each file mapping of process `pid` below `proc` (normally "/proc").
+ * -ESRCH: the process does not exist.
  */
 int maps_read(const char *proc, pid_t pid, maps_fn fn, void *ctx);

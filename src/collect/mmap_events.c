@@ -11,7 +11,7 @@
 #include "base/cleanup.h"
 
 #define RING_PAGES   8	   /* a power of two; a record of a mapping is about 100 bytes */
-#define RECORD_BYTES 65536 /* its size is a u16 */
+#define RECORD_BYTES 65536 /* the size of a record is a u16 */
 
 struct ring {
 	int fd;
@@ -30,7 +30,7 @@ struct mmap_events {
 	u8 record[RECORD_BYTES] __attribute__((aligned(8)));
 };
 
-/* What follows the header in the records we read, as perf_event.h has it in comments. */
+/* The bodies of the records, as documented in the comments of perf_event.h. */
 struct record_map {
 	u32 pid, tid;
 	u64 address, length, offset;
@@ -72,7 +72,7 @@ static u64 decode_map(const struct record *record)
 	return 0;
 }
 
-/* Records without the flag are of prctl(PR_SET_NAME). */
+/* Records without the flag come from prctl(PR_SET_NAME). */
 static u64 decode_comm(const struct record *record)
 {
 	struct record_comm comm;
@@ -83,7 +83,7 @@ static u64 decode_comm(const struct record *record)
 	return 0;
 }
 
-/* A new thread is a fork within one process. */
+/* The fork of a new thread has the same pid as its parent. */
 static u64 decode_fork(const struct record *record)
 {
 	struct record_task task;
@@ -141,7 +141,7 @@ u64 mmap_events_decode(const void *record, size_t size, const struct mmap_handle
 	return decoders[header.type].decode(&body);
 }
 
-/* A record may go on at the start of the ring. */
+/* A record can wrap around to the start of the ring. */
 static void copy_from_ring(const struct mmap_events *events, const struct ring *ring, u64 at,
 			   void *ret, size_t size)
 {
@@ -168,7 +168,9 @@ static int read_ring(struct mmap_events *events, struct ring *ring)
 			break;
 		copy_from_ring(events, ring, tail, events->record, header.size);
 		tail += header.size;
-		/* Given back before the handler runs: it may take its time. */
+		/*
+		 * The space is released before the handler runs, because the handler can take long.
+		 */
 		__atomic_store_n(&ring->page->data_tail, tail, __ATOMIC_RELEASE);
 		events->nr_lost += mmap_events_decode(events->record, header.size, events->handler,
 						      events->ctx);
@@ -193,14 +195,14 @@ static void ring_close(const struct mmap_events *events, struct ring *ring)
 	cleanup_fd(&ring->fd);
 }
 
-/* -ENODEV when the CPU is offline. */
+/* -ENODEV: the CPU is offline. */
 static int ring_open(const struct mmap_events *events, pid_t pid, int cpu, struct ring *ret)
 {
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
 		.config = PERF_COUNT_SW_DUMMY,
-		.exclude_kernel = 1, /* so that a user may look at his own processes */
+		.exclude_kernel = 1, /* so that users can watch their own processes */
 		.exclude_hv = 1,
 		.mmap = 1,
 		.mmap2 = 1,

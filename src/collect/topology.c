@@ -12,11 +12,11 @@
 
 /* Two CPUs share a last-level cache when this is equal. */
 struct cache_id {
-	s32 first_cpu; /* of the CPUs behind the cache; -1 when only the package is known */
+	s32 first_cpu; /* of the CPUs that share the cache; -1 when only the package is known */
 	s32 package;
 };
 
-/* The leading number of a CPU's file such as "3" or "0-7,16-23"; -1 when there is none. */
+/* The first number in a file of a CPU, such as "3" or "0-7,16-23"; -1 when there is none. */
 static int read_number(const char *sysfs, u32 cpu, const char *file)
 {
 	char path[PATH_MAX];
@@ -49,7 +49,7 @@ static struct cache_id cache_of(const char *sysfs, u32 cpu)
 	return id;
 }
 
-/* A CPU's directory names its node by a link; the node's number plus one, 0 when there is none. */
+/* The node number plus one, from a link in the directory of the CPU; 0 when there is no link. */
 static u8 node_of(const char *sysfs, u32 cpu)
 {
 	char path[PATH_MAX];
@@ -80,7 +80,7 @@ static u32 nodes_with_cpus(const struct topology *topology)
 	return nr ? nr : 1;
 }
 
-/* CPU 0 often cannot go offline and then has no such file. */
+/* CPU 0 often cannot go offline and then has no file "online". */
 static bool is_online(const char *sysfs, u32 cpu)
 {
 	int online = read_number(sysfs, cpu, "online");

@@ -4,8 +4,8 @@
 #include "abi/sched.h"
 
 /*
- * Reads the topology below `sysfs` (normally "/sys"). Missing cache information,
- * as in many guests, makes one cache of each package. -E2BIG when the machine is
- * larger than MAX_CPUS or MAX_LLCS.
+ * Reads the topology below `sysfs` (normally "/sys"). When cache information is missing, as
+ * in many guests, each package is one cache. -E2BIG: the machine has more than MAX_CPUS
+ * CPUs or MAX_LLCS caches.
  */
 int topology_read(const char *sysfs, u32 nr_cpus, struct topology *ret);
