@@ -12,7 +12,7 @@
 #include "base/time.h"
 #include "ipc/json.h"
 
-/* Something that was not asked for one by one. */
+/* A message that zerneld sent without a request. */
 struct push {
 	struct push *next;
 	enum client_push kind;
@@ -23,13 +23,13 @@ struct client {
 	int fd;
 	u64 last_id;
 	struct line_buffer input;
-	struct client_data hello; /* what zerneld said to it */
+	struct client_data hello; /* the result of the hello request */
 	bool keeps_all;
-	struct push *pushes;  /* nobody took them yet; only the latest unless all are kept */
-	struct push **newest; /* where the next one goes */
+	struct push *pushes;  /* not taken yet; only the latest one unless keeps_all is set */
+	struct push **newest; /* where the next push is linked */
 };
 
-/* Until the socket is ready for `events`, or the time is up (-EAGAIN). */
+/* Waits until the socket is ready for `events`. -EAGAIN: the deadline has passed. */
 static int wait_until(int fd, short events, u64 deadline_ms)
 {
 	u64 now = time_now_ns() / NSEC_PER_MSEC;
@@ -41,7 +41,7 @@ static int wait_until(int fd, short events, u64 deadline_ms)
 	return n == 0 ? -EAGAIN : 0;
 }
 
-/* zerneld may have had its say and hung up before it read all: that is no failure here. */
+/* zerneld can reply and close the connection before it has read all input. That is not an error. */
 static int send_line(struct client *client, const char *text, size_t length, u64 deadline_ms)
 {
 	while (length > 0) {
@@ -65,7 +65,7 @@ static int send_line(struct client *client, const char *text, size_t length, u64
 	return 0;
 }
 
-/* The next line, read and understood; -EAGAIN when none came in time. */
+/* Reads and parses the next line. -EAGAIN: no line arrived before the deadline. */
 static int next_line(struct client *client, u64 deadline_ms, yyjson_doc **ret)
 {
 	size_t length;
@@ -98,7 +98,7 @@ static struct push *push_free(struct push *push)
 	return NULL;
 }
 
-/* The oldest that is kept, or NULL. */
+/* Removes and returns the oldest push, or NULL. */
 static struct push *take_push(struct client *client)
 {
 	struct push *push = client->pushes;
@@ -110,7 +110,7 @@ static struct push *take_push(struct client *client)
 	return push;
 }
 
-/* A member of the line, with which the document of the line goes along; -EPROTO: has none. */
+/* Returns a member of a line and moves the document to it. -EPROTO: no such member. */
 static int take_member(yyjson_doc **doc, const char *key, struct client_data *ret)
 {
 	yyjson_val *value = yyjson_obj_get(yyjson_doc_get_root(*doc), key);
@@ -138,7 +138,7 @@ static void add_push(struct client *client, enum client_push kind, yyjson_doc **
 	client->newest = &push->next;
 }
 
-/* True when the line was one that nobody asked for just now; takes what it keeps. */
+/* True when the line is a push and not a reply. Takes the document when it keeps the push. */
 static bool keep_push(struct client *client, yyjson_doc **doc)
 {
 	static const char *const names[CLIENT_PUSH_NR] = {
@@ -167,7 +167,7 @@ static void note_error(yyjson_val *error, struct client_error *ret)
 	snprintf(ret->message, sizeof(ret->message), "%s", message ? message : "");
 }
 
-/* 1: it is the answer and none of the errors; 0: it is not about this request. */
+/* 1: a successful reply to this request; 0: a line for another request; negative: an error. */
 static int take_reply(yyjson_doc **doc, u64 id, struct client_data *ret_result,
 		      struct client_error *ret_error)
 {
@@ -175,7 +175,7 @@ static int take_reply(yyjson_doc **doc, u64 id, struct client_data *ret_result,
 	yyjson_val *error = yyjson_obj_get(root, "error"), *its = yyjson_obj_get(root, "id");
 	int err = 0;
 
-	/* An error of the connection and not of a request has no id. */
+	/* An error without an id is about the connection, not about a request. */
 	if (error && !its) {
 		bool busy = yyjson_equals_str(yyjson_obj_get(error, "code"),
 					      protocol_error_code(PROTOCOL_BUSY));
@@ -204,7 +204,7 @@ int client_request(struct client *client, const char *method, const char *params
 
 	if (err < 0)
 		return err;
-	line[length++] = '\n'; /* in place of its terminating zero */
+	line[length++] = '\n'; /* replaces the terminating zero */
 	err = send_line(client, line, length, deadline_ms);
 	while (err == 0) {
 		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
@@ -296,7 +296,9 @@ int client_next(struct client *client, int timeout_ms, enum client_push *ret_kin
 	struct push *push;
 	int err = 0;
 
-	/* Whatever is there already is taken first: only the latest counts, unless all do. */
+	/*
+	 * Reads all pending lines first, so that the latest push is returned, unless all are kept.
+	 */
 	while (err == 0 && !(client->keeps_all && client->pushes)) {
 		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
 

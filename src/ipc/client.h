@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * A client of zerneld. Requests wait for their reply, so long at most; snapshots that
- * were subscribed to come in between and are kept, the latest of them, until somebody
- * takes it. After any failure but -EREMOTEIO and -EAGAIN the connection is of no use:
- * free the client and connect anew.
+ * A client of zerneld. A request waits for its reply, at most CLIENT_TIMEOUT_MS. Snapshots
+ * of a subscription can arrive in between; the latest one is kept until client_next()
+ * returns it. After any error except -EREMOTEIO and -EAGAIN, the connection is not usable:
+ * free the client and connect again.
  */
 #include "base/macros.h"
 #include "ipc/protocol.h"
@@ -14,7 +14,7 @@
 
 struct client;
 
-/* A value that zerneld sent, as it was parsed. It lives as long as its document. */
+/* A parsed value that zerneld sent. It is valid as long as its document. */
 struct client_data {
 	yyjson_doc *doc;
 	yyjson_val *value;
@@ -26,38 +26,39 @@ static inline void client_data_done(struct client_data *data)
 	*data = (struct client_data){};
 }
 
-/* What zerneld said no to. */
+/* The error that zerneld replied with. */
 struct client_error {
 	char code[32];
 	char message[256];
 };
 
 /*
- * Connects and says hello. -EBUSY: zerneld has too many clients. -EPROTONOSUPPORT: it speaks
- * another version of the protocol. -EPROTO: it is no zerneld.
+ * Connects and sends hello. -EBUSY: zerneld has too many clients. -EPROTONOSUPPORT: zerneld
+ * uses another version of the protocol. -EPROTO: the server is not zerneld.
  */
 int client_connect(const char *path, struct client **ret);
 struct client *client_free(struct client *client);
 DEFINE_CLEANUP(struct client, client_free);
 
-/* Readable when client_next() may have something; for a loop of one's own. */
+/* The descriptor for an event loop; readable when client_next() can return data. */
 int client_fd(const struct client *client);
 
-/* What zerneld allows, of "read" and "change". */
+/* Whether zerneld allows this client `what`, which is "read" or "change". */
 bool client_may(const struct client *client, const char *what);
 
 /*
- * `params` is the text of a JSON object, or NULL. *ret_result is the reply's result, for
- * client_data_done(); NULL for `ret_result` throws it away. -EREMOTEIO: zerneld answered
- * with an error, which is in *ret_error (unless that is NULL). -ETIMEDOUT: it did not answer.
+ * `params` is the text of a JSON object, or NULL. *ret_result is the result of the reply;
+ * the caller releases it with client_data_done(). With NULL for `ret_result`, the result is
+ * discarded. -EREMOTEIO: zerneld replied with an error, which is in *ret_error (unless that
+ * is NULL). -ETIMEDOUT: zerneld did not reply.
  */
 int client_request(struct client *client, const char *method, const char *params,
 		   struct client_data *ret_result, struct client_error *ret_error);
 
-/* From now on a snapshot comes that often; 0 to end it. */
+/* Requests a snapshot per interval; 0 ends the subscription. */
 int client_subscribe(struct client *client, u32 interval_ms, struct client_error *ret_error);
 
-/* From now on all that is pushed is kept, in its order, and not only the latest snapshot. */
+/* From now on, every push is kept, in order, and not only the latest snapshot. */
 void client_keep_all(struct client *client);
 
 enum client_push {
@@ -67,9 +68,9 @@ enum client_push {
 };
 
 /*
- * The latest snapshot that came or, where all is kept, what came next; for client_data_done().
- * Waits for it so long at most (0: not at all). -EAGAIN: nothing came. -ECONNRESET: zerneld
- * is gone.
+ * Returns the latest snapshot or, when all pushes are kept, the next push. The caller
+ * releases it with client_data_done(). Waits at most `timeout_ms` (0: does not wait).
+ * -EAGAIN: no push arrived. -ECONNRESET: zerneld closed the connection.
  */
 int client_next(struct client *client, int timeout_ms, enum client_push *ret_kind,
 		struct client_data *ret);

@@ -7,9 +7,9 @@
 #include "core/process.h"
 #include "ipc/json.h"
 
-/* Values without labels are numbers. */
+/* Values of kinds without labels are written as numbers. */
 static const struct kind {
-	const char *name; /* NULL: is not told */
+	const char *name; /* NULL: not sent to clients */
 	const char *(*label)(u32 value);
 	u32 nr;
 } kinds[EVENT_NR] = {
@@ -20,7 +20,7 @@ static const struct kind {
 	[EVENT_THREAD_EXIT] = { "thread_exit" },
 };
 
-/* The members of an event's list. */
+/* The positions in the array of an event. */
 enum { AT_TIME, AT_KIND, AT_PID, AT_TID, AT_VALUE, AT_NR };
 
 bool event_is_told(const struct event *event)
@@ -86,7 +86,7 @@ static int get_value(const struct kind *kind, yyjson_val *value, u32 *ret)
 	return -EBADMSG;
 }
 
-/* EVENT_NR for a kind that is not known here. */
+/* EVENT_NR for an unknown kind. */
 static u32 kind_named(yyjson_val *name)
 {
 	for (u32 i = 0; i < EVENT_NR; i++)

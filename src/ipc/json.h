@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the JSON library lacks. */
+/* Additions to the JSON library. */
 #include <yyjson.h>
 #include "base/macros.h"
 

@@ -31,7 +31,7 @@ static void text_bad_magic(const struct procdb_report *r, char *text, size_t siz
 void procdb_text_defect(const struct procdb_report *r, char *text, size_t size)
 {
 	switch (r->defect) {
-	case PROCDB_FILE_SOUND: snprintf(text, size, "the file is sound"); break;
+	case PROCDB_FILE_SOUND: snprintf(text, size, "the file is valid"); break;
 	case PROCDB_FILE_TOO_SHORT:
 		snprintf(text, size, "%llu bytes are too few: the header has %d", r->size,
 			 PROCDB_HEADER_BYTES);
@@ -57,7 +57,7 @@ void procdb_text_defect(const struct procdb_report *r, char *text, size_t size)
 		snprintf(text, size, "the checksum of the %llu bytes is wrong", r->size);
 		break;
 	case PROCDB_FILE_BAD_ENTRY:
-		snprintf(text, size, "entry %u of %u is impossible", r->bad_entry + 1,
+		snprintf(text, size, "entry %u of %u is not valid", r->bad_entry + 1,
 			 r->nr_entries);
 		break;
 	}
@@ -69,7 +69,7 @@ static void add_profile(yyjson_mut_doc *doc, yyjson_mut_val *array, const struct
 	char executable[17], name[SNAPSHOT_COMM_LEN];
 
 	procdb_text_executable(p, executable);
-	/* A name is what a program calls itself: any bytes at all. */
+	/* A program chooses its own name, so the name can contain any bytes. */
 	snapshot_set_text(name, sizeof(name), p->key.comm, sizeof(p->key.comm));
 	yyjson_mut_obj_add_strcpy(doc, o, "name", name);
 	if (*executable)

@@ -31,7 +31,7 @@ enum protocol_error protocol_request_parse(const char *line, size_t length,
 	yyjson_val *id = yyjson_obj_get(root, "id"), *method = yyjson_obj_get(root, "method");
 	yyjson_val *params = yyjson_obj_get(root, "params");
 
-	/* A method with a zero byte in it is not the one it looks like. */
+	/* A method that contains a zero byte would be compared only up to that byte. */
 	if (!yyjson_is_uint(id) || !yyjson_is_str(method) ||
 	    strlen(yyjson_get_str(method)) != yyjson_get_len(method) ||
 	    (params && !yyjson_is_obj(params))) {

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What zerneld and its clients say to each other: lines of JSON over a local socket,
- * described in docs/PROTOCOL.md. The client's side is in export/client.h.
+ * The protocol between zerneld and its clients: lines of JSON over a local socket.
+ * docs/reference/protocol.md describes it; ipc/client.h is the client.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -11,10 +11,10 @@
 #include "abi/types.h"
 
 #define PROTOCOL_VERSION     2
-/* What a client says about a zerneld that refuses this version. */
+/* The text of a client about a zerneld that refuses this version. */
 #define PROTOCOL_UPDATE_BOTH "speaks another protocol version: update both to the same version"
 #define PROTOCOL_SOCKET	     "/run/zernel/zernel.sock"
-/* Longest lines, with their end. */
+/* Maximum length of a line, including the newline. */
 #define PROTOCOL_REQUEST_MAX (64UL << 10)
 #define PROTOCOL_REPLY_MAX   (16UL << 20)
 
@@ -22,13 +22,13 @@
 #define PROTOCOL_INTERVAL_MAX_MS     3600000
 #define PROTOCOL_INTERVAL_DEFAULT_MS 1000
 
-/* What went wrong, by a word that programs can rely on. */
+/* Errors. Each has a fixed code that programs can rely on. */
 enum protocol_error {
 	PROTOCOL_OK,
-	PROTOCOL_MALFORMED,	  /* no request at all; the connection ends */
-	PROTOCOL_TOO_LARGE,	  /* likewise */
-	PROTOCOL_BUSY,		  /* likewise: too many clients */
-	PROTOCOL_VERSION_DIFFERS, /* hello asked for a version that is not spoken here */
+	PROTOCOL_MALFORMED,	  /* not a request; zerneld closes the connection */
+	PROTOCOL_TOO_LARGE,	  /* zerneld closes the connection */
+	PROTOCOL_BUSY,		  /* too many clients; zerneld closes the connection */
+	PROTOCOL_VERSION_DIFFERS, /* hello requested a version that zerneld does not support */
 	PROTOCOL_HELLO_NEEDED,
 	PROTOCOL_UNKNOWN_METHOD,
 	PROTOCOL_INVALID, /* the parameters */
@@ -41,7 +41,7 @@ enum protocol_error {
 
 const char *protocol_error_code(enum protocol_error error);
 
-/* A request as it came; `method` and `params` live as long as `doc`. */
+/* A parsed request; `method` and `params` are valid as long as `doc`. */
 struct protocol_request {
 	yyjson_doc *doc;
 	u64 id;
@@ -54,7 +54,10 @@ enum protocol_error protocol_request_parse(const char *line, size_t length,
 					   struct protocol_request *ret);
 void protocol_request_done(struct protocol_request *request);
 
-/* One line without its end, to be freed. `params` is the text of an object, or NULL. */
+/*
+ * Writes one line without the newline; the caller frees it. `params` is the text of an
+ * object, or NULL.
+ */
 int protocol_request_write(u64 id, const char *method, const char *params, char **ret,
 			   size_t *ret_length);
 /* The member `error` of a reply: {"code":...,"message":...}. */

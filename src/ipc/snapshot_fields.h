@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The members of a snapshot's structs as JSON has them: writer and reader walk the same rows. */
+/* The JSON members of the structs of a snapshot. The writer and the reader use the same rows. */
 #include <yyjson.h>
 #include "core/snapshot.h"
 
@@ -15,11 +15,11 @@ enum field_type {
 	FIELD_TEXT,	/* nr: the size of the array */
 	FIELD_LABEL,	/* u32, written as one of the nr labels */
 	FIELD_COUNTS,	/* u64[nr], an object by label */
-	FIELD_COUNTS32, /* u32[nr], likewise */
+	FIELD_COUNTS32, /* u32[nr], an object by label */
 };
 
 struct field {
-	const char *key; /* NULL after the last */
+	const char *key; /* NULL ends the table */
 	enum field_type type;
 	size_t offset;
 	u32 nr;
@@ -43,7 +43,7 @@ extern const struct field probes_fields[];
 extern const struct field cost_fields[];
 extern const struct field hist_fields[];
 
-/* Where the bit of a GPU's `valid` is off, the key is not there. */
+/* The key is present only when its bit in `valid` of the GPU is set. */
 struct optional_field {
 	u32 bit;
 	struct field field;
@@ -51,7 +51,7 @@ struct optional_field {
 #define GPU_OPTIONAL_NR 6
 extern const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR];
 
-/* Makes the text of one object, which `put` fills. */
+/* Writes the text of one object that `put` fills. */
 typedef bool (*snapshot_put_fn)(yyjson_mut_doc *doc, yyjson_mut_val *root,
 				const struct snapshot *snapshot);
 int snapshot_write(snapshot_put_fn put, const struct snapshot *snapshot, char **ret_text,

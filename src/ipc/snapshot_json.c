@@ -59,7 +59,7 @@ static bool put_fields(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct
 	return ok;
 }
 
-/* Only what is not empty, as pairs of place and number; and what readers in a browser want. */
+/* Writes non-empty buckets as pairs of index and count, and adds p50 and p99 for browsers. */
 static bool put_hist(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct hist *hist)
 {
 	yyjson_mut_val *buckets;
@@ -98,7 +98,7 @@ static bool put_hists(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *k
 	return ok;
 }
 
-/* The fractions are there for people: a reader has the times. */
+/* The fractions are for people; programs can compute them from the times. */
 static bool put_task(yyjson_mut_doc *doc, yyjson_mut_val *task,
 		     const struct snapshot_process *process)
 {
@@ -159,7 +159,7 @@ static bool put_sched(yyjson_mut_doc *doc, yyjson_mut_val *object,
 	return ok;
 }
 
-/* The arrays of all there is. */
+/* Writes the arrays: jobs, processes, threads, GPUs. */
 static bool put_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snapshot *s)
 {
 	yyjson_mut_val *jobs = yyjson_mut_obj_add_arr(doc, root, "jobs");

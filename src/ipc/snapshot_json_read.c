@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads a snapshot that anybody may have written. Whatever has the wrong type or is out
- * of its range makes all of it worthless: -EBADMSG.
+ * Parses a snapshot from an untrusted source. A single value of the wrong type or out of
+ * its range makes the whole snapshot invalid (-EBADMSG).
  */
 #include <errno.h>
 #include <limits.h>
@@ -124,7 +124,7 @@ static int get_field(yyjson_val *value, const struct field *field, void *base)
 	return -EBADMSG;
 }
 
-/* Of an object that may be missing altogether. */
+/* Reads the fields of an object; the object may be missing. */
 static int get_fields(yyjson_val *object, const struct field *field, void *base)
 {
 	int err = !object || yyjson_is_obj(object) ? 0 : -EBADMSG;
@@ -178,7 +178,7 @@ static int get_job(yyjson_val *object, struct snapshot *s, u32 i)
 	return err < 0 ? err : get_hists(yyjson_obj_get(object, "gone"), s, &s->jobs[i].gone);
 }
 
-/* A list inside of an item: each of its fields is in an array of so many. */
+/* Reads a list inside an item into an array of at most `max` elements. */
 static int get_inner(yyjson_val *list, const struct field *fields, void *array, size_t size,
 		     u32 max, u32 *ret_nr)
 {
@@ -196,7 +196,7 @@ static int get_inner(yyjson_val *list, const struct field *fields, void *array, 
 	return err;
 }
 
-/* Some members are those of the process under other names; an older zerneld writes none. */
+/* Some members repeat those of the process under other names. An older zerneld does not send it. */
 static int get_task(yyjson_val *object, struct snapshot_process *process)
 {
 	if (!object)
@@ -264,7 +264,7 @@ static int get_sched(yyjson_val *object, struct snapshot_sched *ret)
 	return err;
 }
 
-/* Version 1 had two members under other names and in finer units. */
+/* Version 1 has two members with other names and smaller units. */
 static int get_sched_v1(yyjson_val *object, struct snapshot_sched *ret)
 {
 	yyjson_val *reserved = yyjson_obj_get(object, "others_permille");
@@ -284,7 +284,7 @@ static int get_sched_v1(yyjson_val *object, struct snapshot_sched *ret)
 	return 0;
 }
 
-/* Each item of a list, which may be missing, into the place that is there for it. */
+/* Reads each item of a list into its element of the snapshot. The list may be missing. */
 static int get_list(yyjson_val *list, struct snapshot *s,
 		    int (*get)(yyjson_val *item, struct snapshot *s, u32 i))
 {
@@ -299,7 +299,7 @@ static int get_list(yyjson_val *list, struct snapshot *s,
 	return err;
 }
 
-/* How many distributions the items of a list have under a key. */
+/* The number of histograms that the items of a list have under a key. */
 static size_t count_hists(yyjson_val *list, const char *key)
 {
 	yyjson_val *item;
@@ -316,7 +316,7 @@ static int limit(size_t nr, u32 max, u32 *ret)
 	return nr > max ? -E2BIG : 0;
 }
 
-/* A snapshot with room for just what is in the document, and all the places taken. */
+/* Allocates a snapshot for exactly the items of the document, and sets their numbers. */
 static int make_room(yyjson_val *root, struct snapshot **ret)
 {
 	const struct snapshot_limits max = SNAPSHOT_LIMITS_MAX;
@@ -359,7 +359,7 @@ int snapshot_from_value(yyjson_val *root, struct snapshot **ret)
 	err = make_room(root, &s);
 	if (err < 0)
 		return err;
-	/* A zerneld that does not tell it knew no others. */
+	/* A zerneld that does not send this object always used the defaults. */
 	s->phase_detection = (struct phase_config)PHASE_CONFIG_DEFAULT;
 	if ((err = get_fields(root, snapshot_fields, s)) < 0 ||
 	    (err = get_list(yyjson_obj_get(root, "jobs"), s, get_job)) < 0 ||

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The few numbers that old dashboards show. They know no processes, so these are merged, with
- * what ended processes measured.
+ * The values that older dashboards show. These dashboards do not distinguish processes, so
+ * the values of all processes are merged, including processes that exited.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -50,7 +50,7 @@ static void add_hist(struct metrics *m, enum metric metric, const struct metric_
 		series->hist = hist;
 }
 
-/* Takes it, whatever comes. */
+/* Takes ownership of `hist`, also when no series is added. */
 static void add_owned(struct metrics *m, enum metric metric, const struct metric_labels *labels,
 		      struct hist *hist)
 {
@@ -157,8 +157,9 @@ static void merge(struct hist *to, const struct snapshot *s, const struct snapsh
 }
 
 /*
- * Over the processes of jobs of this name, or of all without one, those that are gone
- * included. A Slurm job has a cgroup for each of its steps.
+ * Merges the histograms of all jobs with the name of `labels`, or of all processes when it
+ * has no name. Processes that exited are included. Several jobs can have one name: a Slurm
+ * job has a cgroup for each of its steps.
  */
 static void add_merged(struct metrics *m, const struct snapshot *s, enum metric metric,
 		       const struct metric_labels *labels, u32 kind)
@@ -184,7 +185,7 @@ static void add_merged(struct metrics *m, const struct snapshot *s, enum metric 
 	add_owned(m, metric, labels, merged);
 }
 
-/* The name of a job, or NULL when one before has the same. */
+/* The name of a job, or NULL when an earlier job has the same name. */
 static const char *next_name(const struct snapshot *s, u32 job)
 {
 	for (u32 i = 0; i < job; i++)
@@ -243,8 +244,9 @@ static int by_age(const void *a, const void *b, void *snapshot)
 }
 
 /*
- * Loaders are not: their phase never changes, and what they do shows where they feed. Nor
- * is one whose pid somebody younger has: it is gone, only not swept up yet.
+ * Loaders are not shown: their phase never changes, and their work is visible at their
+ * consumer. A process is not shown either when a younger process has the same pid: the
+ * older process has exited, but is not removed from the snapshot yet.
  */
 static bool is_shown(const struct snapshot *s, const struct snapshot_process *process)
 {
@@ -272,7 +274,7 @@ static int add_processes(struct metrics *m, const struct snapshot *s)
 	return 0;
 }
 
-/* The calls of jobs of this name, those of processes that are gone included. */
+/* Adds up the calls of all jobs with this name, including processes that exited. */
 static void add_calls(struct metrics *m, const struct snapshot *s,
 		      const struct metric_labels *labels, u32 operation)
 {
@@ -317,7 +319,7 @@ static void add_operation(struct metrics *m, const struct snapshot *s, u32 opera
 	}
 }
 
-/* Stable: of one metric they stay in the order of their places, which a swap would lose. */
+/* A stable sort: the series of a metric keep their order. */
 static int sort_by_metric(struct metrics *m)
 {
 	struct metric_series *sorted = calloc(m->nr + 1, sizeof(*sorted));
@@ -356,7 +358,8 @@ int metrics_new(const struct snapshot *s, u32 series_max, struct metrics **ret)
 		return -ENOMEM;
 	err = add_all(m, s);
 	if (err == 0)
-		err = metrics_limit(m, series_max - 1); /* how many are left out is one more */
+		err = metrics_limit(
+			m, series_max - 1); /* the number of series left out is a series too */
 	add_value(m, METRIC_SERIES_LEFT_OUT, &(struct metric_labels){}, m->nr_left_out);
 	m->nr_counted++;
 	if (err == 0)

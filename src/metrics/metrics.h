@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * A snapshot as series of the catalogue in abi/metrics.def, before any format. Every
- * format shows the same series with the same counts.
+ * Converts a snapshot to the series of abi/metrics.def, independent of a format. Every
+ * format has the same series with the same counts.
  */
 #include "base/macros.h"
 #include "core/snapshot.h"
@@ -34,14 +34,14 @@ enum metric_unit {
 	UNIT_RATIO,   /* values are per cent */
 };
 
-/* What is left out when there are too many series: the last first. */
+/* When there are too many series, those of the last priority are left out first. */
 enum metric_priority {
 #define PRIORITY(id, ...) PRIORITY_##id,
 #include "abi/metrics.def"
 	PRIORITY_NR,
 };
 
-/* The families that dashboards already rely on are the first of the catalogue. */
+/* The families that existing dashboards use are the first rows of abi/metrics.def. */
 #define METRIC_LEGACY_NR (METRIC_DIST_SYNC_WAIT + 1)
 
 struct metric_row {
@@ -54,8 +54,8 @@ struct metric_row {
 };
 extern const struct metric_row metric_rows[METRIC_NR];
 extern const char *const metric_label_names[LABEL_NR];
-extern const char *const metric_priority_names[PRIORITY_NR]; /* what has it, for people */
-extern const char *const metric_unit_names[];		     /* empty for none */
+extern const char *const metric_priority_names[PRIORITY_NR]; /* the series that have it, as text */
+extern const char *const metric_unit_names[];		     /* empty for UNIT_NONE */
 
 /* Upper bounds of the classic buckets: powers of two of a second, the last is infinite. */
 #define CLASSIC_BUCKET(...) +1
@@ -69,7 +69,7 @@ extern const double metric_bucket_bounds[CLASSIC_BUCKETS_NR];
 #define METRIC_QUANTILES_NR 2
 extern const u32 metric_quantiles[METRIC_QUANTILES_NR];
 
-/* All that can be in labels; each metric shows those of its row. */
+/* The values of all labels; each metric uses the labels of its row. */
 struct metric_labels {
 	const char *job;
 	const struct snapshot_process *process;
@@ -82,23 +82,22 @@ struct metric_labels {
 
 struct metric_series {
 	enum metric metric;
-	u32 unit; /* what it is about: series of one unit and priority are shown or left out
-		     together */
+	u32 unit; /* its series of one priority are shown or left out together */
 	struct metric_labels labels;
-	u64 value;		 /* of a gauge or counter, in what the unit is kept as */
+	u64 value;		 /* of a gauge or counter, in the internal form of the unit */
 	const struct hist *hist; /* of a summary or histogram */
-	struct hist *owned;	 /* the same, when it is not the snapshot's */
+	struct hist *owned;	 /* the same pointer when `hist` is not part of the snapshot */
 };
 
-/* Room for the decimal digits of a label. */
+/* Buffer size for a label value that is a decimal number. */
 #define METRIC_NUMBER_LEN 16
 
-/* By default; a summary or histogram is as many series as it has lines as text. */
+/* The default limit. A summary or histogram counts as one series per line of its text form. */
 #define METRICS_SERIES_MAX   400
-/* Fewer than that cannot have something of every family that dashboards rely on. */
+/* The smallest limit that has room for a series of every family that dashboards use. */
 #define METRICS_SERIES_LEAST 100
 
-/* In the order of the catalogue; of one metric, in the order of the snapshot. */
+/* Series in the order of abi/metrics.def; series of one metric in the order of the snapshot. */
 struct metrics {
 	struct metric_series *series;
 	size_t nr;
@@ -111,19 +110,19 @@ struct metrics {
 };
 
 /*
- * The snapshot must outlive it. At most `series_max` series, by their priorities; of
- * processes the oldest come first, so that one that was shown stays until its end. Whatever
- * there is too much of, a family that dashboards rely on keeps its first series.
+ * The snapshot must outlive the result. The result has at most `series_max` series, chosen
+ * by priority. The oldest processes come first, so that a process that is shown stays until
+ * it exits. Each family that dashboards use keeps its first series in any case.
  */
 int metrics_new(const struct snapshot *snapshot, u32 series_max, struct metrics **ret);
 struct metrics *metrics_free(struct metrics *metrics);
 DEFINE_CLEANUP(struct metrics, metrics_free);
 
-/* `number` is room for it where need be. */
+/* `number` is a buffer for values that are numbers. */
 const char *metric_label_value(const struct metric_labels *labels, enum metric_label label,
 			       char number[static METRIC_NUMBER_LEN]);
 
-/* How many there are up to each bound; the last is all. */
+/* The count up to each bound; the last one is the total. */
 void metric_classic_buckets(const struct hist *hist, u64 ret[static CLASSIC_BUCKETS_NR]);
 
 /* A value in base units. */

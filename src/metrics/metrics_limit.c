@@ -10,7 +10,7 @@ enum verdict {
 	VERDICT_LEFT_OUT,
 };
 
-/* As many as it has lines as text. */
+/* The number of lines in the text format. */
 static u32 series_cost(const struct metric_series *series)
 {
 	switch (metric_rows[series->metric].kind) {
@@ -25,7 +25,7 @@ static enum metric_priority priority_of(const struct metric_series *series)
 	return metric_rows[series->metric].priority;
 }
 
-/* The verdict on all of its unit that have the priority of series `at`. */
+/* Decides for all series with the unit and the priority of series `at`. */
 static void judge(struct metrics *m, unsigned char *verdicts, size_t at, u32 series_max)
 {
 	const struct metric_series *one = &m->series[at];
@@ -46,7 +46,7 @@ static void judge(struct metrics *m, unsigned char *verdicts, size_t at, u32 ser
 			verdicts[i] = verdict;
 }
 
-/* Something of each family that dashboards rely on comes before all else. */
+/* The first series of each family that dashboards use has precedence over all other series. */
 static void judge_legacy(struct metrics *m, unsigned char *verdicts, u32 series_max)
 {
 	for (u32 metric = 0; metric < METRIC_LEGACY_NR; metric++) {

@@ -4,7 +4,7 @@
 #include "metrics/metrics.h"
 
 /*
- * Leaves out what is more than `series_max`, counts what stays and what does not. The series must
- * be in the order of their units.
+ * Removes series until at most `series_max` are left, and counts the kept and the removed
+ * ones. The series must be in the order of their units.
  */
 int metrics_limit(struct metrics *metrics, u32 series_max);

@@ -28,7 +28,7 @@ const char *const metric_unit_names[] = {
 	[UNIT_RATIO] = "ratio",
 };
 
-/* 2^n for n from -63 to 63; the compiler does the sum. */
+/* 2^n for n from -63 to 63, as a constant expression. */
 #define POWER(n) ((n) < 0 ? 1.0 / (double)(1ULL << (-(n) & 63)) : (double)(1ULL << ((n) & 63)))
 
 const double metric_bucket_bounds[CLASSIC_BUCKETS_NR] = {
@@ -37,7 +37,7 @@ const double metric_bucket_bounds[CLASSIC_BUCKETS_NR] = {
 	INFINITY,
 };
 
-/* The slots that the bounds are the upper ends of: four to an octave. */
+/* The last histogram slot below each bound; there are four slots per power of two. */
 static const u32 bucket_slots[CLASSIC_BUCKETS_NR] = {
 #define CLASSIC_BUCKET(n) 4 * (n) + HIST_SCHEMA_OFFSET,
 #include "abi/metrics.def"
@@ -72,8 +72,8 @@ const char *metric_label_value(const struct metric_labels *labels, enum metric_l
 }
 
 /*
- * The sum over buckets and not the count is what all views show: both are read
- * while they are written, and a histogram must agree with itself.
+ * All formats use the sum of the buckets instead of hist->count. The kernel updates both
+ * while they are read, and the parts of one histogram must be consistent.
  */
 void metric_classic_buckets(const struct hist *hist, u64 ret[static CLASSIC_BUCKETS_NR])
 {

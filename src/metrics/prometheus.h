@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A snapshot in the formats that Prometheus, and all that speak its language, scrape. */
+/* Renders a snapshot in the formats that Prometheus and compatible scrapers read. */
 #include "core/snapshot.h"
 
 enum prometheus_format {
@@ -11,12 +11,12 @@ enum prometheus_format {
 	PROMETHEUS_FORMAT_NR,
 };
 
-/* For the Content-Type of an answer. */
+/* The value of the Content-Type header. */
 const char *prometheus_content_type(enum prometheus_format format);
 
 /*
- * At most `series_max` series (metrics.h). The caller frees *ret; text has a zero after its end,
- * which does not count.
+ * Renders at most `series_max` series (metrics.h). The caller frees *ret. Text has a
+ * terminating zero that *ret_len does not count.
  */
 int prometheus_render(const struct snapshot *snapshot, u32 series_max,
 		      enum prometheus_format format, char **ret, size_t *ret_len);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Families as Prometheus' own messages, each after its length. A histogram has its
- * native buckets, which are those of struct hist one by one, and the classic ones
- * beside them for who does not know the others.
+ * Writes families as Prometheus protobuf messages, each with its length in front. A
+ * histogram has native buckets, which map one to one to the buckets of struct hist, and
+ * classic buckets for scrapers without native histograms.
  */
 #include <errno.h>
 #include <pb_encode.h>
@@ -11,10 +11,13 @@
 #include "metrics/metrics.pb.h"
 #include "metrics/prometheus_internal.h"
 
-/* The smallest width of the zero bucket that tells a native histogram: 2^-128, as others use it. */
+/*
+ * Width of the zero bucket, which marks a native histogram: 2^-128, as the Prometheus
+ * clients use.
+ */
 #define ZERO_THRESHOLD 0x1p-128
 
-/* All that the message of one series points to. */
+/* The data that the message of one series points to. */
 struct cell {
 	Number number;
 	Summary summary;
@@ -34,7 +37,7 @@ static void fill_labels(Metric *metric, struct cell *cell, const struct metric_s
 	for (u32 label = 0; label < LABEL_NR; label++) {
 		if (!(wanted & 1U << label))
 			continue;
-		/* Pointers of messages are for decoding as well, hence not const. */
+		/* The messages are used for decoding too, so their pointers are not const. */
 		cell->labels[nr].name = (char *)metric_label_names[label];
 		cell->labels[nr].value =
 			(char *)metric_label_value(&series->labels, label, cell->numbers[nr]);
@@ -65,8 +68,8 @@ static void fill_summary(Metric *metric, struct cell *cell, const struct metric_
 }
 
 /*
- * Runs of buckets that are not empty, and each one's difference to the one before.
- * What is longer than the last bound counts as the first bucket beyond it.
+ * Writes the spans of non-empty buckets, and the difference of each bucket to the previous
+ * one. Values above the last bound are counted in the first bucket after it.
  */
 static void fill_native(Histogram *histogram, struct cell *cell, const struct hist *hist)
 {

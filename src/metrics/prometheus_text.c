@@ -6,7 +6,7 @@
 #include "base/cleanup.h"
 #include "metrics/prometheus_internal.h"
 
-/* A label beside those of the series; name NULL for none. */
+/* An additional label, or none when `name` is NULL. */
 struct extra_label {
 	const char *name;
 	const char *value;
@@ -32,7 +32,7 @@ static void put_label(FILE *out, const char *name, const char *value, char *sepa
 	*separator = ',';
 }
 
-/* Up to where the value goes. */
+/* Writes the name and the labels, up to the value. */
 static void put_name(FILE *out, const struct metric_series *series, const char *suffix,
 		     struct extra_label extra)
 {
@@ -49,7 +49,7 @@ static void put_name(FILE *out, const struct metric_series *series, const char *
 	fputs(separator == ',' ? "} " : " ", out);
 }
 
-/* Exact: the digits are those of the whole number that is kept. */
+/* Writes the exact decimal value of the integer, without rounding. */
 static void put_value(FILE *out, enum metric_unit unit, u64 value)
 {
 	static const struct {
@@ -95,8 +95,8 @@ static void put_summary(FILE *out, const struct metric_series *series)
 }
 
 /*
- * The bound as OpenMetrics wants it, in both formats: a bucket must not become
- * another series when the format does.
+ * Writes a bound as OpenMetrics requires, in both formats: a bucket must be the same series
+ * in both.
  */
 static void bound_text(double bound, char text[static 32])
 {
@@ -123,7 +123,7 @@ static void put_histogram(FILE *out, const struct metric_series *series)
 	put_sum_and_count(out, series, buckets[CLASSIC_BUCKETS_NR - 1]);
 }
 
-/* In OpenMetrics a counter's family has the name without the end of its samples. */
+/* In OpenMetrics, the family name of a counter has no suffix _total. */
 static void put_header(FILE *out, const struct metric_row *row, bool openmetrics)
 {
 	static const char *const kinds[] = {
@@ -164,7 +164,7 @@ int prometheus_text(const struct metrics *metrics, bool openmetrics, char **ret,
 
 	if (!out)
 		return -ENOMEM;
-	/* A family without series has its header all the same. */
+	/* A family without series still has its header. */
 	for (u32 metric = 0; metric < METRIC_NR; metric++) {
 		size_t end = metrics_family_end(metrics, metric, i);
 

@@ -3,11 +3,11 @@
 #include <pb_encode.h>
 #include "record/perfetto.pb.h"
 
-/* As Perfetto numbers them. */
+/* Clock numbers of Perfetto. */
 #define CLOCK_ID_REALTIME  1
 #define CLOCK_ID_MONOTONIC 3
 
-/* All packets are of one sequence, and the first one says that nothing was before it. */
+/* All packets belong to one sequence. The first packet marks its start. */
 #define SEQUENCE_ID	  1
 #define SEQUENCE_IS_FRESH 1
 
@@ -22,7 +22,7 @@ static void put_packet(struct perfetto *trace, TracePacket *packet)
 
 	packet->trusted_packet_sequence_id = SEQUENCE_ID;
 	packet->timestamp_clock_id = CLOCK_ID_MONOTONIC;
-	/* Nothing but the stream can fail, and that remembers it. */
+	/* Only the stream can fail, and ferror() reports it later. */
 	if (pb_encode_tag(&out, PB_WT_STRING, PerfettoTrace_packet_tag))
 		pb_encode_submessage(&out, TracePacket_fields, packet);
 }
@@ -56,7 +56,7 @@ static void put_track(struct perfetto *trace, TrackDescriptor *track)
 	put_packet(trace, &packet);
 }
 
-/* Pointers of messages are for decoding as well, hence not const. */
+/* The messages are used for decoding too, so their pointers are not const. */
 void perfetto_process(struct perfetto *trace, u64 uuid, u32 pid, const char *name)
 {
 	ProcessDescriptor process = { .pid = (int32_t)pid, .process_name = (char *)name };

@@ -5,21 +5,21 @@
 #include <stdio.h>
 #include "abi/types.h"
 
-/* Whether all of it could be written shows in ferror(). */
+/* Write errors are reported by ferror(out). */
 struct perfetto {
 	FILE *out;
-	u64 now_ns; /* of descriptors, which hold for the whole trace */
+	u64 now_ns; /* timestamp of descriptors, which apply to the whole trace */
 };
 
-/* Comes first: what the clock showed when it was `time_ms` since the epoch. */
+/* Must be called first: relates CLOCK_MONOTONIC to `time_ms` since the epoch. */
 void perfetto_begin(struct perfetto *trace, u64 time_ms, u64 monotonic_ns);
 
-/* Tracks have a number that nobody else in the trace has. */
+/* The uuid of a track is unique in the trace. */
 void perfetto_process(struct perfetto *trace, u64 uuid, u32 pid, const char *name);
 void perfetto_thread(struct perfetto *trace, u64 uuid, u32 pid, u32 tid, const char *name);
-/* Of slices, below another one. */
+/* A track of slices, below the track `parent`. */
 void perfetto_lane(struct perfetto *trace, u64 uuid, u64 parent, const char *name);
-/* Below another one, or below none (0). */
+/* A counter track, below the track `parent`, or at the top level (0). */
 void perfetto_counter(struct perfetto *trace, u64 uuid, u64 parent, const char *name,
 		      const char *unit);
 

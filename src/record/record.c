@@ -7,7 +7,7 @@
 #include "base/cleanup.h"
 #include "record/record_format.h"
 
-/* With the frame before as the dictionary, higher levels take longer and give next to nothing. */
+/* With the previous frame as dictionary, higher levels take longer and save almost no space. */
 #define LEVEL 1
 
 struct record_writer {
@@ -28,7 +28,7 @@ static int put(struct record_writer *writer, const void *data, size_t size)
 	return 0;
 }
 
-/* What is written is there, whatever becomes of this program. */
+/* Flushes, so that written frames survive a crash of this program. */
 static int hand_over(struct record_writer *writer)
 {
 	return fflush(writer->out) == 0 ? 0 : -errno;
@@ -120,7 +120,7 @@ int record_write(struct record_writer *writer, enum record_frame_kind kind, u64 
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, text, length);
-	/* The one before is for the next frame only; without one it is none. */
+	/* The prefix applies to the next frame only; there is none for the first frame. */
 	ZSTD_CCtx_refPrefix(writer->compressor, last->text, last->length);
 	size = ZSTD_compress2(writer->compressor, writer->payload, writer->capacity, text, length);
 	free(last->text);

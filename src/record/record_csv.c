@@ -5,7 +5,7 @@
 #include "record/record_export.h"
 #include "ipc/snapshot_json.h"
 
-/* Texts may hold anything but a zero. */
+/* A text can contain any byte except zero. */
 static void put_text(FILE *out, const char *text)
 {
 	fputs(",\"", out);
@@ -39,7 +39,7 @@ static u64 memory_of(const struct snapshot_process *process)
 	return bytes;
 }
 
-/* Of a distribution: how often, and how long in all. */
+/* The count and the sum of a histogram. */
 static void put_hist(FILE *out, const struct hist *hist)
 {
 	put_number(out, hist ? hist->count : 0);

@@ -2,13 +2,13 @@
 #pragma once
 
 /*
- * A recording in the forms that other programs read; docs/RECORD.md tells what is in them.
- * Frames that make no sense are -EBADMSG; that the recording ends early is no failure.
+ * Exports a recording to formats of other programs; docs/guides/recording.md describes
+ * them. An invalid frame gives -EBADMSG. A recording that ends early is not an error.
  */
 #include "record/record.h"
 
-/* A row for each process of each snapshot. */
+/* Writes a row for each process of each snapshot. */
 int record_to_csv(struct record_reader *reader, FILE *out);
 
-/* A trace for ui.perfetto.dev and its kin. */
+/* Writes a trace for ui.perfetto.dev and compatible viewers. */
 int record_to_perfetto(struct record_reader *reader, FILE *out);

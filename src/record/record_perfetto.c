@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Snapshots give the tracks and their counters as they are read. The slices come at the
- * end, when all events are there: one may tell of a time before that of another, as a wait
- * that turned out to be none is taken back by an event of the time when it began.
+ * Tracks and counters are written while the snapshots are read. Slices are written at the
+ * end, when all events are known, because events are not in the order of their times: when
+ * a wait turns out not to be a wait, a later event corrects it with the time of its
+ * beginning.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 #include "record/record_tracks.h"
 #include "ipc/snapshot_json.h"
 
-/* What a process has below its own track, by what is added to that one's number. */
+/* The tracks below the track of a process: offsets from its uuid. */
 enum { OFFSET_PHASES = 1, OFFSET_STEPS, OFFSET_BUSY, OFFSET_RUNQUEUE, OFFSET_NR };
 
 struct trace {
@@ -23,7 +24,7 @@ struct trace {
 	u64 last_uuid;
 	u64 end_ns;
 	struct events events;
-	struct events seeds; /* what was so when somebody was first seen */
+	struct events seeds; /* the state of each process and thread when it was first seen */
 	int err;
 };
 
@@ -75,7 +76,7 @@ static void add_seed(struct trace *trace, u64 time_ns, u32 kind, u32 pid, u32 ti
 		trace->err = err;
 }
 
-/* The share of the time since the snapshot before; a counter that went back says nothing. */
+/* Writes the share of the time since the previous snapshot. Skips a counter that decreased. */
 static void put_share(struct trace *trace, u64 uuid, const struct track *track, u64 now_ns,
 		      u64 before, u64 now)
 {
@@ -171,7 +172,7 @@ static void open_slice(struct trace *trace, struct track *track, u32 value, u64 
 	if (track->open && track->value == value)
 		return;
 	close_slice(trace, track, now_ns);
-	/* What is nothing in particular has no slice. */
+	/* The role "other" has no slice. */
 	track->open = track->kind == TRACK_PROCESS || value != ROLE_OTHER;
 	track->value = value;
 	track->since_ns = now_ns;
@@ -185,7 +186,7 @@ static void end_step(struct trace *trace, struct track *track, u64 now_ns)
 	track->step_ns = now_ns;
 }
 
-/* Whom an event is about. Who came and went between two snapshots has no name. */
+/* The track of an event. A task that started and exited between two snapshots has no name. */
 static struct track *track_of(struct trace *trace, const struct event *event)
 {
 	bool is_thread = event->kind == EVENT_ROLE || event->kind == EVENT_THREAD_EXIT;
@@ -208,7 +209,7 @@ static void take_event(struct trace *trace, const struct event *event, bool is_s
 	switch (event->kind) {
 	case EVENT_PHASE:
 	case EVENT_ROLE:
-		/* Whatever is known of it by events is more precise. */
+		/* Events are more precise than the state at the first snapshot. */
 		if (!is_seed || !track->open)
 			open_slice(trace, track, event->value, event->time_ns);
 		break;
@@ -235,7 +236,7 @@ static int compare_events(const void *left, const void *right)
 
 	if (a->time_ns != b->time_ns)
 		return a->time_ns < b->time_ns ? -1 : 1;
-	return a < b ? -1 : a > b; /* in the order in which they were told */
+	return a < b ? -1 : a > b; /* in the order in which they arrived */
 }
 
 static int put_slices(struct trace *trace)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads recordings that anybody may have written. Sizes are bounded before anything is made
- * of them, and nothing is decompressed whose checksum is wrong.
+ * Reads recordings from untrusted sources. Sizes are checked before memory is allocated,
+ * and a frame is decompressed only when its checksum is correct.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,18 +24,18 @@ struct record_reader {
 const char *record_ending_text(enum record_ending ending)
 {
 	static const char *const texts[] = {
-		[RECORD_OPEN] = "not read to its end",
-		[RECORD_ENDED] = "whole",
+		[RECORD_OPEN] = "not read to the end",
+		[RECORD_ENDED] = "complete",
 		[RECORD_CUT] = "cut off",
 		[RECORD_DAMAGED] = "damaged",
-		[RECORD_NEWER] = "of a newer version: use a newer zernel",
-		[RECORD_FOREIGN] = "no recording",
+		[RECORD_NEWER] = "from a newer version: use a newer zernel",
+		[RECORD_FOREIGN] = "not a recording",
 	};
 
 	return texts[ending];
 }
 
-/* 1: all of it; 0: the file ends before. */
+/* 1: read `size` bytes; 0: the file ended before. */
 static int get(struct record_reader *reader, void *to, size_t size)
 {
 	errno = 0;
@@ -44,7 +44,7 @@ static int get(struct record_reader *reader, void *to, size_t size)
 	return ferror(reader->in) ? -(errno ? errno : EIO) : 0;
 }
 
-/* False: its text is none that snapshot_set_text() makes, or does not end. */
+/* False: snapshot_set_text() would not write this text, or it has no terminating zero. */
 static bool take_text(char *to, const u8 *from)
 {
 	size_t length = strnlen((const char *)from, SNAPSHOT_TEXT_LEN);
@@ -71,7 +71,7 @@ static enum record_ending take_header(struct record_reader *reader, const u8 *he
 	return RECORD_OPEN;
 }
 
-/* Another version may have another beginning, but for the first two members. */
+/* Only the magic and the version are the same in the headers of all versions. */
 static int read_header(struct record_reader *reader)
 {
 	u8 header[RECORD_HEADER_LEN];
@@ -134,7 +134,7 @@ const struct record_info *record_reader_info(const struct record_reader *reader)
 	return &reader->info;
 }
 
-/* The text of a frame takes the place of the last one of its kind. */
+/* Decompresses a frame. Its text replaces the previous text of its kind. */
 static int take_payload(struct record_reader *reader, const u8 *header, const u8 *payload)
 {
 	struct record_last *last = &reader->last[get_u32(header + FRAME_AT_KIND)];
@@ -165,7 +165,7 @@ static bool is_possible(const u8 *header)
 	       get_u32(header + FRAME_AT_SIZE) <= ZSTD_compressBound(RECORD_FRAME_MAX);
 }
 
-/* 1: the frame is in its place; 0: the ending says why not. */
+/* 1: read a frame; 0: no frame, and the ending has the reason. */
 static int read_frame(struct record_reader *reader, u8 *header)
 {
 	CLEANUP_FREE u8 *payload = NULL;

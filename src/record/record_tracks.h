@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Whoever a recording tells of: processes, threads, GPUs. Numbers of processes and threads are
- * used again, so each number has a list of those who had it, in their order.
+ * The tracks of a recording: processes, threads, GPUs. The kernel reuses pids and tids, so
+ * each number has a list of all tracks that had it, oldest first.
  */
 #include <stdbool.h>
 #include "abi/types.h"
@@ -17,33 +17,33 @@ enum track_kind {
 struct track {
 	enum track_kind kind;
 	u32 id;
-	u64 which; /* tells those of one number apart; 0: known by events only */
+	u64 which; /* distinguishes tracks with the same number; 0: known only from events */
 	u64 uuid;
-	struct track *next; /* who had the number after it */
+	struct track *next; /* the next track with the same number */
 	bool gone;
 
-	/* The slice it is in: a phase, or a role. */
+	/* The current slice: a phase or a role. */
 	bool open;
 	u32 value;
 	u64 since_ns;
-	u64 step_ns; /* when its last step ended, or 0 */
+	u64 step_ns; /* end of the last step, or 0 */
 
-	/* At the snapshot before; seen_ns is 0 when there is none. */
+	/* Values of the previous snapshot; seen_ns is 0 when there is no previous snapshot. */
 	u64 seen_ns;
 	u64 busy_ns;
 	u64 runqueue_ns;
 };
 
-/* All zero is an empty one. */
+/* Zeroed, it is empty. */
 struct tracks {
 	void *tree;
 };
 
-/* The newest of a number, NULL when there is none. */
+/* The newest track with this number, or NULL. */
 struct track *tracks_newest(const struct tracks *tracks, enum track_kind kind, u32 id);
-/* The oldest that is not gone, likewise. */
+/* The oldest track with this number that is not gone, or NULL. */
 struct track *tracks_present(const struct tracks *tracks, enum track_kind kind, u32 id);
-/* One more, the newest from now on; NULL for want of memory. */
+/* Adds a track, which becomes the newest with this number. NULL: out of memory. */
 struct track *tracks_add(struct tracks *tracks, enum track_kind kind, u32 id, u64 which);
 
 void tracks_for_each(const struct tracks *tracks, void (*visit)(void *ctx, struct track *track),

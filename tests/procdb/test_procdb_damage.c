@@ -50,7 +50,7 @@ static void test_descriptions_of_defects(void **state)
 		size_t size;
 		const char *words;
 	} rows[] = {
-		{ 0, 'P', 140, "the file is sound" },
+		{ 0, 'P', 140, "the file is valid" },
 		{ 0, 'P', 7, "7 bytes are too few: the header has 12" },
 		{ 0, 'p', 140, "the first four bytes are 70 44 44 42, not PDDB" },
 		{ 4, 9, 140, "version 9 is unknown, versions 1 to 3 are known" },

@@ -170,7 +170,7 @@ class Replay(Case):
 
     def test_what_is_no_recording(self):
         path = self.directory / "other"
-        for content, what in (b"PDDB....", "no recording"), (b"zernrec\n\x02\0\0\0", "newer zernel"), (b"", "cut off"):
+        for content, what in (b"PDDB....", "not a recording"), (b"zernrec\n\x02\0\0\0", "newer zernel"), (b"", "cut off"):
             path.write_bytes(content)
             self.assertIn(what, zernel("replay", path, "status", status=1)[1])
         self.assertIn("No such file", zernel("replay", self.directory / "none", "status", status=1)[1])
