@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * An NVML with two devices that misbehaves on demand. FAKE_SYMBOLS says how much
- * of it there is: 0 lacks a required call, 1 has those alone, 2 has the rest,
- * 3 performance monitoring as well.
+ * A fake NVML with two devices that fails or hangs on demand. FAKE_SYMBOLS selects its
+ * functions: 0 lacks a required function, 1 has only the required ones, 2 has all others
+ * too, and 3 also has performance monitoring.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 	return (nvmlReturn_t)fake_nvml.fail;
 }
 
-/* As on hardware that lacks what the newer call reports. */
+/* Like hardware that does not support the newer call. */
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
 	return NVML_ERROR_NOT_SUPPORTED;
@@ -93,7 +93,7 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsign
 	return (nvmlReturn_t)fake_nvml.fail;
 }
 
-/* Two samples of one process, the newer one first; then nothing new. */
+/* Two samples of one process, the newer one first; after that, no new samples. */
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 					     nvmlProcessUtilizationSample_t *samples,
 					     unsigned int *count, unsigned long long last_seen)
@@ -109,7 +109,7 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 #endif
 
 #if FAKE_SYMBOLS >= 3
-/* The first device can be watched, and a quarter of it works. */
+/* Only the first device supports performance monitoring; a quarter of it is active. */
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support)
 {
 	support->isSupportedDevice = device->index == 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Any bytes as the fdinfo of a descriptor. What is parsed must keep its bounds,
- * and written out as text again it must parse to the same.
+ * Parses arbitrary bytes as the fdinfo of a descriptor. The result must keep its bounds.
+ * Written as text and parsed again, it must give the same result.
  */
 #include "fuzz/fuzz.h"
 
@@ -25,7 +25,7 @@ static void text_add(struct text *text, const char *part)
 	text->size += length;
 }
 
-/* By hand: snprintf() under the sanitizer would take most of the fuzzer's time. */
+/* Without snprintf(), which takes most of the fuzzer's time under the sanitizer. */
 static void text_number(struct text *text, const char *key, const char *name, u64 value)
 {
 	char digits[24] = "";

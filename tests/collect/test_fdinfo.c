@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The parser of one fdinfo text. */
+/* Tests the parser of an fdinfo text. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,8 +69,7 @@ static void test_integrated(void **state)
 
 static void test_discrete(void **state)
 {
-	/* Both spellings, as newer kernels print them; what is in system memory is not the card's.
-	 */
+	/* Both spellings, as newer kernels print them. System memory is not memory of the GPU. */
 	struct fdinfo info = parse(HEAD "drm-driver:\tamdgpu\n"
 					"drm-client-id:\t28\n"
 					"drm-pdev:\t0000:C3:00.0\n"
@@ -123,7 +122,7 @@ static void test_not_drm(void **state)
 	assert_int_equal(info.nr_engines, 77);
 }
 
-/* Each line is one that must not be believed. */
+/* Each of these lines is invalid and must be left out. */
 static void test_lines_left_out(void **state)
 {
 	static const char *const lines[] = {
@@ -151,7 +150,7 @@ static void test_lines_left_out(void **state)
 		info = parse(text);
 		if (info.nr_left_out != 1 || info.nr_engines || info.nr_regions ||
 		    info.valid != FDINFO_HAS(FDINFO_DRIVER))
-			fail_msg("believed: %s", lines[i]);
+			fail_msg("invalid line was accepted: %s", lines[i]);
 	}
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* DRM descriptors in a tree that stands in for /proc, from sample to sample. */
+/* Tests DRM descriptors over several samples, in a directory that replaces /proc. */
 #include "collect/tree.h"
 
 #include <errno.h>
@@ -93,18 +93,20 @@ static void test_busiest_engine_and_capacity(void **state)
 	read_at(1000, pids, 2);
 	assert_false(samples.devices[0].valid & GPU_HAS_NUMA_NODE);
 	assert_int_equal(samples.devices[0].numa_node, -1);
-	/* Of 200 ms: render 60 + 40; video 140 of the 400 that two engines have. */
+	/*
+	 * In 200 ms, render is busy for 60 + 40 ms, and video for 140 ms of 400 ms (two engines).
+	 */
 	put_i915(10, 5, 7, 110 * MS, 0);
 	put_i915(11, 5, 8, 40 * MS, 140 * MS);
 	read_at(1200, pids, 2);
 	check_use(0, 50);
 	assert_int_equal(process(10, 0)->utilisation, 30);
 	assert_int_equal(process(11, 0)->utilisation, 35);
-	/* More than there is room for is all there is room for. */
+	/* A busy time longer than the interval gives 100 %. */
 	put_i915(10, 5, 7, 990 * MS, 0);
 	read_at(1300, pids, 2);
 	check_use(0, 100);
-	/* Two samples at one instant have nothing between them. */
+	/* Two samples at the same time have no interval between them. */
 	read_at(1300, pids, 2);
 	assert_false(samples.devices[0].valid & GPU_HAS_UTILISATION);
 }
@@ -137,7 +139,7 @@ static void test_client_counts_once(void **state)
 	assert_int_equal(samples.nr_processes, 1);
 	assert_int_equal(process(10, 0)->utilisation, 20);
 	assert_int_equal(process(10, 0)->memory_used_bytes, 65536);
-	/* The same number on another device is another client. */
+	/* The same client id on another GPU is another client. */
 	put(10, 9,
 	    "drm-driver: xe\ndrm-client-id: 7\ndrm-pdev: 0000:03:00.0\n"
 	    "drm-resident-vram0: 1 MiB\n");
@@ -177,7 +179,7 @@ static void test_device_clock(void **state)
 	put(10, 5, format, 2000, 54010, 8000, 54010);
 	put(10, 6, format, 2000, 54000, 8000, 54000);
 	read_at(9999, pids, 1);
-	/* rcs 1000 of 4000, ccs 8000 of four times 4000. */
+	/* rcs: 1000 of 4000 cycles. ccs: 8000 of 4 times 4000 cycles. */
 	check_use(0, 50);
 	assert_int_equal(process(10, 0)->utilisation, 50);
 }
@@ -188,7 +190,7 @@ static void test_process_comes_and_goes(void **state)
 
 	put_i915(10, 5, 7, 0, 0);
 	read_at(1000, pids, 3);
-	/* A new client brings a past with it that is not of this interval. */
+	/* The counters of a new client include time before this interval. */
 	put_i915(10, 5, 7, 30 * MS, 0);
 	put_i915(11, 5, 8, 77777 * MS, 0);
 	read_at(1100, pids, 3);
@@ -200,7 +202,7 @@ static void test_process_comes_and_goes(void **state)
 	assert_int_equal(samples.nr_devices, 1);
 	assert_int_equal(samples.devices[0].valid, GPU_HAS_NAME | GPU_HAS_PCI_ADDRESS);
 	assert_int_equal(samples.nr_processes, 0);
-	/* Back again, it begins anew. */
+	/* A client that returns is treated as new. */
 	put_i915(10, 5, 7, 60 * MS, 0);
 	read_at(1300, pids, 3);
 	assert_false(samples.devices[0].valid & GPU_HAS_UTILISATION);
@@ -219,7 +221,7 @@ static void test_without_pci(void **state)
 	assert_int_equal(samples.devices[0].valid, GPU_HAS_NAME | GPU_HAS_UTILISATION);
 	check_use(0, 10);
 	assert_int_equal(process(10, 0)->valid, GPU_HAS_UTILISATION);
-	assert_int_equal(samples.nr_dropped, 1); /* the one without an id */
+	assert_int_equal(samples.nr_dropped, 1); /* the descriptor without an id */
 }
 
 static void test_garbage(void **state)
@@ -235,7 +237,7 @@ static void test_garbage(void **state)
 	memcpy(huge, head, strlen(head));
 	tree_write_bytes(tree_path("proc/10/fdinfo/2"), huge, sizeof(huge));
 	tree_write(tree_path("proc/10/fdinfo/3"), "");
-	/* Gone between listing and opening; not a file; a pipe nobody writes to. */
+	/* A file that disappeared after the listing; a directory; a pipe without a writer. */
 	assert_int_equal(symlink("/nowhere", tree_path("proc/10/fdinfo/4")), 0);
 	tree_path("proc/10/fdinfo/5/");
 	assert_int_equal(mkfifo(tree_path("proc/10/fdinfo/6"), 0600), 0);
@@ -257,7 +259,7 @@ static void test_too_many_are_counted(void **state)
 	assert_int_equal(process(10, 0)->memory_used_bytes, 1024 * 65536);
 }
 
-/* Another process puts descriptors there and takes them away all the time. */
+/* Another process adds and removes descriptors all the time. */
 static void test_changes_while_scanning(void **state)
 {
 	const pid_t pids[] = { 10 };
@@ -276,7 +278,7 @@ static void test_changes_while_scanning(void **state)
 		rename(tree_path("proc/10/fdinfo/8"), path);
 		remove(path);
 	}
-	/* What is found is judged when the other process is gone, so that it always goes. */
+	/* The assertions come after the kill, so that the other process is always killed. */
 	for (u64 i = 1; i <= 500; i++) {
 		put_i915(10, 5, 7, i * 50000, 0);
 		if (gpu_read(gpu, pids, 1, (1000 + i) * MS, &samples) == 0 &&
@@ -289,7 +291,7 @@ static void test_changes_while_scanning(void **state)
 	assert_int_equal(nr_right, 500);
 }
 
-/* The real thing: processes that end while they are looked at, and ourselves. */
+/* The real /proc: processes that exit during the scan, and this process. */
 static void test_real_procfs(void **state)
 {
 	struct gpu_config config = tree_config;

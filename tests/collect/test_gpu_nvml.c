@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* NVML that is not there, not whole, or hangs. */
+/* Tests NVML that is missing, is incomplete, or hangs. */
 #include "base/time.h"
 #include "collect/tree.h"
 
@@ -16,10 +16,10 @@
 
 #define MS NSEC_PER_MSEC
 
-static const char *fakes; /* the directory they are in */
+static const char *fakes; /* the directory of the fake libraries */
 static struct gpu_samples samples;
 
-/* The library, freshly loaded, so that its state is; the caller closes it. */
+/* Loads the library, so that its state is initial; the caller closes it. */
 static void *fake_load(const char *name, struct fake_nvml **ret)
 {
 	static char path[512];
@@ -60,7 +60,7 @@ static int nr_threads(void)
 	return nr;
 }
 
-/* A thread that was joined may be listed a moment longer. */
+/* A joined thread can stay listed for a short time. */
 static void await_threads(int nr)
 {
 	for (u64 start = time_now_ns(); nr_threads() > nr && time_now_ns() < start + PATIENCE_NS;)
@@ -68,7 +68,7 @@ static void await_threads(int nr)
 	assert_int_equal(nr_threads(), nr);
 }
 
-/* The deadlines below are short, and the thread may miss them for want of a CPU. */
+/* The deadlines below are short; the thread can miss them when it gets no CPU. */
 static void await_answer(struct gpu *gpu)
 {
 	read_gpu(gpu);
@@ -80,7 +80,7 @@ static void await_answer(struct gpu *gpu)
 	assert_int_equal(samples.nr_stalled, 0);
 }
 
-/* The call that hangs has been made. */
+/* Waits until the call that hangs has been made. */
 static void await_calls(const struct fake_nvml *fake, int nr)
 {
 	for (u64 start = time_now_ns();
@@ -184,10 +184,12 @@ static void test_fallbacks(void **state)
 	assert_int_equal(samples.processes[0].utilisation, 66);
 	assert_int_equal(samples.processes[1].pid, 8);
 	assert_int_equal(samples.processes[1].valid, 0);
-	/* Nothing new about the process is not the same as before, nor zero. */
+	/*
+	 * Without a new sample, the utilization is not valid; it is neither the old value nor zero.
+	 */
 	read_gpu(gpu);
 	assert_int_equal(samples.processes[0].valid, GPU_HAS_MEMORY_USED);
-	/* A device that is lost answers nothing, and keeps its place. */
+	/* A lost GPU has no valid values and keeps its place. */
 	fake->fail = 15;
 	read_gpu(gpu);
 	assert_int_equal(samples.nr_devices, 2);
@@ -197,7 +199,7 @@ static void test_fallbacks(void **state)
 	dlclose(library);
 }
 
-/* What is added up misses nothing, also when the device does not answer in between. */
+/* The sum has no gaps, also when the GPU does not answer in between. */
 static void test_activity(void **state)
 {
 	struct fake_nvml *fake;
@@ -224,7 +226,10 @@ static void test_activity(void **state)
 	dlclose(library);
 }
 
-/* The second source to see a device adds nothing; a device only it sees comes behind. */
+/*
+ * A second source adds nothing to a known GPU. A GPU that only the second source sees is
+ * appended.
+ */
 static void test_two_sources_one_device(void **state)
 {
 	static const char format[] = "drm-driver: d\ndrm-client-id: 1\ndrm-pdev: %s\n"
@@ -280,7 +285,7 @@ static void test_hanging_call(void **state)
 	start = time_now_ns();
 	check_stalled(gpu);
 	assert_in_range(time_now_ns() - start, 290 * MS, 5000 * MS + taken_ns() - taken);
-	/* Only the first sample waits, and nothing piles up behind the stuck call. */
+	/* Only the first sample waits, and no calls queue up behind the hanging call. */
 	await_calls(fake, calls + 1);
 	slept = sleeps();
 	for (int i = 0; i < 100; i++)
@@ -288,7 +293,7 @@ static void test_hanging_call(void **state)
 	assert_true(sleeps() - slept < 50);
 	assert_int_equal(fake->nr_utilization, calls + 1);
 	assert_int_equal(nr_threads(), before + 1);
-	/* Back: the old answer is not served as a new one, but a new one is asked for. */
+	/* After the hang, the old reply is not used; a new sample is requested. */
 	fake->hang_utilization = 0;
 	await_answer(gpu);
 	assert_true(samples.devices[1].valid & GPU_HAS_UTILISATION);
@@ -299,7 +304,7 @@ static void test_hanging_call(void **state)
 	dlclose(library);
 }
 
-/* Freed while stuck: at once and without harm, also when the thread comes back later. */
+/* A free during a hang returns immediately, and the thread may return later without harm. */
 static void test_free_while_stuck(void **state)
 {
 	struct fake_nvml *fake;
@@ -343,7 +348,7 @@ static void test_hanging_init(void **state)
 	assert_true(samples.devices[0].valid & GPU_HAS_UTILISATION);
 	gpu_free(gpu);
 
-	/* Late, and then it says no: nothing there, and no longer stalled. */
+	/* The init returns late with an error: no GPUs, and the source is no longer stalled. */
 	tree_config.deadline_ns = 50 * MS;
 	fake->hang_init = 1;
 	fake->init_result = 9;

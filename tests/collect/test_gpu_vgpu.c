@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Against the virtual GPU: children that load it, and what NVML makes of it. On a
- * busy machine they launch late; the virtual GPU's own log tells what they did.
+ * Compares the load that child processes put on the virtual GPU with the NVML samples. On a
+ * busy machine the children launch late, so the log of the virtual GPU is the truth.
  */
 #include "collect/tree.h"
 
@@ -16,13 +16,16 @@
 #define MEMORY_BYTES 1000000000
 #define PERIOD_MS    40
 #define NR_LAUNCHES  25
-#define WINDOW_NS    (500 * MS) /* what the virtual GPU takes utilisation over */
+#define WINDOW_NS    (500 * MS) /* the window of the utilization of the virtual GPU */
 
-/* Milliseconds of work in each period, by device; and bytes that are no round number. */
+/*
+ * Milliseconds of work per period for each GPU, and allocated bytes, which are not round
+ * numbers.
+ */
 static const u64 duty_ms[NR_DEVICES] = { 10, 20, 30, 0 };
 static const u64 held_bytes[NR_DEVICES] = { 1000003, 123456789, 7, 500000001 };
 
-/* Between us and the children. */
+/* Shared memory between this process and its children. */
 static struct shared {
 	atomic_int stop;
 	atomic_int nr_loaded;
@@ -38,7 +41,7 @@ static void busy(u64 ns)
 				0, NULL));
 }
 
-/* Two windows of load, and then nothing new until we have looked. */
+/* Two windows of load, then no launches until the sample is taken. */
 static void load(int index)
 {
 	u64 start;
@@ -60,7 +63,7 @@ static void load(int index)
 		sleep_ms(5);
 }
 
-/* The sample was taken at some moment between, over the window before it. */
+/* The sample was taken within `took_ns`, over the window before it. */
 static void check_percent(u32 got, u64 busy_ns, u64 took_ns)
 {
 	u64 got_ns = got * (WINDOW_NS / 100), slack = took_ns + WINDOW_NS / 100;
@@ -70,7 +73,7 @@ static void check_percent(u32 got, u64 busy_ns, u64 took_ns)
 
 static void check_identity(u32 i)
 {
-	/* From NVML; sysfs says -1 of the third and something else of the fourth. */
+	/* From NVML; sysfs has -1 for the third GPU and another node for the fourth. */
 	static const s32 nodes[NR_DEVICES] = { 0, 1, 1, 2 };
 	const struct gpu_sample *device = &samples.devices[i];
 	char address[32], uuid[64];
@@ -91,7 +94,7 @@ static void check_load(u32 i, pid_t pid, u64 asked_ns, u64 took_ns)
 	const struct gpu_process_sample *process = &samples.processes[i];
 	u64 busy_ns = work_busy_ns(pid, i, asked_ns - WINDOW_NS, asked_ns);
 
-	print_message("# device %u: load %.1f %%, utilisation %u %%, of the process %u %%\n", i,
+	print_message("# GPU %u: load %.1f %%, utilization %u %%, of the process %u %%\n", i,
 		      (double)busy_ns * 100 / WINDOW_NS, device->utilisation, process->utilisation);
 	assert_int_equal(device->valid, GPU_IDENTITY | GPU_HAS_UTILISATION | GPU_HAS_MEMORY_USED |
 						GPU_HAS_MEMORY_TOTAL | GPU_HAS_ENERGY |
@@ -134,7 +137,7 @@ static void test_four_devices(void **state)
 	for (int i = 0; i < NR_DEVICES; i++)
 		child_join(pids[i]);
 
-	/* All is given back, and the device that never worked drew its 50 W. */
+	/* All memory is freed, and the GPU that never worked used its 50 W. */
 	mj = samples.devices[3].energy_mj;
 	sleep_ms(600);
 	asked = truth_now_ns();
@@ -152,7 +155,7 @@ static void test_four_devices(void **state)
 	gpu_free(gpu);
 }
 
-/* Children stop also when a check failed. */
+/* Stops the children also after a failed assertion. */
 static int stop(void **state)
 {
 	shared->stop = 1;

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-/* A device that the process cannot mean, or that nobody knows. */
+/* A device that the process does not have, or that is unknown. */
 #define NONE 0xff
 
 static void check(const struct gpu_numbers *numbers, const u8 *expected, u32 nr)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A temporary directory that stands in for /proc and /sys. */
+/* A temporary directory that replaces /proc and /sys. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,13 +16,13 @@
 
 #include "collect/gpu.h"
 
-/* For what comes at once unless we get no CPU. */
+/* Timeout for events that happen immediately unless this process gets no CPU. */
 #define PATIENCE_NS (60 * NSEC_PER_SEC)
 
 static char tree_root[] = "/tmp/test_collect.XXXXXX";
 static struct gpu_config tree_config;
 
-/* The directories on the way to `path`. */
+/* Creates the parent directories of `path`. */
 static inline void tree_make_parents(char *path)
 {
 	for (char *slash = path + 1; (slash = strchr(slash, '/')); slash++) {

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Any bytes as a library that some process has mapped. Whatever is found must be
- * a name that was asked for, once for each place, and the symbol table may only
- * add to what is exported.
+ * Searches arbitrary bytes as a mapped library. Every symbol found must be a requested
+ * name, once per offset. The symbol table may only add to the exported symbols.
  */
 #include "fuzz/fuzz.h"
 

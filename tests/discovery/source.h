@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* An ELF file in memory, and the names of a runtime, as the parser wants them. */
+/* An ELF file in memory, and the names of a runtime, in the form that the parser needs. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static inline int compare_symbols(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorted names of one runtime. */
+/* Writes the sorted names of one runtime. */
 static inline u32 names_of(enum runtime runtime, const char **names)
 {
 	u32 nr = 0;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the tests of discovery share: files, children that map libraries, and a record of
- * attachments. */
+/*
+ * Shared by the discovery tests: files, child processes that map libraries, and a record of
+ * attachments.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -27,13 +29,13 @@
 
 #define CLEANUP_SET CLEANUP(library_set_free_cleanup)
 
-/* What the attachment was told. */
+/* Records the calls of struct library_ops. */
 struct recorder {
 	int nr_attached, nr_detached;
-	int fail_with;	      /* what the next attach returns, if not 0 */
-	struct stat attached; /* the file that came last */
+	int fail_with;	      /* result of the next attach, if not 0 */
+	struct stat attached; /* the last attached file */
 	struct library last;
-	int nr_collective, nr_not_collective; /* how often it was told of a process */
+	int nr_collective, nr_not_collective; /* number of calls of collective() */
 };
 
 static inline int record_attach(void *ctx, const struct library *library)
@@ -66,7 +68,7 @@ static inline void record_collective(void *ctx, int pidfd, bool is_mapped)
 
 static const struct library_ops recorder_ops = { record_attach, record_detach, record_collective };
 
-/* New content for a file, which keeps its inode if it is there. */
+/* Writes new content to a file; an existing file keeps its inode. */
 static inline void copy_file(const char *from, const char *to)
 {
 	CLEANUP_FD int fd = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0755);
@@ -88,7 +90,7 @@ static inline void remove_tree(const char *path)
 	nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* A running fixture, and both ends of the talk with it. */
+/* A running fixture, with its input and its output. */
 struct child {
 	pid_t pid;
 	FILE *to, *from;
@@ -116,7 +118,7 @@ static inline struct child child_start(const char *program)
 	return child;
 }
 
-/* Sends a command; returns when it was begun and copies the answer. */
+/* Sends a command and copies the answer. Returns the start time of the command. */
 static inline long long child_ask(struct child *child, char *answer, size_t size,
 				  const char *format, ...)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Offsets that the parser finds, against the dynamic linker's own answer, and
- * what it makes of files that were built oddly, cut short or damaged.
+ * Compares the offsets of the parser with the dynamic linker, and tests files that are
+ * unusual, truncated or damaged.
  */
 #include "base/macros.h"
 #include "discovery/support.h"
@@ -48,7 +48,7 @@ static int find(struct image *image, enum runtime runtime, bool with_symtab,
 	return elf_find_symbols(&source, &query, ret);
 }
 
-/* The file offset of an address in a loaded library, by the program headers in memory. */
+/* The file offset of an address in a loaded library, from the program headers in memory. */
 static u64 offset_in_memory(void *handle, void *address)
 {
 	struct link_map *map = NULL;
@@ -67,11 +67,11 @@ static u64 offset_in_memory(void *handle, void *address)
 		    at < row[i].p_vaddr + row[i].p_memsz)
 			return at - row[i].p_vaddr + row[i].p_offset;
 	}
-	fail_msg("address in no segment");
+	fail_msg("the address is in no segment");
 	return 0;
 }
 
-/* Is the symbol one that symbols.txt promises for the library? */
+/* Whether symbols.txt lists the symbol for the library. */
 static bool is_promised(const char *library, const char *symbol)
 {
 	CLEANUP_FREE void *text = NULL;
@@ -111,7 +111,7 @@ static void test_offsets_of_vgpu(void **state)
 	dlclose(handle);
 }
 
-/* The three calls of fixtures/calls.c, wherever they are. */
+/* Checks that the three calls of fixtures/calls.c are found. */
 static void check_three(struct image *image, bool with_symtab)
 {
 	struct elf_symbols found;
@@ -131,7 +131,7 @@ static void test_hash_styles(void **state)
 
 		check_three(&image, false);
 		check_three(&image, true);
-		/* Without section headers the exported ones are still there. */
+		/* Without section headers, the exported symbols are still found. */
 		memset((u8 *)image.data + offsetof(Elf64_Ehdr, e_shoff), 0, sizeof(Elf64_Off));
 		memset((u8 *)image.data + offsetof(Elf64_Ehdr, e_shnum), 0, sizeof(Elf64_Half));
 		check_three(&image, true);
@@ -159,7 +159,7 @@ static void test_versions(void **state)
 	assert_int_not_equal(found.symbol[0].offset, found.symbol[1].offset);
 	assert_int_equal(find(&image, RUNTIME_CUDA, true, &found), 0);
 	assert_int_equal(found.nr, 2);
-	/* The symbol table alone has the same two, with the version in the name. */
+	/* The symbol table alone has the same two symbols, with the version in the name. */
 	hide_dynamic(&image);
 	assert_int_equal(find(&image, RUNTIME_CUDA, false, &found), 0);
 	assert_int_equal(found.nr, 0);
@@ -167,7 +167,10 @@ static void test_versions(void **state)
 	assert_int_equal(found.nr, 2);
 }
 
-/* What an executable imports may have an address there and is still not its own. */
+/*
+ * An imported symbol can have an address in the executable, but the executable does not
+ * define it.
+ */
 static void test_imports(void **state)
 {
 	CLEANUP_IMAGE struct image image = load(fixture_dir, "libcalls-gnu.so");
@@ -199,7 +202,7 @@ static void test_strangers(void **state)
 		size_t at;
 		u8 value;
 	} changes[] = {
-		{ 0, 'F' }, /* no ELF */
+		{ 0, 'F' }, /* not ELF */
 		{ EI_CLASS, ELFCLASS32 },
 		{ EI_DATA, ELFDATA2MSB },
 		{ offsetof(Elf64_Ehdr, e_machine), EM_386 },
@@ -222,7 +225,7 @@ static ssize_t read_nothing(void *ctx, void *buffer, size_t size, u64 offset)
 	return offset >= 4096 ? -EIO : image_read(image, buffer, size, offset);
 }
 
-/* A file that cannot be read is not a file without calls. */
+/* An unreadable file is an error, not a file without calls. */
 static void test_unreadable(void **state)
 {
 	CLEANUP_IMAGE struct image image = load(fixture_dir, "libcalls-gnu.so");
@@ -247,7 +250,7 @@ static ssize_t read_counted(void *ctx, void *buffer, size_t size, u64 offset)
 	return image_read(&counted->image, buffer, size, offset);
 }
 
-/* A library with thousands of symbols takes a few reads for each name, not one for each symbol. */
+/* A library with thousands of symbols needs a few reads per name, not one per symbol. */
 static void test_few_reads(void **state)
 {
 	struct counted counted = {};
@@ -273,7 +276,7 @@ static void test_truncated(void **state)
 	struct elf_symbols found;
 
 	for (size_t size = 0; size < image.size; size++) {
-		/* Just as large as it says, so that reading past it is found. */
+		/* Exactly `size` bytes, so that the sanitizer detects a read after the end. */
 		CLEANUP_FREE u8 *data = malloc(size + !size);
 		struct image cut = { data, size };
 		int err;
@@ -284,7 +287,7 @@ static void test_truncated(void **state)
 	}
 }
 
-/* Damage where the structure is: headers, dynamic section, tables, and anywhere. */
+/* Damages the headers, the dynamic section, the tables, and random places. */
 static void test_damaged(void **state)
 {
 	CLEANUP_IMAGE struct image image = load(lib_dir, "libcudart.so.12");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Where a probe goes: past endbr64, and never past the end of the function. */
+/* Tests the place of a probe: after endbr64, and never after the end of the function. */
 #include "base/macros.h"
 #include "discovery/support.h"
 
@@ -20,7 +20,7 @@ static void test_skip(void **state)
 		u64 skip;
 	} cases[] = {
 		{ { 0xf3, 0x0f, 0x1e, 0xfa, 0x55 }, 5, PAST_LANDING_PAD }, /* endbr64; push */
-		{ { 0xf3, 0x0f, 0x1e, 0xfa }, 4, 0 },	    /* and nothing behind it */
+		{ { 0xf3, 0x0f, 0x1e, 0xfa }, 4, 0 },	    /* nothing after endbr64 */
 		{ { 0xf3, 0x0f, 0x1e, 0xfb, 0x55 }, 5, 0 }, /* endbr32 */
 		{ { 0x55, 0xf3, 0x0f, 0x1e, 0xfa }, 5, 0 },
 		{ { 0xf3, 0x0f, 0x1e }, 3, 0 },
@@ -31,7 +31,10 @@ static void test_skip(void **state)
 		assert_int_equal(insn_skip_entry(cases[i].code, cases[i].size), cases[i].skip);
 }
 
-/* Is each probe of a file just behind a landing pad, or on a first instruction that is none? */
+/*
+ * Checks that each probe is directly after a landing pad, or on the first instruction
+ * without one.
+ */
 static void check_placement(const char *path, u64 skip)
 {
 	CLEANUP_FD int fd = open(path, O_RDONLY | O_CLOEXEC);

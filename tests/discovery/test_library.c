@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Real processes and real files: what is attached, when, and when it goes again. */
+/* Tests with real processes and files when libraries are attached and detached. */
 #include "discovery/support.h"
 
 static const char *lib_dir, *program, *static_program;
@@ -60,7 +60,7 @@ static void test_two_users_one_attachment(void **state)
 	library_set_forget_process(set, first.pid);
 	assert_int_equal(recorder.nr_detached, 0);
 	child_end(&second);
-	/* Without an event the next scan finds that it is gone. */
+	/* Without an event, the next scan finds that the process has exited. */
 	assert_int_equal(library_set_scan_process(set, second.pid), -ESRCH);
 	assert_int_equal(recorder.nr_detached, 1);
 	assert_int_equal(library_set_count(set).nr_libraries, 0);
@@ -74,7 +74,7 @@ static void test_late_open_and_close(void **state)
 	struct child child = child_start(program);
 	char path[4096];
 
-	/* libcudart brings libcuda along, as the vendor's does. */
+	/* libcudart loads libcuda, like the library of the vendor. */
 	lib_path(path, sizeof(path), "libcudart.so.12");
 	child_do(&child, "open %s", path);
 	assert_int_equal(library_set_scan_process(set, child.pid), 0);
@@ -107,7 +107,7 @@ static void test_forked_child_is_a_user(void **state)
 	assert_int_equal(library_set_fork_process(set, child.pid, forked), 0);
 	library_set_forget_process(set, child.pid);
 	assert_int_equal(recorder.nr_detached, 0);
-	/* What the fork is taken to use is what a look at it finds. */
+	/* A scan of the fork finds the same uses that it inherited. */
 	assert_int_equal(library_set_scan_process(set, forked), 0);
 	assert_int_equal(recorder.nr_detached, 0);
 	library_set_forget_process(set, forked);
@@ -136,7 +136,10 @@ static void test_static_runtime(void **state)
 	assert_int_equal(recorder.nr_detached, 1);
 }
 
-/* The new file of that name is not what runs; the old one has no name any more. */
+/*
+ * The process still uses the old file, which has no name left, and not the new file of that
+ * name.
+ */
 static void test_replaced_on_disk(void **state)
 {
 	struct recorder recorder = {};
@@ -178,7 +181,7 @@ static void test_another_root(void **state)
 	child_ask(&inside, answer, sizeof(answer), "root %s %s", from, scratch);
 	if (strcmp(answer, "ok")) {
 		child_end(&inside);
-		print_message("# skipped: no mount namespace here: %s\n", answer);
+		print_message("# skipped: cannot create a mount namespace: %s\n", answer);
 		skip();
 	}
 	child_do(&inside, "open /libcuda.so.1");
@@ -186,7 +189,7 @@ static void test_another_root(void **state)
 	assert_int_equal(recorder.nr_attached, 1);
 	assert_true(recorder.last.probes.nr > 20);
 
-	/* Its own copy is another file than ours. */
+	/* The copy in the new root is a different file. */
 	outside = child_start(program);
 	child_do(&outside, "open %s", from);
 	assert_int_equal(library_set_scan_process(set, outside.pid), 0);
@@ -197,7 +200,7 @@ static void test_another_root(void **state)
 	child_end(&outside);
 }
 
-/* Two containers of one image: one inode below, so one attachment. */
+/* Two containers of one image share the lower inode, so the library is attached once. */
 static void test_shared_layer(void **state)
 {
 	struct recorder recorder = {};
@@ -220,7 +223,7 @@ static void test_shared_layer(void **state)
 		if (strcmp(answer, "ok")) {
 			for (int k = 0; k <= i; k++)
 				child_end(&children[k]);
-			print_message("# skipped: no overlayfs here: %s\n", answer);
+			print_message("# skipped: cannot mount overlayfs: %s\n", answer);
 			skip();
 		}
 		child_do(&children[i], "open /libcuda.so.1");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The set's book-keeping, in a tree of files shaped like /proc. */
+/* Tests the accounting of the set, in a directory that replaces /proc. */
 #include "base/macros.h"
 #include "discovery/support.h"
 
@@ -9,7 +9,7 @@
 static const char *fixture;
 static char proc[] = "/tmp/discovery-proc.XXXXXX";
 
-/* A path below the tree; its folder is made. */
+/* A path below the directory; creates its parent directories. */
 static const char *in_proc(const char *format, ...)
 {
 	static char path[4096];
@@ -27,7 +27,7 @@ static const char *in_proc(const char *format, ...)
 	return path;
 }
 
-/* A process that has one file mapped under a name; map_files may be out of reach. */
+/* Adds a process that has one file mapped under a name; map_files can be inaccessible. */
 static void add_process(int pid, const char *name, const char *file, bool with_map_files)
 {
 	struct stat st;
@@ -48,7 +48,7 @@ static void remove_process(int pid)
 	remove_tree(in_proc("%d", pid));
 }
 
-/* A file of the process's own, with the content of another. */
+/* Creates a file that only this process uses, with the content of another file. */
 static char *own_copy(int pid, const char *from)
 {
 	CLEANUP_FREE char *source = strdup(from);
@@ -114,7 +114,7 @@ static void test_collective_names(void **state)
 			fail_msg("%s", cases[i].name);
 }
 
-/* Adds to what a process has mapped. */
+/* Adds a mapping to a process. */
 static void add_mapping(int pid, const char *permissions, const char *name)
 {
 	FILE *maps = fopen(in_proc("%d/maps", pid), "ae");
@@ -124,7 +124,7 @@ static void add_mapping(int pid, const char *permissions, const char *name)
 	fclose(maps);
 }
 
-/* A library without calls of ours is told of with the process that uses others. */
+/* A collective library without traced calls is reported for a process that uses other libraries. */
 static void test_collective_library(void **state)
 {
 	struct recorder recorder = {};
@@ -137,10 +137,10 @@ static void test_collective_library(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(library_set_scan_process(set, 7), 0);
 	assert_int_equal(recorder.nr_collective, 1);
-	/* A child shares its parent's mappings. */
+	/* A child inherits the mappings of its parent. */
 	assert_int_equal(library_set_fork_process(set, 7, 8), 0);
 	assert_int_equal(recorder.nr_collective, 2);
-	/* It is gone, as after an exec. */
+	/* The mapping is gone, as after an exec. */
 	remove_process(7);
 	add_process(7, "/libcudart.so.12", fixture, true);
 	assert_int_equal(library_set_scan_process(set, 7), 0);
@@ -148,7 +148,7 @@ static void test_collective_library(void **state)
 	remove_process(7);
 }
 
-/* Nobody is told when a process maps data: it is looked at again, and then less often. */
+/* Data mappings have no event, so the process is scanned again at growing intervals. */
 static void test_collective_buffers(void **state)
 {
 	struct recorder recorder = {};
@@ -189,7 +189,7 @@ static void test_deleted_but_mapped(void **state)
 	remove_process(7);
 }
 
-/* Without map_files a file by that name, but not that inode, must not be taken for it. */
+/* Without map_files, a file with the same name but another inode must not be used. */
 static void test_stale_name(void **state)
 {
 	struct recorder recorder = {};
@@ -203,7 +203,7 @@ static void test_stale_name(void **state)
 	remove_process(7);
 }
 
-/* A link in the process's root leads to its own files, never to ours. */
+/* A link in the root of the process is resolved inside that root. */
 static void test_link_stays_in_root(void **state)
 {
 	struct recorder recorder = {};
@@ -219,7 +219,7 @@ static void test_link_stays_in_root(void **state)
 	mapping.major = major(st.st_dev);
 	mapping.minor = minor(st.st_dev);
 	assert_int_equal(library_open_mapped(proc, 7, &mapping), -ESTALE);
-	/* And the same file in its place is found. */
+	/* The same file in place of the link is found. */
 	assert_int_equal(unlink(link), 0);
 	copy_file(fixture, link);
 	assert_int_equal(stat(link, &st), 0);
@@ -232,7 +232,7 @@ static void test_link_stays_in_root(void **state)
 	remove_process(7);
 }
 
-/* What cannot be read at one scan was not unmapped by that. */
+/* A file that cannot be read at one scan is still in use. */
 static void test_unreadable_keeps_its_use(void **state)
 {
 	struct recorder recorder = {};
@@ -250,7 +250,7 @@ static void test_unreadable_keeps_its_use(void **state)
 	remove_process(7);
 }
 
-/* A failed attachment is tried again; a file without calls is not even read again. */
+/* A failed attach is tried again. A file without calls is not read again. */
 static void test_retry_and_barren(void **state)
 {
 	struct recorder recorder = { .fail_with = -EPERM };
@@ -265,7 +265,7 @@ static void test_retry_and_barren(void **state)
 	assert_int_equal(library_set_scan_process(set, 7), 0);
 	assert_int_equal(recorder.nr_attached, 1);
 
-	/* Not an ELF file at first, whatever its name says. */
+	/* Not an ELF file at first, despite its name. */
 	barren = own_copy(8, in_proc("7/maps"));
 	add_process(8, "/libcudart.so.12", barren, true);
 	for (int i = 0; i < 3; i++)
@@ -280,7 +280,7 @@ static void test_retry_and_barren(void **state)
 	remove_process(8);
 }
 
-/* Who used nothing and executes what is known to have no calls is not looked at further. */
+/* A process without libraries is not scanned when its executable is known to have no calls. */
 static void test_exec(void **state)
 {
 	struct recorder recorder = {};
@@ -300,14 +300,14 @@ static void test_exec(void **state)
 	assert_int_equal(library_set_exec_process(set, 7), 0);
 	assert_int_equal(recorder.nr_attached, 0);
 
-	/* Once it uses something, an exec means that it may not do so any more. */
+	/* After an exec, a process may no longer use its libraries. */
 	assert_int_equal(library_set_scan_process(set, 7), 0);
 	assert_int_equal(recorder.nr_attached, 1);
 	assert_int_equal(truncate(in_proc("7/maps"), 0), 0);
 	assert_int_equal(library_set_exec_process(set, 7), 0);
 	assert_int_equal(recorder.nr_detached, 1);
 
-	/* A new content, with calls in it. */
+	/* New content, with calls. */
 	copy_file(fixture, barren);
 	assert_int_equal(library_set_exec_process(set, 7), 0);
 	assert_int_equal(recorder.nr_attached, 2);
@@ -351,7 +351,7 @@ static void test_excess_processes(void **state)
 	assert_false(library_set_has_process(set, LIBRARY_PROCESS_MAX + 1));
 	assert_int_equal(library_set_count(set).nr_processes, LIBRARY_PROCESS_MAX);
 	assert_int_equal(library_set_count(set).nr_processes_excess, 1);
-	/* One that does not fit attaches nothing that nobody would detach. */
+	/* A process that does not fit attaches nothing, because it could not be detached later. */
 	add_process(9999, "/libcudart.so.12", copy, true);
 	assert_int_equal(library_set_scan_process(set, 9999), 0);
 	assert_int_equal(recorder.nr_attached, 1);
@@ -378,7 +378,7 @@ static void test_excess_libraries(void **state)
 	}
 	assert_int_equal(recorder.nr_attached, LIBRARY_MAX);
 	assert_int_equal(library_set_count(set).nr_libraries_excess, 3);
-	/* A place that becomes free is taken. */
+	/* A slot that becomes free is used again. */
 	library_set_forget_process(set, 5);
 	assert_null(library_set_at(set, 4));
 	assert_int_equal(library_set_scan_process(set, LIBRARY_MAX + 1), 0);

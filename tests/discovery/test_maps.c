@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Lines of /proc/PID/maps, good and bad. */
+/* Tests valid and invalid lines of /proc/PID/maps. */
 #include "base/macros.h"
 #include "discovery/support.h"
 
@@ -9,7 +9,7 @@
 
 static int parse(const char *line, struct mapping *ret)
 {
-	/* Just as large as the line, so that reading past it is found. */
+	/* Exactly as large as the line, so that the sanitizer detects a read after the end. */
 	CLEANUP_FREE char *exact = malloc(strlen(line) + !*line);
 
 	assert_non_null(exact);

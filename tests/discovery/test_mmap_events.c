@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Side-band events of children of this test, and of nobody else: a late dlopen()
- * must be attached within a second, a fork must be known, an exit must detach.
+ * Tests the side-band events of children of this test only: a late dlopen() must be
+ * attached within a second, a fork must be known, and an exit must detach.
  */
 #include "base/time.h"
 #include "discovery/support.h"
@@ -22,7 +22,7 @@ static const char *lib_dir, *program, *static_program;
 
 #define CLEANUP_EVENTS CLEANUP(mmap_events_free_cleanup)
 
-/* What the daemon does with the events, and a count of them. */
+/* Handles the events like zerneld, and counts them. */
 struct watch {
 	struct recorder recorder;
 	struct library_set *set;
@@ -79,7 +79,7 @@ static long long now_ns(void)
 	return (long long)time_now_ns();
 }
 
-/* Serves events until the counter has grown to `wanted`; returns when that was. */
+/* Handles events until the counter reaches `wanted`. Returns the time. */
 static long long serve_until(struct mmap_events *events, const int *counter, int wanted)
 {
 	long long deadline = now_ns() + PATIENCE_NS;
@@ -89,7 +89,7 @@ static long long serve_until(struct mmap_events *events, const int *counter, int
 		assert_true(poll(&fd, 1, 100) >= 0);
 		mmap_events_read(events);
 	}
-	/* More is well: a sanitizer forks a helper of its own when a child ends. */
+	/* More events are fine: a sanitizer forks a helper process when a child exits. */
 	assert_true(*counter >= wanted);
 	return now_ns();
 }
@@ -100,7 +100,7 @@ static struct mmap_events *watch_start(struct watch *watch, pid_t pid)
 	int err = mmap_events_new(pid, &handler, watch, &events);
 
 	if (err == -EACCES || err == -EPERM || err == -ENOENT || err == -ENOSYS) {
-		print_message("# skipped: the kernel allows no perf events here: %s\n",
+		print_message("# skipped: the kernel does not allow perf events: %s\n",
 			      strerror(-err));
 		skip();
 	}
@@ -164,7 +164,7 @@ static void test_fork_and_exit(void **state)
 	library_set_free(watch.set);
 }
 
-/* A shell that is told to become another program once it is being watched. */
+/* A shell that executes another program after the watch has started. */
 static void test_exec(void **state)
 {
 	struct watch watch = {};
@@ -172,7 +172,7 @@ static void test_exec(void **state)
 	CLEANUP_EVENTS struct mmap_events *events = NULL;
 	char line[16];
 
-	/* It became the shell itself by an exec, which is not the one to see. */
+	/* Waits for the exec of the shell itself, which the test must not see. */
 	fputs("echo up\n", child.to);
 	fflush(child.to);
 	assert_non_null(fgets(line, sizeof(line), child.from));
@@ -188,7 +188,7 @@ static void test_exec(void **state)
 	library_set_free(watch.set);
 }
 
-/* One CPU, so one ring. */
+/* Uses one CPU, so that there is one ring. */
 static void pin(pid_t pid)
 {
 	cpu_set_t allowed, one;
@@ -202,7 +202,7 @@ static void pin(pid_t pid)
 	assert_int_equal(sched_setaffinity(pid, sizeof(one), &one), 0);
 }
 
-/* Records nobody reads overflow the ring: that must be known. */
+/* Unread records overflow the ring, and the loss must be counted. */
 static void test_loss_is_counted(void **state)
 {
 	struct watch watch = {};
@@ -216,7 +216,7 @@ static void test_loss_is_counted(void **state)
 	}
 	mmap_events_read(events);
 	assert_in_range(watch.nr_maps, 1, 1499);
-	/* The kernel tells of what is missing with the next record in the same ring. */
+	/* The kernel reports lost records with the next record in the same ring. */
 	child_do(&child, "open %s/libcuda.so.1", lib_dir);
 	serve_until(events, &watch.nr_maps, watch.nr_maps + 1);
 	print_message("# %d seen, %llu lost\n", watch.nr_maps, mmap_events_lost(events));
@@ -225,7 +225,7 @@ static void test_loss_is_counted(void **state)
 	library_set_free(watch.set);
 }
 
-/* Records as the kernel never writes them: cut at every length. */
+/* Truncated records of every length, which the kernel never writes. */
 static void test_cut_records(void **state)
 {
 	struct {
@@ -246,7 +246,7 @@ static void test_cut_records(void **state)
 			mmap_events_decode(cut, size, &handler, &watch);
 		}
 	}
-	/* A name counts once its end is there: 8 + 64 + 12 bytes and more. */
+	/* A name is valid only with its zero: from 8 + 64 + 12 bytes on. */
 	assert_int_equal(watch.nr_maps, (int)(sizeof(record) - (8 + 64 + 12) + 1));
 	assert_int_equal(watch.last_device, makedev(0x1010101, 0x1010101));
 	assert_true(watch.nr_execs > 0 && watch.nr_exits > 0 && watch.nr_forks == 0);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A node as an administrator has it: the packaged units under systemd, a job, the packaged Prometheus."""
+"""A node as administrators set it up: the packaged units under systemd, a job, and the packaged Prometheus."""
 import json
 import os
 import pathlib
@@ -15,7 +15,7 @@ from compare import run
 
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
 PACKAGING = pathlib.Path(os.environ["ZERNEL_SOURCE"]) / "packaging"
-SECONDS = 600  # that something may take: zerneld alone needs a minute to load, five beside other guests
+SECONDS = 600  # timeout: zerneld needs a minute to load, and five minutes next to other guests
 UNITS = {"zerneld": f"{BUILD}/src/daemon/zerneld", "zernel-serve": f"{BUILD}/src/cli/zernel serve"}
 SOCKET = pathlib.Path("/run/zernel/zernel.sock")
 JOB = "train.service"
@@ -29,14 +29,14 @@ def note(text):
 
 
 def wait_until(condition, what):
-    """`what` may be a function, which is asked when it was in vain."""
+    """`what` is the text of the error, or a function that returns it."""
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         result = condition()
         if result:
             return result
         time.sleep(0.5)
-    raise AssertionError(f"waited in vain: {what() if callable(what) else what}")
+    raise AssertionError(f"timeout after {SECONDS} s: {what() if callable(what) else what}")
 
 
 def output(*command):
@@ -44,7 +44,7 @@ def output(*command):
 
 
 def install():
-    """What a package would do, but that the programs stay where they were built."""
+    """Installs like a package, except that the programs stay in the build directory."""
     for name, command in UNITS.items():
         shutil.copy(PACKAGING / f"systemd/{name}.service", "/etc/systemd/system")
         folder = pathlib.Path(f"/etc/systemd/system/{name}.service.d")
@@ -92,7 +92,7 @@ class Unit:
 
 
 def get(url):
-    """Status and text; status 0 when nobody answers."""
+    """Status and text; status 0 when no server answers."""
     try:
         with urllib.request.urlopen(url, timeout=20) as answer:
             return answer.status, answer.read().decode()
@@ -108,8 +108,8 @@ def ready():
 
 def start_job():
     """
-    A training job of somebody else than root, who logs the truth. A launch is long: probes are around it, which are
-    not in the truth, and cost an emulated CPU a tenth of a millisecond and more.
+    A training job of a user other than root, which logs the truth. Launches are long, because the probes around a
+    launch are not in the truth and take a tenth of a millisecond or more on an emulated CPU.
     """
     TRUTH.mkdir()
     TRUTH.chmod(0o777)
@@ -120,7 +120,7 @@ def start_job():
 
 
 def truth_spans(kind, before):
-    """How many seconds each call took that had ended at that time of the clock, oldest first."""
+    """The duration in seconds of each call that ended before the given time, oldest first."""
     before_ns = (before - time.time() + time.monotonic()) * 1e9
     spans = [(end, end - begin) for path in TRUTH.glob("*.truth")
              for begin, end, *_, sub, its_kind in run.records(path)
@@ -129,7 +129,7 @@ def truth_spans(kind, before):
 
 
 class Prometheus:
-    """The packaged one, with the packaged configuration but for how often it scrapes."""
+    """The packaged Prometheus with the packaged configuration, except for a shorter scrape interval."""
 
     def __init__(self):
         folder = pathlib.Path("/tmp/prometheus")
@@ -147,7 +147,7 @@ class Prometheus:
         self.process.wait()
 
     def query(self, text, at=None):
-        """The only value that there is, or None."""
+        """The value of the single result, or None."""
         parameters = urllib.parse.urlencode({"query": text, "time": at or time.time()})
         status, body = get(f"http://127.0.0.1:9090/api/v1/query?{parameters}")
         rows = json.loads(body)["data"]["result"] if status == 200 else []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A node of a fleet in a guest, with its real peers. The tests build on each other, as a day of use does."""
+"""A node of a fleet in a guest, with real systemd and Prometheus. Each test uses the state of the previous one."""
 import os
 import signal
 import time
@@ -10,7 +10,7 @@ from node import (JOB, SOCKET, TRUTH_LAUNCH, TRUTH_SYNC, Prometheus, Unit, insta
                   truth_spans, wait_until)
 
 BUCKET = 2 ** 0.25  # factor between the bounds of a bucket
-SYNCS = 1500  # so that p99 is not one of the slowest few: those differ by much from one to the next
+SYNCS = 1500  # enough that p99 is not one of the few slowest samples, which vary a lot
 EXPOSURE_MAX = 3.0
 SERIES_MAX = 400
 SYNC_WAITS = f'sum(zernel_sync_wait_seconds{{job_name="{JOB}"}})'
@@ -29,25 +29,25 @@ class Fleet(unittest.TestCase):
         cls.addClassCleanup(cls.prometheus.stop)
 
     def assert_recovers(self, other, broken, line):
-        """Both are well again, the other side as the same process, and it says so in its log."""
+        """After `broken`, both units work again; the other unit is still the same process and logs `line`."""
         pid, said = other.pid(), other.log().count(line)
         begin = time.monotonic()
         broken()
         wait_until(lambda: other.log().count(line) > said, other.log)
         wait_until(ready, serve.log)
-        note(f"well again after {time.monotonic() - begin:.1f} s")
+        note(f"recovered after {time.monotonic() - begin:.1f} s")
         self.assertEqual(other.pid(), pid)
 
     def value(self, query, at=None):
-        """Prometheus may be too busy to answer at once."""
+        """Waits for a value, because Prometheus can be too busy to answer at once."""
         return wait_until(lambda: self.prometheus.query(query, at), query)
 
     def assert_scraped(self):
         now = time.time()
-        wait_until(lambda: (self.prometheus.query("timestamp(up == 1)") or 0) > now, "Prometheus scrapes it")
+        wait_until(lambda: (self.prometheus.query("timestamp(up == 1)") or 0) > now, "no scrape by Prometheus")
 
     def assert_serve_returns(self, broken):
-        """As another process, with the same zerneld, and Prometheus goes on."""
+        """After `broken`, serve runs as a new process, zerneld is the same process, and Prometheus scrapes again."""
         pids = zerneld.pid(), serve.pid()
         broken()
         wait_until(lambda: serve.pid() not in (0, pids[1]) and ready(), serve.log)
@@ -56,8 +56,8 @@ class Fleet(unittest.TestCase):
 
     def test_01_both_units_start(self):
         self.assertTrue(zerneld.active() and serve.active())
-        self.assertEqual(zerneld.show("Type"), "notify-reload")  # so it is active since it notified
-        note(f"zerneld says of itself: {zerneld.show('StatusText')}")
+        self.assertEqual(zerneld.show("Type"), "notify-reload")  # so "active" means that it has notified systemd
+        note(f"status text of zerneld: {zerneld.show('StatusText')}")
 
     def test_02_serve_has_no_privilege(self):
         self.assertNotEqual(serve.status("Uid").split()[0], "0")
@@ -76,13 +76,13 @@ class Fleet(unittest.TestCase):
                 self.assertLessEqual(exposure, EXPOSURE_MAX)
 
     def assert_agrees(self, what, histogram, kind, at):
-        """What Prometheus has of the job's calls at that time with what the job knows."""
+        """Compares the calls of the job that Prometheus has at that time with the truth of the job."""
         every = truth_spans(kind, self.value("zernel_snapshot_timestamp_seconds", at))
         count = int(self.value(f"histogram_count({histogram})", at))
         note(f"{what}: {count} counted of {len(every)}")
         self.assertGreaterEqual(count, 0.95 * len(every))
         spans = sorted(every[-count:])
-        note(f"{what}: the slowest by the truth, in ms: {' '.join(f'{span * 1e3:.1f}' for span in spans[-20:])}")
+        note(f"{what}: the slowest calls of the truth, in ms: {' '.join(f'{span * 1e3:.1f}' for span in spans[-20:])}")
         for quantile in (0.5, 0.99):
             exact = spans[int(quantile * len(spans))]
             value = self.value(f"histogram_quantile({quantile}, {histogram})", at)
@@ -92,7 +92,7 @@ class Fleet(unittest.TestCase):
     def test_04_prometheus_has_the_p99_of_the_jobs_launches_and_syncs(self):
         start_job()
         begin, cpu = time.monotonic(), {unit: unit.cpu_seconds() for unit in (zerneld, serve)}
-        wait_until(lambda: (self.prometheus.query(f"histogram_count({SYNC_WAITS})") or 0) >= SYNCS, "the job is watched")
+        wait_until(lambda: (self.prometheus.query(f"histogram_count({SYNC_WAITS})") or 0) >= SYNCS, "no samples of the job")
         at = time.time()
         seconds = time.monotonic() - begin
         for unit, before in cpu.items():
@@ -111,7 +111,7 @@ class Fleet(unittest.TestCase):
 
     def test_06_the_rules_are_evaluated(self):
         rules = wait_until(lambda: [rule for rule in self.prometheus.rules() if rule["health"] != "unknown"],
-                           "rules are evaluated")
+                           "no evaluated rules")
         self.assertEqual([rule for rule in rules if rule["health"] != "ok"], [])
 
     def test_07_restart_and_reload_of_zerneld(self):
@@ -137,7 +137,7 @@ class Fleet(unittest.TestCase):
     def test_12_the_job_went_on_and_is_watched_again(self):
         self.assertTrue(Unit(JOB).active())
         before = self.value(f"histogram_count({SYNC_WAITS})")
-        wait_until(lambda: self.value(f"histogram_count({SYNC_WAITS})") > before, "the job is watched")
+        wait_until(lambda: self.value(f"histogram_count({SYNC_WAITS})") > before, "no samples of the job")
 
     def test_13_the_kernel_has_nothing_to_complain_about(self):
         self.assertNotRegex(output("dmesg"), "WARNING:|BUG:|sched_ext:.*(error|stall)")

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Any text as a snapshot. What is read can be written, and read again is the same. */
+/*
+ * Parses arbitrary text as a snapshot. A parsed snapshot, written and parsed again, must be
+ * the same.
+ */
 #include <string.h>
 
 #include "metrics/metrics.h"

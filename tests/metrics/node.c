@@ -9,7 +9,7 @@
 #define NR_SAMPLES 1000
 #define PER_SECOND 10
 
-/* Of a rank that goes well. */
+/* The phases of a rank without problems. */
 static const u32 phase_permille[PHASE_NR] = {
 	[PHASE_DATA_LOADING] = 50, [PHASE_GPU_COMPUTE] = 700, [PHASE_COLLECTIVE] = 150,
 	[PHASE_OPTIMIZER] = 70,	   [PHASE_UNKNOWN] = 30,
@@ -20,14 +20,17 @@ static void set(char *to, size_t size, const char *text)
 	snapshot_set_text(to, size, text, strlen(text));
 }
 
-/* Values of several octaves around `middle`, always the same; more of them with age. */
+/*
+ * Records values over several powers of two around `middle`, always the same ones; more
+ * with age.
+ */
 static void fill(struct hist *hist, u64 middle, u32 age_s)
 {
 	for (u32 i = 0; i < NR_SAMPLES + age_s * PER_SECOND; i++)
 		hist_record(hist, middle / 4 + middle * (i * 7919U % NR_SAMPLES) / NR_SAMPLES * 4);
 }
 
-/* In the order of their kinds, as they are read. */
+/* In the order of their kinds, which is the order of the reader. */
 static void fill_hists(struct snapshot *s, struct snapshot_process *process,
 		       const struct node *node)
 {
@@ -59,7 +62,7 @@ static u32 nr_gpus(const struct node *node)
 	return node->nr_gpus ? node->nr_gpus : node->nr_ranks;
 }
 
-/* All ranks are alike: to record it all again would take most of the time. */
+/* All ranks have the same values; recording them again would take most of the time. */
 static void copy_hists(struct snapshot *s, struct snapshot_hists *to,
 		       const struct snapshot_hists *from)
 {
@@ -220,7 +223,7 @@ static void random_words(struct random *r, u64 *words, size_t size)
 		words[i] = random_any(r);
 }
 
-/* Without its task state, as an older zerneld wrote it, every other time. */
+/* Every second time without the task state, like an older zerneld. */
 static void random_task_state(struct random *r, struct snapshot_task *task)
 {
 	if (random_below(r, 2))
@@ -271,7 +274,7 @@ static void random_lists(struct random *r, struct snapshot *s)
 		u32 nr = s->nr_jobs;
 
 		random_text(r, name, sizeof(name));
-		/* One that is there already has what it needs, in an order of its own. */
+		/* A job that exists already is complete. */
 		if (snapshot_add_job(s, name, name) <= nr)
 			continue;
 		random_hists(r, s, &s->jobs[nr].gone);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A node in the middle of a training job, and nodes that make no sense. */
+/* Snapshots of a node during a training job, and snapshots with random values. */
 #include "core/snapshot.h"
 #include "property/random.h"
 
@@ -10,12 +10,12 @@
 struct node {
 	u32 nr_ranks;	   /* each with two loader processes */
 	u32 nr_operations; /* collectives in use */
-	u32 number;	   /* of the node; jobs have NODE_JOB_NODES of them */
-	u32 age_s;	   /* how long it has gone on since it was first looked at */
-	u32 nr_gpus;	   /* that ranks share; 0: one for each */
+	u32 number;	   /* of the node; a job has NODE_JOB_NODES nodes */
+	u32 age_s;	   /* time since the first snapshot of the node */
+	u32 nr_gpus;	   /* that the ranks share; 0: one per rank */
 };
 
 struct snapshot *node_snapshot(const struct node *node);
 
-/* Anything that fits in the types. */
+/* Random values of the full range of each type. */
 struct snapshot *node_random(struct random *r);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Prints a node in the middle of a job: `print json|legacy|text|openmetrics|protobuf [RANKS
- * [OPS]]`. */
+/*
+ * Prints the snapshot of a node during a job: `print json|legacy|text|openmetrics|protobuf
+ * [RANKS [OPS]]`.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

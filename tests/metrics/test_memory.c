@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Memory does not grow with what is measured: samples without end through distributions,
- * snapshots and all that is exported, while ML processes come and go.
- * METRICS_SAMPLES says how many; the long form is 10^9.
+ * Checks that memory does not grow with the number of samples: many samples go through
+ * histograms, snapshots and all exporters, while ML processes start and exit.
+ * METRICS_SAMPLES sets the number of samples; the long run uses 10^9.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,13 +37,13 @@ static long resident_kb(void)
 	return pages * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* As a fold does: the kernel's distributions, copied. */
+/* Copies the histograms of the kernel, like a fold. */
 static void fold(struct snapshot *s, const struct snapshot *before, const struct hist *measured,
 		 u32 round)
 {
 	snapshot_clear(s);
 	for (u32 i = 0; i < NR_STAYING + NR_NEW; i++) {
-		/* The new ones of the round before are gone. */
+		/* The new processes of the previous round have exited. */
 		struct snapshot_process *process =
 			snapshot_add_process(s, 1 + i + (i < NR_STAYING ? 0 : round * NR_NEW));
 		u32 nr_kinds = i < NR_STAYING ? HIST_KIND_NR : 2;
@@ -81,7 +81,7 @@ static void test_memory_is_flat(void **state)
 	struct hist measured = {};
 	long first_kb = 0, last_kb;
 
-	/* Every bucket is in use at once: what is empty is not written. */
+	/* Fills every bucket from the start, because empty buckets are not written. */
 	for (u32 i = 0; i < HIST_SLOTS; i++)
 		hist_record(&measured, hist_bounds_ns[i]);
 
@@ -96,12 +96,12 @@ static void test_memory_is_flat(void **state)
 		now = spare;
 		fold(now, before, &measured, round);
 		export(now);
-		/* The allocator takes a while to know how much is wanted again and again. */
+		/* The allocator needs some rounds until its memory is stable. */
 		if (round == NR_ROUNDS / 2)
 			first_kb = resident_kb();
 	}
 	last_kb = resident_kb();
-	print_message("# %llu samples, %u processes: resident %ld kB halfway, %ld kB in the end\n",
+	print_message("# %llu samples, %u processes: resident %ld kB halfway, %ld kB at the end\n",
 		      measured.count, NR_STAYING + NR_NEW * NR_ROUNDS, first_kb, last_kb);
 	assert_int_equal(now->nr_dropped[DROP_SNAPSHOT_HISTS], 0);
 	assert_true(last_kb - first_kb <= GROWTH_MAX_KB);

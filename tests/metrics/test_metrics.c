@@ -16,7 +16,7 @@
 #include "ipc/snapshot_json.h"
 #include "metrics/node.h"
 
-/* What a scrape may take, of which rendering is a part. */
+/* Maximum time of a scrape, which includes the rendering. */
 #define RENDER_MAX_MS	   5.0
 #define NR_SHORT_PROCESSES 10000
 
@@ -36,7 +36,7 @@ static struct snapshot *node(u32 nr_ranks, u32 nr_operations)
 	return node_snapshot(&(struct node){ nr_ranks, nr_operations });
 }
 
-/* Lines of text are what Prometheus makes series of. */
+/* Prometheus creates one series per line of text. */
 static u32 text_series(const struct snapshot *s)
 {
 	CLEANUP_FREE char *text = NULL;
@@ -71,10 +71,10 @@ static void test_eight_ranks_fit(void **state)
 }
 
 struct shown {
-	u32 nr_of[METRIC_NR]; /* of struct metric_series */
+	u32 nr_of[METRIC_NR]; /* number of struct metric_series */
 };
 
-/* What a limit must never break. */
+/* Checks the properties that hold for every limit. */
 static struct shown check_limit(const struct snapshot *s, u32 series_max)
 {
 	CLEANUP(metrics_free_cleanup) struct metrics *m = NULL;
@@ -94,7 +94,7 @@ static struct shown check_limit(const struct snapshot *s, u32 series_max)
 	assert_int_equal(shown.nr_of[METRIC_SERIES_LEFT_OUT], 1);
 	for (u32 metric = 0; metric < METRIC_LEGACY_NR; metric++)
 		assert_true(shown.nr_of[metric] > 0);
-	/* All of a process, or nothing of it. */
+	/* All series of a process, or none of them. */
 	assert_int_equal(shown.nr_of[METRIC_PHASE_TIME],
 			 PHASE_NR * shown.nr_of[METRIC_PHASE_TRANSITIONS]);
 	assert_int_equal(shown.nr_of[METRIC_GPU_MEMORY_PEAK], shown.nr_of[METRIC_GPU_MEMORY_USED]);
@@ -125,7 +125,7 @@ static void print_left_out(const struct metrics *m)
 				      metric_rows[metric].name);
 }
 
-/* 64 processes on 8 GPUs: each shows its memory, and what else there is room for is told. */
+/* 64 processes on 8 GPUs: the memory of each process is shown, and other series up to the limit. */
 static void test_many_processes_show_what_matters(void **state)
 {
 	CLEANUP(snapshot_free_cleanup)
@@ -144,7 +144,7 @@ static void test_many_processes_show_what_matters(void **state)
 	assert_int_equal(shown.nr_of[METRIC_GPU_BUSY], 8);
 	assert_in_range(shown.nr_of[METRIC_DIST_SYNC_WAIT], 10, 63);
 	assert_in_range(m->nr_counted, 380, METRICS_SERIES_MAX);
-	/* The oldest stay. */
+	/* The oldest processes stay. */
 	for (size_t i = 0; i < m->nr; i++) {
 		if (m->series[i].metric != METRIC_DIST_SYNC_WAIT)
 			continue;
@@ -154,7 +154,7 @@ static void test_many_processes_show_what_matters(void **state)
 	assert_int_equal(check_limit(s, 2000).nr_of[METRIC_DIST_SYNC_WAIT], 64);
 }
 
-/* Of a family that only the youngest process has, that one is shown. */
+/* When only the youngest process has a series of a family, this series is shown. */
 static void test_the_only_series_of_a_family_is_shown(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(64, 1);
@@ -181,7 +181,7 @@ static void test_a_world_without_collectives_has_no_waits_for_ranks(void **state
 	assert_non_null(strstr(text, "# TYPE zernel_dist_sync_wait_seconds summary\n"));
 }
 
-/* Calls and bytes of a job, those of processes that are gone included. */
+/* Calls and bytes of a job, including processes that exited. */
 static void test_collectives_are_counted(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(2, 1);
@@ -212,7 +212,7 @@ static void test_an_unknown_gpu_has_its_memory(void **state)
 				     "gpu_id=\"unknown\"} 32212254720\n"));
 }
 
-/* Ten thousand ML processes, a few at a time: each is shown and each is gone with its end. */
+/* Ten thousand ML processes, a few at a time: each is shown, and its series end when it exits. */
 static void test_short_processes_leave_nothing(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *now = node(8, 3), *before = node(8, 3);
@@ -242,7 +242,7 @@ static void test_short_processes_leave_nothing(void **state)
 		assert_null(strstr(text, name));
 	}
 	assert_int_equal(nr_shown, NR_SHORT_PROCESSES);
-	/* All samples of the job, also of those that are gone. */
+	/* All samples of the job, including processes that exited. */
 	assert_int_equal(snapshot_hist(now, &now->jobs[0].gone, HIST_SYNC_WAIT)->count,
 			 NR_SHORT_PROCESSES - 1);
 	assert_true(text_series(now) < nr_before);
@@ -261,7 +261,7 @@ static void test_loaders_are_no_ranks(void **state)
 	assert_non_null(strstr(text, "zernel_processes{phase=\"data_loading\"} 2\n"));
 }
 
-/* One that is gone but was not swept up yet must not double the series of its successor. */
+/* A process that exited but is still listed must not duplicate the series of its successor. */
 static void test_a_pid_is_shown_once(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(1, 0);
@@ -276,11 +276,11 @@ static void test_a_pid_is_shown_once(void **state)
 	assert_non_null(strstr(text, "zernel_phase_transitions_total{job_name=\"\",rank=\"\","
 				     "pid=\"1000\"} 77\n"));
 	assert_null(strstr(text, "pid=\"1000\"} 4000\n"));
-	/* The detector as a whole has seen both. */
+	/* The phase detector has counted both processes. */
 	assert_non_null(strstr(text, "zernel_phase_detector_transitions_total 4077\n"));
 }
 
-/* A Slurm job has a cgroup for each step: one series, not two of the same name. */
+/* A Slurm job has a cgroup for each step: they give one series, not two with the same name. */
 static void test_jobs_of_one_name_are_one(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(2, 1);
@@ -302,7 +302,7 @@ static double now_ms(void)
 	return (double)time_of_ns(CLOCK_THREAD_CPUTIME_ID) / 1e6;
 }
 
-/* CPU time, the best of some: the machine may be busy with other things. */
+/* Takes the shortest CPU time of several runs, because the machine can be busy. */
 static void check_quick(const struct snapshot *s, u32 format)
 {
 	double best = 1e9;
@@ -351,7 +351,7 @@ static void test_an_empty_snapshot_renders(void **state)
 	assert_int_equal(left_out(s), 0);
 }
 
-/* What the catalogue says must be so for every row. */
+/* The rules of abi/metrics.def that apply to every row. */
 static void test_the_catalogue_is_sound(void **state)
 {
 	for (u32 i = 0; i < METRIC_NR; i++) {
@@ -370,10 +370,10 @@ static void test_the_catalogue_is_sound(void **state)
 	}
 }
 
-/* Prometheus sets these, and renames a label of the target that has the same name. */
+/* Prometheus sets these labels and renames labels of the target with the same name. */
 static const char *const own_labels[] = { "job", "instance" };
 
-/* The six families that dashboards already rely on are the first. */
+/* The six families that existing dashboards use are the first ones. */
 static void test_labels_are_where_they_belong(void **state)
 {
 	for (u32 i = 0; i < METRIC_NR; i++) {

@@ -70,11 +70,11 @@ static void test_values_are_exact(void **state)
 	assert_has(text, "\nzernel_daemon_cpu_seconds_total 0.000000001\n");
 	assert_has(text, "\nzernel_bpf_run_seconds_total 18446744073.709551615\n");
 	assert_has(text, "\nzernel_daemon_resident_memory_bytes 18446744073709551615\n");
-	/* Absent is not zero. */
+	/* A missing value is left out; it is not written as zero. */
 	assert_null(strstr(text, "zernel_gpu_device_memory_used_bytes{"));
 }
 
-/* A query that joins it by GPU must find each GPU, so it is there without a UUID as well. */
+/* A query that joins by GPU must find each GPU, so the series exists also without a UUID. */
 static void test_each_gpu_has_its_info(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
@@ -102,7 +102,7 @@ static void test_the_build_has_its_info(void **state)
 
 #define LAUNCH_QUANTILE(q) "\nzernel_cuda_launch_latency_seconds{pid=\"7\",quantile=\"" q "\"} "
 
-/* Within the bound of the distribution. */
+/* Checks a value within the error bound of the histogram. */
 static void check_value(const char *text, const char *name, double exact)
 {
 	double value;
@@ -112,7 +112,7 @@ static void check_value(const char *text, const char *name, double exact)
 	assert_true(value > exact / 1.091 && value < exact * 1.091);
 }
 
-/* 1 us to 100 us in steps of one, and what the classic buckets make of it. */
+/* 1 us to 100 us in steps of 1 us, and their classic buckets. */
 static void test_summary_and_histogram_agree(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
@@ -141,7 +141,7 @@ static void test_summary_and_histogram_agree(void **state)
 	assert_has(text, "zernel_gpu_launch_seconds_count{job_name=\"x\"} 100\n");
 }
 
-/* Count and buckets are read while they are written: what is shown must agree with itself. */
+/* Count and buckets are read while they are written; the output must still be consistent. */
 static void test_a_torn_histogram_agrees_with_itself(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
@@ -185,7 +185,7 @@ static void test_every_family_has_help_and_type(void **state)
 	assert_in_range(nr, 30, 100);
 }
 
-/* A family is there before its first series is, in each format. */
+/* Every format has the header of a family before its first series exists. */
 static void test_empty_families_are_told(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Holds what is exported, the rules and the documentation against the tools that judge them."""
+"""Checks the exported text, the rules and the documentation with promtool and metrics-md."""
 import os
 import pathlib
 import subprocess

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The packaged Prometheus scrapes one node in every format, and all say the same.
+"""The packaged Prometheus scrapes one node in every format, and all formats give the same values.
 
-Each target serves one format whatever was asked for, as an old or a new gateway would.
+Each target serves one fixed format, like an old or a new gateway.
 """
 import http.server
 import json
@@ -28,7 +28,7 @@ FORMATS = {
     "protobuf": "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited",
 }
 RANKS, OPERATIONS, PATIENCE_S = 8, 3, 120
-# The bound of a distribution.
+# The error bound of a histogram.
 ERROR = 1.091
 
 
@@ -88,7 +88,7 @@ class Scrape(unittest.TestCase):
 
     @classmethod
     def query(cls, expression):
-        """By the label `format`: the value of the one result."""
+        """The value of the single result for each value of the label `format`."""
         url = f"http://127.0.0.1:{cls.port}/api/v1/query?" + urllib.parse.urlencode({"query": expression})
         with urllib.request.urlopen(url) as reply:
             result = json.load(reply)["data"]["result"]
@@ -104,7 +104,7 @@ class Scrape(unittest.TestCase):
             except (OSError, urllib.error.URLError):
                 pass
             time.sleep(0.5)
-        raise TimeoutError("Prometheus did not scrape")
+        raise TimeoutError("Prometheus did not scrape all targets in time")
 
     def same(self, expression, value):
         found = self.query(f"sum by (format) ({expression})")
@@ -135,7 +135,7 @@ class Scrape(unittest.TestCase):
         self.assertEqual(len({round(value, 9) for value in sums.values()}), 1, sums)
 
     def test_native_quantiles_are_within_the_bound(self):
-        """Values go evenly from 2 us to 34 us: launch of 8 us in tests/metrics/node.c."""
+        """The values are evenly distributed from 2 us to 34 us: launch of 8 us in tests/metrics/node.c."""
         for q in 0.5, 0.9, 0.99:
             exact = (2 + 32 * q) * 1e-6
             found = self.query(f"histogram_quantile({q}, sum by (format) (zernel_gpu_launch_seconds))")

@@ -81,7 +81,7 @@ static void check_gone(const struct snapshot_collectives *gone, u64 nr)
 	assert_int_equal(gone->bytes[0], 100 * nr);
 }
 
-/* Whoever adds up all of a job's processes and what is gone never gets less than before. */
+/* The sum over the processes of a job, including exited ones, never decreases. */
 static void test_what_gone_processes_measured_stays(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *one = make(8), *two = make(8);
@@ -100,17 +100,17 @@ static void test_what_gone_processes_measured_stays(void **state)
 	check_gone(&two->gone_collectives, 60);
 	assert_int_equal(two->nr_dropped[DROP_SNAPSHOT_GPUS], 5);
 
-	/* And once more: what was taken over is taken over again, once. */
+	/* The next snapshot carries the same values over again, once. */
 	spare = one;
 	snapshot_clear(spare);
-	add_worker(spare, 1, "/job", 12)->start_ns = 99; /* another of the same pid */
+	add_worker(spare, 1, "/job", 12)->start_ns = 99; /* another process with the same pid */
 	snapshot_carry(spare, two);
 	assert_int_equal(count(spare, &spare->jobs[0].gone), 31);
 	assert_int_equal(count(spare, &spare->gone), 71);
 	check_gone(&spare->jobs[0].gone_collectives, 31);
 	check_gone(&spare->gone_collectives, 71);
 
-	/* Without processes a job is forgotten, the node is not. */
+	/* A job without processes is removed; the totals of the node stay. */
 	snapshot_clear(two);
 	snapshot_carry(two, spare);
 	assert_int_equal(two->nr_jobs, 0);
@@ -123,7 +123,7 @@ static void add_changing(struct snapshot *s, u32 pid, u64 nr_transitions)
 	snapshot_set_transitions(s, snapshot_add_process(s, pid), nr_transitions);
 }
 
-/* A process that ends takes none of its transitions with it, and none counts twice. */
+/* The transitions of a process stay counted after its exit, each of them once. */
 static void test_transitions_of_gone_processes_stay(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *one = make(8), *two = make(8);
@@ -131,7 +131,7 @@ static void test_transitions_of_gone_processes_stay(void **state)
 	add_changing(one, 1, 100);
 	add_changing(one, 2, 20);
 	assert_int_equal(one->nr_transitions, 120);
-	/* Its last ones are known by its end. */
+	/* Its exit event has the final number. */
 	snapshot_set_transitions(one, &one->processes[1], 23);
 
 	add_changing(two, 1, 105);
@@ -157,7 +157,7 @@ static void test_text_is_always_utf8(void **state)
 		  "b",
 		  "a\xef\xbf\xbd"
 		  "b" },
-		{ "\xc0\x80", "\xef\xbf\xbd\xef\xbf\xbd" }, /* a long form of zero */
+		{ "\xc0\x80", "\xef\xbf\xbd\xef\xbf\xbd" }, /* an overlong encoding of zero */
 		{ "\xed\xa0\x80", "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" }, /* a surrogate */
 		{ "\xf4\x90\x80\x80",
 		  "\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd" }, /* too large */
@@ -169,7 +169,7 @@ static void test_text_is_always_utf8(void **state)
 		snapshot_set_text(text, sizeof(text), rows[i].from, strlen(rows[i].from));
 		assert_string_equal(text, rows[i].to);
 	}
-	/* A character that does not fit is left out whole. */
+	/* A character that does not fit completely is left out. */
 	snapshot_set_text(text, 4, "ab\xc3\xa4", 4);
 	assert_string_equal(text, "ab");
 	snapshot_set_text(text, sizeof(text), "no end", 2);
@@ -202,7 +202,7 @@ static void test_every_label_is_there_and_no_other(void **state)
 	}
 }
 
-/* The texts that list the rules list each of them, in order. */
+/* The texts that list the rules contain every rule, in order. */
 static void test_all_rules_are_named(void **state)
 {
 	char names[256] = "";

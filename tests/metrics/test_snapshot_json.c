@@ -19,7 +19,7 @@
 	((a)->nr_##items == (b)->nr_##items &&                                                     \
 	 memcmp((a)->items, (b)->items, (a)->nr_##items * sizeof(*(a)->items)) == 0)
 
-/* All but the limits, which are as many as there are. */
+/* Compares all members except the limits, which are the numbers of items after reading. */
 static bool same(const struct snapshot *a, const struct snapshot *b)
 {
 	return a->time_ms == b->time_ms && a->monotonic_ns == b->monotonic_ns &&
@@ -62,7 +62,7 @@ static void test_a_node_makes_the_round_trip(void **state)
 	check_round_trip(s);
 }
 
-/* As a member of what zerneld sends: nothing around it counts, and a line may lack it. */
+/* A snapshot is read as a member of a line; other members are ignored, and it can be missing. */
 static void test_a_value_is_read_where_it_is(void **state)
 {
 	CLEANUP(snapshot_free_cleanup)
@@ -197,7 +197,8 @@ static void test_the_task_state_of_a_process(void **state)
 	};
 	CLEANUP(snapshot_free_cleanup)
 	struct snapshot *s = node_snapshot(&(struct node){ .nr_ranks = 2, .nr_operations = 1 });
-	struct snapshot_process *process = &s->processes[3]; /* rank 1: after rank 0's loaders */
+	struct snapshot_process *process =
+		&s->processes[3]; /* rank 1, after the loaders of rank 0 */
 	CLEANUP_FREE char *text = NULL, *without = NULL;
 	size_t length = 0;
 
@@ -212,7 +213,7 @@ static void test_the_task_state_of_a_process(void **state)
 	assert_null(strstr(without, "\"task\""));
 }
 
-/* A recording that is older than the names of today says the same. */
+/* A recording with older names gives the same values. */
 static void test_names_of_each_version(void **state)
 {
 	static const struct {
@@ -240,7 +241,7 @@ static void test_names_of_each_version(void **state)
 	}
 }
 
-/* The keys of old dashboards: all processes merged, and always an object of numbers. */
+/* The keys of older dashboards: merged over all processes, and always an object of numbers. */
 static void check_legacy(const struct snapshot *s, u32 nr_memory, bool seen)
 {
 	static const char *const keys[] = {
@@ -281,7 +282,7 @@ static void test_legacy_keys(void **state)
 	check_legacy(none, 0, false);
 }
 
-/* Every pid counts: a second process shifts the median. */
+/* All processes are included: a second process changes the median. */
 static void test_legacy_merges_all_processes(void **state)
 {
 	struct snapshot_limits limits = SNAPSHOT_LIMITS_DEFAULT;
@@ -301,7 +302,7 @@ static void test_legacy_merges_all_processes(void **state)
 	assert_non_null(strstr(text, "\"cuda_latency_p50_us\":4.096,"));
 }
 
-/* What a job measured stays when it ends, as long as zerneld runs. */
+/* The values of a job stay after its end, as long as zerneld runs. */
 static void test_legacy_keeps_what_ended_processes_measured(void **state)
 {
 	CLEANUP(snapshot_free_cleanup)

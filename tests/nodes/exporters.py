@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A fleet in one process: each address of 127.1.0.0/16 is a node that answers scrapes.
 
-`exporters.py native|text|PLAIN`: nodes with Zernel in one of its formats, or ones with so many plain
-series. Says when it is ready. To be run in a network of its own, as it listens on all addresses.
+`exporters.py native|text|PLAIN`: nodes with Zernel in one of its formats, or nodes with PLAIN plain series.
+Prints "ready" when it is ready. Run it in a separate network namespace, because it listens on all addresses.
 """
 import asyncio
 import os
@@ -27,7 +27,7 @@ def node_of(text):
 
 
 class Zernel:
-    """Rendered for each scrape, by what renders it for the gateway."""
+    """Rendered for each scrape, by the same code as in the gateway."""
 
     def __init__(self, kind):
         self.format = {"native": "protobuf", "text": "text"}[kind]
@@ -48,7 +48,7 @@ class Zernel:
 
 
 class Plain:
-    """Counters and nothing else, a few to a family, as exporters have them."""
+    """Only counters, a few per family, like other exporters."""
 
     content_type = TEXT
 
@@ -77,7 +77,7 @@ class Fleet:
         node = node_of(writer.get_extra_info("sockname")[0])
         try:
             while await reader.readuntil(b"\r\n\r\n"):
-                # Nodes were not all started at once.
+                # The nodes did not all start at the same time.
                 age_s = int(time.monotonic() - self.begin) + node % 30
                 body = await self.exporter.body(node, age_s)
                 writer.write((f"HTTP/1.1 200 OK\r\nContent-Type: {self.exporter.content_type}\r\n"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A network of its own for the calling process, and nodes in it.
+"""A separate network for the calling process, with nodes in it.
 
-All of it belongs to this process and its children: however they end, nothing is left.
+The network belongs to this process and its children, so nothing is left when they end.
 """
 import os
 import subprocess
@@ -14,13 +14,13 @@ def ip(*arguments):
 
 
 def leave():
-    """Into a network that nobody else sees, with nothing in it but loopback."""
+    """Moves this process to a new network namespace that has only a loopback interface."""
     os.unshare(os.CLONE_NEWNET)
     ip("link", "set", "lo", "up")
 
 
 class Fabric:
-    """Nodes on one switch, each in a network namespace; the caller, once it has left, is on it too."""
+    """Nodes on one switch, each in a network namespace. After leave(), the caller is on the switch too."""
 
     def __init__(self, nr_nodes):
         self.names = [f"node{i}" for i in range(nr_nodes)]
@@ -43,7 +43,7 @@ class Fabric:
         return f"{SUBNET}.{i + 1}"
 
     def launcher(self, i):
-        """What to put before a command that is to run on a node."""
+        """The command prefix that runs a command on a node."""
         return ["nsenter", f"--net=/run/netns/{self.names[i]}"]
 
     def remove(self):

@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A training job over several nodes, as a model, and a zerneld that tells of one of its ranks."""
+"""A model of a training job on several nodes, and a fake zerneld that reports one of its ranks."""
 import copy
 import threading
 import time
 
 from fake_zerneld import FakeZerneld
 
-# What a step of a rank is made of, in ms, beside its computing and its waiting for the others.
+# The parts of a step in ms, except for the compute time and the wait for other ranks.
 LOAD_MS, REDUCE_MS, UPDATE_MS = 4, 20, 6
 COMPUTE_MS = 150
 
 
 class Job:
-    """Steps of all ranks: each computes, then the collective ends for all when the last has come."""
+    """Steps of all ranks: each rank computes; the collective ends for all when the last rank enters it."""
 
     def __init__(self, nr_ranks):
         self.compute_ms = [COMPUTE_MS] * nr_ranks
@@ -38,7 +38,7 @@ class Job:
             self.compute_ms[rank] = COMPUTE_MS * factor
 
     def now(self, rank):
-        """Steps until now, and where the time of a rank went, in ms."""
+        """The number of steps until now, and the time of a rank per phase, in ms."""
         with self.lock:
             while self.age_ms < (time.monotonic() - self.begin) * 1000:
                 self._step()
@@ -46,7 +46,7 @@ class Job:
 
 
 class RankZerneld(FakeZerneld):
-    """Plays what the node of one rank would say; `snapshot` is of a node with one rank."""
+    """A fake zerneld of the node of one rank; `snapshot` is a snapshot of a node with one rank."""
 
     def __init__(self, path, snapshot, job, rank):
         super().__init__(path, copy.deepcopy(snapshot))
@@ -55,7 +55,7 @@ class RankZerneld(FakeZerneld):
     def current(self):
         nr_steps, spent_ms = self.job.now(self.rank)
         process = next(p for p in self.snapshot["processes"] if p["nr_ranks"])
-        process.pop("task", None)  # it says the same, of the node that was printed
+        process.pop("task", None)  # has the same values, but of the printed snapshot
         process["rank"] = self.rank
         process["nr_ranks"] = len(self.job.compute_ms)
         process["nr_transitions"] = len(spent_ms) * nr_steps

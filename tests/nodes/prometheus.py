@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The packaged Prometheus with the packaged scrape configuration and rules, at a faster clock."""
+"""The packaged Prometheus with the packaged scrape configuration and rules, with shorter intervals."""
 import json
 import os
 import pathlib
@@ -37,7 +37,7 @@ def configuration(targets, speed, **more):
 
 
 class Prometheus:
-    """Runs on a port of the caller's own network."""
+    """Runs on a port in the network namespace of the caller."""
 
     url = "http://127.0.0.1:9090"
 
@@ -75,12 +75,12 @@ class Prometheus:
         return found[0][1] if found else 0
 
     def alerts(self):
-        """What fires now: sets of labels, and annotations."""
+        """The firing alerts: pairs of labels and annotations."""
         reply = json.loads(self._get("/api/v1/alerts"))["data"]["alerts"]
         return [(one["labels"], one["annotations"]) for one in reply if one["state"] == "firing"]
 
     def own(self):
-        """Its own metrics: the sum over all labels, by name; and by name and labels."""
+        """The metrics of Prometheus itself: the sum over all labels by name, and the values by name and labels."""
         found = {}
         for name, labels, value in SAMPLE.findall(self._get("/metrics").decode()):
             found[name] = found.get(name, 0) + float(value)

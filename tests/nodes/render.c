@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * What the gateways of a fleet would answer: for each line `FORMAT NODE AGE` of its input
- * (protobuf or text, the number of the node, its age in seconds) the length of the answer
- * on a line of its own, then the answer. `render RANKS OPERATIONS`, of each node.
+ * Renders the replies of the gateways of a fleet: `render RANKS OPERATIONS`, per node. Each
+ * input line is `FORMAT NODE AGE` (protobuf or text, the number of the node, its age in
+ * seconds). The output is the length of the reply on a separate line, then the reply.
  */
 #include <stdio.h>
 #include <stdlib.h>

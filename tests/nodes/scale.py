@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What a fleet costs its Prometheus: nodes with Zernel, against as many with as many plain series."""
+"""Measures the cost of a fleet for Prometheus: nodes with Zernel, compared with plain series of the same number."""
 import argparse
 import os
 import pathlib
@@ -24,7 +24,7 @@ class TooMuchMemory(RuntimeError):
 
 
 class Run:
-    """Prometheus beside one kind of fleet, for a while; its figures are the attributes."""
+    """Runs Prometheus with one kind of fleet; the results are the attributes."""
 
     def __init__(self, kind, nr_nodes, seconds, speed):
         self.kind, self.nr_nodes, self.speed = kind, nr_nodes, speed
@@ -32,7 +32,7 @@ class Run:
                                  stdout=subprocess.PIPE)
         try:
             if fleet.stdout.readline() != b"ready\n":
-                raise RuntimeError("the fleet did not start")
+                raise RuntimeError("the fleet of exporters did not start")
             targets = [f"{exporters.address(i)}:{exporters.PORT}" for i in range(nr_nodes)]
             prometheus = Prometheus(configuration(targets, speed), speed, *(NATIVE if kind == "native" else ()))
             try:
@@ -46,19 +46,19 @@ class Run:
             fleet.stdout.close()
 
     def _watch(self, prometheus, seconds):
-        """Lets it work, as long as it stays within its memory."""
+        """Lets Prometheus run, and stops when it exceeds the memory limit."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             if prometheus.memory_kib() > MEMORY_LIMIT_KIB:
-                raise TooMuchMemory(f"{self.kind}: Prometheus has more than {MEMORY_LIMIT_KIB >> 20} GiB")
+                raise TooMuchMemory(f"{self.kind}: Prometheus uses more than {MEMORY_LIMIT_KIB >> 20} GiB")
             time.sleep(0.5)
 
     def _wait_up(self, prometheus):
-        """Until every node was scraped: making the series is another matter than filling them."""
+        """Waits until every node was scraped: the creation of series is not measured."""
         end = time.monotonic() + START_S
         while prometheus.number("sum(up)") < self.nr_nodes:
             if time.monotonic() > end:
-                raise RuntimeError(f"{self.kind}: {prometheus.number('sum(up)'):.0f} nodes were scraped in {START_S} s")
+                raise RuntimeError(f"{self.kind}: only {prometheus.number('sum(up)'):.0f} nodes scraped in {START_S} s")
             self._watch(prometheus, 0.5)
 
     def _measure(self, prometheus, seconds):
@@ -81,13 +81,13 @@ class Run:
         self.nr_up = prometheus.number("sum(up)")
         self.nr_ranks = prometheus.number("sum(job_name:zernel_ranks:count)")
         self.scrape_ms = prometheus.number("avg(scrape_duration_seconds)") * 1000
-        # Of one node: to go through the names of all takes longer than all the rules.
+        # Of one node only: counting the names of all nodes takes longer than all rules.
         first = f"{exporters.address(0)}:{exporters.PORT}"
         self.per_node = prometheus.number(f'count({{instance="{first}", __name__=~"(zernel|plain)_.*"}})')
 
     @staticmethod
     def _rule_ms(own, group):
-        """How long it took to evaluate them all, the latest time."""
+        """The duration of the latest evaluation of the group."""
         for key, value in own.items():
             if key.startswith("prometheus_rule_group_last_duration_seconds{") and f';{group}"' in key:
                 return value * 1000
@@ -95,21 +95,21 @@ class Run:
 
 
 def least_and_median(values):
-    """The least is what it takes; what the machine was busy with otherwise is in the median."""
+    """The minimum is the cost of the rules; the median also includes other load of the machine."""
     return f"{min(values):.1f}, {statistics.median(values):.1f}"
 
 
 ROWS = (
-    ("series of a node", lambda r: f"{r.per_node:.0f}"),
-    ("series in all, with recorded ones", lambda r: f"{r.nr_series:.0f}"),
-    ("samples a second", lambda r: f"{r.samples_per_s:.0f}"),
+    ("series per node", lambda r: f"{r.per_node:.0f}"),
+    ("series in total, with recorded series", lambda r: f"{r.nr_series:.0f}"),
+    ("samples per second", lambda r: f"{r.samples_per_s:.0f}"),
     ("CPU of Prometheus, cores", lambda r: f"{r.cpu:.2f}"),
-    ("CPU for a million samples, s", lambda r: f"{r.cpu / r.samples_per_s * 1e6:.1f}"),
-    ("recording rules: least, median ms", lambda r: least_and_median(r.rule_ms["zernel"])),
-    ("alerting rules: least, median ms", lambda r: least_and_median(r.rule_ms["zernel-alerts"])),
+    ("CPU time per million samples, s", lambda r: f"{r.cpu / r.samples_per_s * 1e6:.1f}"),
+    ("recording rules: minimum, median ms", lambda r: least_and_median(r.rule_ms["zernel"])),
+    ("alerting rules: minimum, median ms", lambda r: least_and_median(r.rule_ms["zernel-alerts"])),
     ("rule evaluations missed", lambda r: f"{r.missed:.0f}"),
     ("RSS at the end, MiB", lambda r: f"{r.rss_kib / 1024:.0f}"),
-    ("RSS at most, MiB", lambda r: f"{r.peak_kib / 1024:.0f}"),
+    ("maximum RSS, MiB", lambda r: f"{r.peak_kib / 1024:.0f}"),
     ("scrape, mean ms", lambda r: f"{r.scrape_ms:.1f}"),
     ("nodes up", lambda r: f"{r.nr_up:.0f}"),
 )
@@ -126,7 +126,7 @@ def table(runs):
 
 
 def compare(nr_nodes, seconds, speed):
-    """Zernel as native histograms and as text, each followed by as many plain series."""
+    """Zernel with native histograms and with text, each followed by the same number of plain series."""
     for kind in ("native", "text"):
         run = Run(kind, nr_nodes, seconds, speed)
         yield run
@@ -135,17 +135,17 @@ def compare(nr_nodes, seconds, speed):
 
 def main():
     parser = argparse.ArgumentParser(prog="./dev nodes", description=__doc__)
-    parser.add_argument("nodes", nargs="?", type=int, default=1000, help="how many (%(default)s)")
-    parser.add_argument("--seconds", type=int, default=60, help="of each of four runs (%(default)s)")
-    parser.add_argument("--speed", type=int, default=1, help="packaged intervals divided by this (%(default)s)")
+    parser.add_argument("nodes", nargs="?", type=int, default=1000, help="number of nodes (%(default)s)")
+    parser.add_argument("--seconds", type=int, default=60, help="duration of each of the four runs (%(default)s)")
+    parser.add_argument("--speed", type=int, default=1, help="factor to divide the intervals by (%(default)s)")
     options = parser.parse_args()
     fabric.leave()
-    print(f"{options.nodes} nodes of {exporters.RANKS} ranks, scraped and evaluated each "
-          f"{INTERVAL_S / options.speed:g} s, {options.seconds} s a run, {os.cpu_count()} cores", flush=True)
+    print(f"{options.nodes} nodes of {exporters.RANKS} ranks, scraped and evaluated every "
+          f"{INTERVAL_S / options.speed:g} s, {options.seconds} s per run, {os.cpu_count()} cores", flush=True)
     runs = []
     for run in compare(options.nodes, options.seconds, options.speed):
         runs.append(run)
-        print(f"{name_of(run)}: {run.samples_per_s:.0f} samples a second", flush=True)
+        print(f"{name_of(run)}: {run.samples_per_s:.0f} samples per second", flush=True)
     for row in table(runs):
         print("| " + " | ".join(row) + " |")
 

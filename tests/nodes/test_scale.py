@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The short form of ./dev nodes: 20 nodes, and the figures are printed and make sense."""
+"""The short form of ./dev nodes with 20 nodes: prints the results and checks them."""
 import os
 import shutil
 import unittest
@@ -14,7 +14,7 @@ NR_NODES, SECONDS, SPEED = 20, 15, 15
 
 
 @unittest.skipUnless(shutil.which("prometheus"), "prometheus is not installed (layer metrics)")
-@unittest.skipUnless(os.getuid() == 0, "a network of its own needs root")
+@unittest.skipUnless(os.getuid() == 0, "network namespaces need root")
 class Scale(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

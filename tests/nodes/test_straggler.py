@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A job of four ranks on four nodes, `zernel serve` on each: the packaged rules name the slow one.
+"""A job of four ranks on four nodes with `zernel serve`: the packaged rules name the slow rank.
 
-Each node is a network namespace and is exposed as a node would be, with TLS and a token. Prometheus
-sees them with the packaged files, at a clock that goes 15 times as fast.
+Each node is a network namespace and serves with TLS and a token, like a real node. Prometheus uses the packaged
+files, with intervals that are 15 times shorter.
 """
 import json
 import os
@@ -23,7 +23,7 @@ NR_NODES, SPEED = 4, 15
 SLOW, FACTOR = 2, 2
 TOKEN = "secret-0123456789abcdef"
 PATIENCE_S = 120
-# An alert needs 2 m of rates, and holds for 2 m before it fires.
+# An alert needs rates over 2 min, and must be pending for 2 min before it fires.
 LONG_ENOUGH_S = 2 * (120 + 120) / SPEED
 SHARE = "job_name_rank_phase:zernel_phase:share{phase='nccl_collective', rank!=''}"
 
@@ -99,7 +99,7 @@ class Straggler(unittest.TestCase):
         self.assertEqual([labels for labels, _ in alerts], [{
             "alertname": "ZernelStragglerRank", "severity": "warning", "job_name": "slurm-42",
             "rank": str(SLOW), "instance": self.targets[SLOW]}])
-        note(f"{alerts[0][1]['summary']}: after {seconds:.0f} s, {seconds * SPEED / 60:.1f} min at the packaged clock")
+        note(f"{alerts[0][1]['summary']}: after {seconds:.0f} s, {seconds * SPEED / 60:.1f} min with the packaged intervals")
 
     def test_3_nobody_is_named_once_it_is_as_fast_as_the_others(self):
         self.job.slow_down(SLOW, 1)
