@@ -154,7 +154,7 @@ static void test_lines_left_out(void **state)
 	}
 }
 
-static void test_cut_line_says_nothing(void **state)
+static void test_a_truncated_line_is_ignored(void **state)
 {
 	struct fdinfo info = parse("drm-driver: d\ndrm-engine-x: 1 ns\ndrm-engine-x: 12345");
 
@@ -194,7 +194,7 @@ int main(void)
 		cmocka_unit_test(test_device_clock),
 		cmocka_unit_test(test_not_drm),
 		cmocka_unit_test(test_lines_left_out),
-		cmocka_unit_test(test_cut_line_says_nothing),
+		cmocka_unit_test(test_a_truncated_line_is_ignored),
 		cmocka_unit_test(test_too_many_engines),
 		cmocka_unit_test(test_resident_unknown),
 	};

@@ -28,7 +28,7 @@ static void test_lists(void **state)
 	CHECK_LIST("MIG-GPU-1234/1/0,1", NONE, 1);
 }
 
-static void test_lists_end_at_what_is_no_device(void **state)
+static void test_lists_end_at_the_first_invalid_device(void **state)
 {
 	CHECK_LIST("1,-1,2", 1);
 	CHECK_LIST("1,16,2", 1);
@@ -99,7 +99,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_lists),
-		cmocka_unit_test(test_lists_end_at_what_is_no_device),
+		cmocka_unit_test(test_lists_end_at_the_first_invalid_device),
 		cmocka_unit_test(test_each_runtime_has_its_variable),
 		cmocka_unit_test(test_variables_build_on_each_other),
 		cmocka_unit_test(test_no_variable_and_no_process),

@@ -196,7 +196,7 @@ static void test_static_runtime(void **state)
 	check_three(&image, true);
 }
 
-static void test_strangers(void **state)
+static void test_foreign_files_are_refused(void **state)
 {
 	static const struct {
 		size_t at;
@@ -336,7 +336,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_versions),
 		cmocka_unit_test(test_imports),
 		cmocka_unit_test(test_static_runtime),
-		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_foreign_files_are_refused),
 		cmocka_unit_test(test_unreadable),
 		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_damaged),

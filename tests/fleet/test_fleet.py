@@ -134,12 +134,12 @@ class Fleet(unittest.TestCase):
         self.assert_recovers(zerneld, SOCKET.unlink, "was removed: socket recreated")
         self.assert_serve_returns(lambda: serve.ctl("restart"))
 
-    def test_12_the_job_went_on_and_is_watched_again(self):
+    def test_12_the_job_continues_and_is_observed_again(self):
         self.assertTrue(Unit(JOB).active())
         before = self.value(f"histogram_count({SYNC_WAITS})")
         wait_until(lambda: self.value(f"histogram_count({SYNC_WAITS})") > before, "no samples of the job")
 
-    def test_13_the_kernel_has_nothing_to_complain_about(self):
+    def test_13_the_kernel_logged_no_warnings(self):
         self.assertNotRegex(output("dmesg"), "WARNING:|BUG:|sched_ext:.*(error|stall)")
 
 

@@ -126,7 +126,7 @@ static void print_left_out(const struct metrics *m)
 }
 
 /* 64 processes on 8 GPUs: the memory of each process is shown, and other series up to the limit. */
-static void test_many_processes_show_what_matters(void **state)
+static void test_many_processes_show_the_important_series(void **state)
 {
 	CLEANUP(snapshot_free_cleanup)
 	struct snapshot *s =
@@ -249,7 +249,7 @@ static void test_short_processes_leave_nothing(void **state)
 	assert_int_equal(left_out(now), 0);
 }
 
-static void test_loaders_are_no_ranks(void **state)
+static void test_loaders_are_not_ranks(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(1, 0);
 	CLEANUP_FREE char *text = NULL;
@@ -281,7 +281,7 @@ static void test_a_pid_is_shown_once(void **state)
 }
 
 /* A Slurm job has a cgroup for each step: they give one series, not two with the same name. */
-static void test_jobs_of_one_name_are_one(void **state)
+static void test_jobs_with_the_same_name_are_merged(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(2, 1);
 	CLEANUP_FREE char *text = NULL;
@@ -352,7 +352,7 @@ static void test_an_empty_snapshot_renders(void **state)
 }
 
 /* The rules of abi/metrics.def that apply to every row. */
-static void test_the_catalogue_is_sound(void **state)
+static void test_the_table_of_metrics_is_valid(void **state)
 {
 	for (u32 i = 0; i < METRIC_NR; i++) {
 		const struct metric_row *row = &metric_rows[i];
@@ -374,7 +374,7 @@ static void test_the_catalogue_is_sound(void **state)
 static const char *const own_labels[] = { "job", "instance" };
 
 /* The six families that existing dashboards use are the first ones. */
-static void test_labels_are_where_they_belong(void **state)
+static void test_labels_match_the_metric(void **state)
 {
 	for (u32 i = 0; i < METRIC_NR; i++) {
 		u32 labels = metric_rows[i].labels;
@@ -395,19 +395,19 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_eight_ranks_fit),
 		cmocka_unit_test(test_no_limit_hides_a_family_of_dashboards),
-		cmocka_unit_test(test_many_processes_show_what_matters),
+		cmocka_unit_test(test_many_processes_show_the_important_series),
 		cmocka_unit_test(test_the_only_series_of_a_family_is_shown),
 		cmocka_unit_test(test_a_world_without_collectives_has_no_waits_for_ranks),
 		cmocka_unit_test(test_collectives_are_counted),
 		cmocka_unit_test(test_an_unknown_gpu_has_its_memory),
 		cmocka_unit_test(test_short_processes_leave_nothing),
-		cmocka_unit_test(test_loaders_are_no_ranks),
+		cmocka_unit_test(test_loaders_are_not_ranks),
 		cmocka_unit_test(test_a_pid_is_shown_once),
-		cmocka_unit_test(test_jobs_of_one_name_are_one),
+		cmocka_unit_test(test_jobs_with_the_same_name_are_merged),
 		cmocka_unit_test(test_rendering_is_quick),
 		cmocka_unit_test(test_an_empty_snapshot_renders),
-		cmocka_unit_test(test_the_catalogue_is_sound),
-		cmocka_unit_test(test_labels_are_where_they_belong),
+		cmocka_unit_test(test_the_table_of_metrics_is_valid),
+		cmocka_unit_test(test_labels_match_the_metric),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

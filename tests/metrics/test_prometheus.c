@@ -142,7 +142,7 @@ static void test_summary_and_histogram_agree(void **state)
 }
 
 /* Count and buckets are read while they are written; the output must still be consistent. */
-static void test_a_torn_histogram_agrees_with_itself(void **state)
+static void test_a_torn_histogram_is_consistent(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
 	CLEANUP_FREE char *text = NULL;
@@ -154,7 +154,7 @@ static void test_a_torn_histogram_agrees_with_itself(void **state)
 	assert_has(text, "zernel_runqueue_wait_seconds_count{class=\"feeder\"} 1\n");
 }
 
-static void test_openmetrics_has_its_own_ways(void **state)
+static void test_openmetrics_differs_from_text(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
 	CLEANUP_FREE char *text = render(s, PROMETHEUS_OPENMETRICS);
@@ -186,7 +186,7 @@ static void test_every_family_has_help_and_type(void **state)
 }
 
 /* Every format has the header of a family before its first series exists. */
-static void test_empty_families_are_told(void **state)
+static void test_empty_families_have_a_header(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
 	CLEANUP_FREE char *text = render(s, PROMETHEUS_TEXT), *protobuf = NULL;
@@ -219,10 +219,10 @@ int main(void)
 		cmocka_unit_test(test_each_gpu_has_its_info),
 		cmocka_unit_test(test_the_build_has_its_info),
 		cmocka_unit_test(test_summary_and_histogram_agree),
-		cmocka_unit_test(test_a_torn_histogram_agrees_with_itself),
-		cmocka_unit_test(test_openmetrics_has_its_own_ways),
+		cmocka_unit_test(test_a_torn_histogram_is_consistent),
+		cmocka_unit_test(test_openmetrics_differs_from_text),
 		cmocka_unit_test(test_every_family_has_help_and_type),
-		cmocka_unit_test(test_empty_families_are_told),
+		cmocka_unit_test(test_empty_families_have_a_header),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,18 +24,18 @@ class Promtool(unittest.TestCase):
         self.assertEqual(done.returncode, 0, said)
         return said
 
-    def test_metrics_are_sound(self):
+    def test_metrics_are_valid(self):
         for ranks, operations in (0, 0), (1, 1), (8, 8):
             text = output(BUILD / "tests/metrics/print", "text", str(ranks), str(operations))
             self.assertEqual(self.promtool("check", "metrics", given=text), "")
 
-    def test_rules_are_sound(self):
+    def test_rules_are_valid(self):
         self.promtool("check", "rules", "--lint=all", "--lint-fatal", RULES / "zernel.rules.yml")
 
-    def test_rules_say_what_they_should(self):
+    def test_rules_fire_as_expected(self):
         self.promtool("test", "rules", RULES / "zernel.test.yml")
 
-    def test_scrape_configuration_is_sound(self):
+    def test_scrape_configuration_is_valid(self):
         self.promtool("check", "config", "--syntax-only", RULES / "scrape.yml")
 
 

@@ -20,7 +20,7 @@ static struct snapshot *make(u32 nr)
 	return s;
 }
 
-static void test_what_does_not_fit_is_counted(void **state)
+static void test_items_that_do_not_fit_are_counted(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make(1);
 	struct snapshot_process *process = snapshot_add_process(s, 7);
@@ -42,7 +42,7 @@ static void test_what_does_not_fit_is_counted(void **state)
 	assert_int_equal(s->nr_role[ROLE_LOADER], 2);
 }
 
-static void test_a_snapshot_of_no_size_is_no_snapshot(void **state)
+static void test_snapshot_limits_are_enforced(void **state)
 {
 	struct snapshot_limits limits = SNAPSHOT_LIMITS_MAX;
 	struct snapshot *s = NULL;
@@ -82,7 +82,7 @@ static void check_gone(const struct snapshot_collectives *gone, u64 nr)
 }
 
 /* The sum over the processes of a job, including exited ones, never decreases. */
-static void test_what_gone_processes_measured_stays(void **state)
+static void test_values_of_exited_processes_stay(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *one = make(8), *two = make(8);
 	struct snapshot *spare;
@@ -124,7 +124,7 @@ static void add_changing(struct snapshot *s, u32 pid, u64 nr_transitions)
 }
 
 /* The transitions of a process stay counted after its exit, each of them once. */
-static void test_transitions_of_gone_processes_stay(void **state)
+static void test_transitions_of_exited_processes_stay(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *one = make(8), *two = make(8);
 
@@ -176,7 +176,7 @@ static void test_text_is_always_utf8(void **state)
 	assert_string_equal(text, "no");
 }
 
-static void test_every_label_is_there_and_no_other(void **state)
+static void test_every_enum_value_has_a_label(void **state)
 {
 	const struct {
 		const char *(*label)(u32 i);
@@ -221,12 +221,12 @@ static void test_all_rules_are_named(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_does_not_fit_is_counted),
-		cmocka_unit_test(test_a_snapshot_of_no_size_is_no_snapshot),
-		cmocka_unit_test(test_what_gone_processes_measured_stays),
-		cmocka_unit_test(test_transitions_of_gone_processes_stay),
+		cmocka_unit_test(test_items_that_do_not_fit_are_counted),
+		cmocka_unit_test(test_snapshot_limits_are_enforced),
+		cmocka_unit_test(test_values_of_exited_processes_stay),
+		cmocka_unit_test(test_transitions_of_exited_processes_stay),
 		cmocka_unit_test(test_text_is_always_utf8),
-		cmocka_unit_test(test_every_label_is_there_and_no_other),
+		cmocka_unit_test(test_every_enum_value_has_a_label),
 		cmocka_unit_test(test_all_rules_are_named),
 	};
 

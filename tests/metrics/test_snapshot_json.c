@@ -63,7 +63,7 @@ static void test_a_node_makes_the_round_trip(void **state)
 }
 
 /* A snapshot is read as a member of a line; other members are ignored, and it can be missing. */
-static void test_a_value_is_read_where_it_is(void **state)
+static void test_a_snapshot_is_read_as_a_member_of_a_line(void **state)
 {
 	CLEANUP(snapshot_free_cleanup)
 	struct snapshot *s = node_snapshot(&(struct node){ .nr_ranks = 2, .nr_operations = 2 });
@@ -96,7 +96,7 @@ static void test_any_snapshot_makes_the_round_trip(void **state)
 	}
 }
 
-static void test_what_is_no_snapshot_is_refused(void **state)
+static void test_text_that_is_not_a_snapshot_is_refused(void **state)
 {
 	static const struct {
 		const char *text;
@@ -154,7 +154,7 @@ static void test_what_is_no_snapshot_is_refused(void **state)
 	}
 }
 
-static void test_what_is_too_large_is_refused(void **state)
+static void test_a_too_large_snapshot_is_refused(void **state)
 {
 	const size_t nr = SNAPSHOT_LIMITS_MAX.nr_processes + 1;
 	CLEANUP_FREE char *text = malloc(64 + 3 * nr);
@@ -169,7 +169,7 @@ static void test_what_is_too_large_is_refused(void **state)
 	assert_null(s);
 }
 
-static void test_unknown_keys_are_passed_over(void **state)
+static void test_unknown_keys_are_skipped(void **state)
 {
 	static const char text[] = "{\"new\":[{}],\"version\":1,\"time_ms\":5,"
 				   "\"gone\":{\"new\":{}},\"scheduler\":{\"new\":1}}";
@@ -303,7 +303,7 @@ static void test_legacy_merges_all_processes(void **state)
 }
 
 /* The values of a job stay after its end, as long as zerneld runs. */
-static void test_legacy_keeps_what_ended_processes_measured(void **state)
+static void test_legacy_keeps_values_of_exited_processes(void **state)
 {
 	CLEANUP(snapshot_free_cleanup)
 	struct snapshot *before =
@@ -324,7 +324,7 @@ static void test_legacy_keeps_what_ended_processes_measured(void **state)
 	print_message("# after the job: %s\n", quantiles);
 }
 
-static void test_an_unknown_gpu_is_told_as_such(void **state)
+static void test_an_unknown_gpu_is_reported_as_unknown(void **state)
 {
 	CLEANUP(snapshot_free_cleanup)
 	struct snapshot *s = node_snapshot(&(struct node){ .nr_ranks = 2 });
@@ -344,17 +344,17 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_node_makes_the_round_trip),
-		cmocka_unit_test(test_a_value_is_read_where_it_is),
+		cmocka_unit_test(test_a_snapshot_is_read_as_a_member_of_a_line),
 		cmocka_unit_test(test_any_snapshot_makes_the_round_trip),
-		cmocka_unit_test(test_what_is_no_snapshot_is_refused),
-		cmocka_unit_test(test_what_is_too_large_is_refused),
-		cmocka_unit_test(test_unknown_keys_are_passed_over),
+		cmocka_unit_test(test_text_that_is_not_a_snapshot_is_refused),
+		cmocka_unit_test(test_a_too_large_snapshot_is_refused),
+		cmocka_unit_test(test_unknown_keys_are_skipped),
 		cmocka_unit_test(test_the_task_state_of_a_process),
 		cmocka_unit_test(test_names_of_each_version),
 		cmocka_unit_test(test_legacy_keys),
 		cmocka_unit_test(test_legacy_merges_all_processes),
-		cmocka_unit_test(test_legacy_keeps_what_ended_processes_measured),
-		cmocka_unit_test(test_an_unknown_gpu_is_told_as_such),
+		cmocka_unit_test(test_legacy_keeps_values_of_exited_processes),
+		cmocka_unit_test(test_an_unknown_gpu_is_reported_as_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

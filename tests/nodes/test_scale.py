@@ -27,7 +27,7 @@ class Scale(unittest.TestCase):
         for run in self.runs:
             self.assertEqual(run.nr_up, NR_NODES, run.kind)
 
-    def test_the_plain_fleet_has_as_many_series(self):
+    def test_the_plain_fleet_has_the_same_number_of_series(self):
         for zernel, plain in zip(self.runs[::2], self.runs[1::2]):
             self.assertEqual(zernel.per_node, plain.per_node)
             self.assertLessEqual(zernel.per_node, 400)

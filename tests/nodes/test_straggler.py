@@ -99,9 +99,9 @@ class Straggler(unittest.TestCase):
         self.assertEqual([labels for labels, _ in alerts], [{
             "alertname": "ZernelStragglerRank", "severity": "warning", "job_name": "slurm-42",
             "rank": str(SLOW), "instance": self.targets[SLOW]}])
-        note(f"{alerts[0][1]['summary']}: after {seconds:.0f} s, {seconds * SPEED / 60:.1f} min with the packaged intervals")
+        note(f"{alerts[0][1]['summary']}: after {seconds:.0f} s, {seconds * SPEED / 60:.1f} min with packaged intervals")
 
-    def test_3_nobody_is_named_once_it_is_as_fast_as_the_others(self):
+    def test_3_no_alert_when_all_ranks_are_equally_fast(self):
         self.job.slow_down(SLOW, 1)
         self.assertTrue(wait_for(lambda: not self.prometheus.alerts(), PATIENCE_S))
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Any bytes as a recording. The input is read as it is, and again with all checksums made
- * right, since no fuzzer guesses those. Whatever its frames hold is read as what they
- * claim to be, or exported.
+ * Reads arbitrary bytes as a recording. The input is read unchanged, and again with
+ * corrected checksums, because a fuzzer cannot guess them. The content of a frame is parsed
+ * as its kind, or exported.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "ipc/snapshot_json.h"
 #include "fuzz/fuzz.h"
 
-/* Enough for all that is worth trying, and little enough to try a lot. */
+/* Large enough for all interesting inputs, and small enough for many runs. */
 #define INPUT_MAX 4096
 
 static FILE *open_bytes(const uint8_t *data, size_t size)
@@ -92,7 +92,7 @@ static void make_checksums_right(uint8_t *data, size_t size)
 	}
 }
 
-/* One of them an input, as its length has it: to read it takes most of the time. */
+/* One check per input, chosen by its length, because reading takes most of the time. */
 static void check(const uint8_t *data, size_t size)
 {
 	switch (size % 3) {
@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size > INPUT_MAX)
 		return 0;
-	/* Exactly as large as the input, so that reading past it is found. */
+	/* Exactly as large as the input, so that the sanitizer detects a read after the end. */
 	fixed = malloc(size + !size);
 	REQUIRE(fixed);
 	memcpy(fixed, data, size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Makes a recording of what is on standard input, a line a frame: `snapshot TEXT`, `events
- * TEXT` or `end`. Its beginning and the times of its frames are those of the snapshots.
+ * Writes a recording from standard input, one frame per line: `snapshot TEXT`, `events
+ * TEXT` or `end`. The header and the times of the frames come from the snapshots.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static int put_snapshot(struct maker *maker, const char *text, size_t length)
 	struct record_info info = { .interval_ms = 200 };
 	int err = snapshot_from_json(text, length, &s);
 
-	/* What is not known here can only follow what is. */
+	/* An unknown frame is possible only after a valid snapshot. */
 	if (err < 0)
 		return maker->writer ? record_write(maker->writer, RECORD_FRAME_SNAPSHOT,
 						    ++maker->time_ns, text, length)

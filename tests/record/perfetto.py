@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Reads Perfetto traces with the protobuf package, by field numbers that are written down here once more."""
+"""Reads Perfetto traces with the protobuf package. The field numbers are repeated here, independent of the source."""
 import collections
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
@@ -46,12 +46,12 @@ def _trace_class():
 
 
 class Trace:
-    """Tracks by uuid, and what is on them; complains about everything that makes no sense."""
+    """Tracks by uuid, with their slices and counters. Invalid data fails an assertion."""
 
     def __init__(self, data):
         trace = _trace_class()()
         trace.ParseFromString(data)
-        assert not trace.UnknownFields(), "a field that is not in the list"
+        assert not trace.UnknownFields(), "unknown field in the trace"
         self.tracks = {}
         self.slices = collections.defaultdict(list)    # uuid -> (begin, end, name)
         self.counters = collections.defaultdict(list)  # uuid -> (time, value)
@@ -65,7 +65,7 @@ class Trace:
                 track = packet.track_descriptor
                 assert track.uuid not in self.tracks and (not track.parent_uuid or track.parent_uuid in self.tracks)
                 self.tracks[track.uuid] = track
-        # A reader sorts by time and keeps the order of what has the same.
+        # A viewer sorts by time and keeps the order of packets with the same time.
         for packet in sorted(trace.packet, key=lambda each: each.timestamp):
             if not packet.HasField("track_event"):
                 continue
@@ -74,7 +74,7 @@ class Trace:
             if event.type == COUNTER:
                 self.counters[event.track_uuid].append((packet.timestamp, event.double_counter_value))
             elif event.type == BEGIN:
-                assert event.track_uuid not in opened, "slices do not nest here"
+                assert event.track_uuid not in opened, "slices must not nest"
                 opened[event.track_uuid] = (packet.timestamp, event.name)
             else:
                 begin, name = opened.pop(event.track_uuid)
@@ -82,13 +82,13 @@ class Trace:
         assert not opened
 
     def processes(self):
-        """uuid by pid; of several that had a pid, the last."""
+        """uuid by pid; the last one when several processes had the same pid."""
         return {track.process.pid: uuid for uuid, track in self.tracks.items() if track.HasField("process")}
 
     def threads(self):
         return {track.thread.tid: uuid for uuid, track in self.tracks.items() if track.HasField("thread")}
 
     def below(self, parent, name):
-        """The track of that name below another one."""
+        """The track with this name below `parent`."""
         found, = [uuid for uuid, track in self.tracks.items() if (track.parent_uuid, track.name) == (parent, name)]
         return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What the tests of recordings share: the commands, and recordings that are made up."""
+"""Shared by the tests of recordings: the commands, and synthetic recordings."""
 import json
 import os
 import pathlib
@@ -13,7 +13,7 @@ SECOND = 1_000_000_000
 
 
 def zernel(*words, status=0):
-    """What a command says, and what it says to standard error."""
+    """The standard output and the standard error of a command."""
     done = subprocess.run([ZERNEL, *words], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == status, (words, done)
     return done.stdout, done.stderr
@@ -37,7 +37,7 @@ class Case(unittest.TestCase):
         self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
 
     def recording(self, *frames, end=True):
-        """A file of them: a snapshot is a dict with a version, events are one without."""
+        """A file of these frames: a dict with a version is a snapshot, a dict without is a list of events."""
         lines = [f"{'snapshot' if 'version' in frame else 'events'} {json.dumps(frame)}" for frame in frames]
         made = subprocess.run([BUILD / "tests/record/make"], input="\n".join(lines + ["end"] * end).encode(),
                               stdout=subprocess.PIPE, check=True).stdout

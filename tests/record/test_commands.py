@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""record, replay and export as people run them, beside a zerneld with a kernel side that is none."""
+"""Tests the commands record, replay and export with a zerneld that has fake BPF programs."""
 import json
 import pathlib
 import random
@@ -18,7 +18,7 @@ NR_CUTS = 200  # test_record.c has a thousand
 
 
 class Recorder(harness.Case):
-    """zernel record and what becomes of its file."""
+    """zernel record, and the file that it writes."""
 
     def setUp(self):
         self.directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -31,7 +31,7 @@ class Recorder(harness.Case):
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(child.communicate)
         self.addCleanup(child.kill)
-        wait_until(lambda: self.file.exists() and self.file.stat().st_size > 4000, "something is recorded")
+        wait_until(lambda: self.file.exists() and self.file.stat().st_size > 4000, "nothing was recorded")
         return child
 
     def last(self):
@@ -79,13 +79,13 @@ class Recorder(harness.Case):
                 seen = sum(min(end, last["monotonic_ns"]) - max(begin, first["monotonic_ns"])
                            for begin, end, name in lane
                            if name == phase and end > first["monotonic_ns"] and begin < last["monotonic_ns"])
-                # Each snapshot is read a little before it is dated.
+                # A snapshot is read shortly before its timestamp is taken.
                 self.assertAlmostEqual(seen, total - before["phase_ns"][phase], delta=SECOND / 1000)
-            self.assertTrue(all(begin[1] == end[0] for begin, end in zip(lane, lane[1:])), "no gaps")
+            self.assertTrue(all(begin[1] == end[0] for begin, end in zip(lane, lane[1:])), "gap between slices")
             steps = trace.slices[trace.below(trace.processes()[after["pid"]], "steps")]
             self.assertGreater(len(steps), 40)
 
-    def test_killed_it_leaves_what_it_had(self):
+    def test_a_killed_recorder_leaves_a_usable_file(self):
         child = self.start()
         child.kill()
         child.wait()
@@ -93,7 +93,7 @@ class Recorder(harness.Case):
         self.assertEqual(len(json.loads(text)["processes"]), 3)
         self.assertRegex(errors, r"cut off at byte \d+: only the \d+ frames before it are used")
 
-    def test_when_zerneld_goes_the_recording_ends_there(self):
+    def test_the_recording_ends_when_zerneld_exits(self):
         child = self.start()
         self.server.stop(signal.SIGKILL)
         text, errors = child.communicate(timeout=harness.SECONDS)
@@ -102,7 +102,7 @@ class Recorder(harness.Case):
         self.assertIn("recorded", text)
         self.assertEqual(zernel("replay", self.file, "status")[1], "")
 
-    def test_never_over_something(self):
+    def test_an_existing_file_is_not_overwritten(self):
         self.file.write_text("mine")
         self.assertIn("File exists", zernel("record", "--socket", self.server.path, self.file, status=1)[1])
         self.assertEqual(self.file.read_text(), "mine")
@@ -115,7 +115,7 @@ class Recorder(harness.Case):
         self.assertIn("No space", zernel("record", "--seconds", "1", "--socket", self.server.path, self.full(), status=1)[1])
 
     def full(self):
-        """A name on a disk without room; the file must not be there before."""
+        """A path on a full disk; the file must not exist before."""
         disk = self.directory / "disk"
         disk.mkdir()
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", disk], check=True)
@@ -124,7 +124,7 @@ class Recorder(harness.Case):
 
 
 class Replay(Case):
-    """Of recordings that are made up."""
+    """Replays of synthetic recordings."""
 
     def sound(self):
         frames = []
@@ -138,7 +138,7 @@ class Replay(Case):
         path = self.recording(snapshot(4), json.loads(text))
         self.assertEqual(zernel("replay", path, "status", "--json"), (text + "\n", ""))
 
-    def test_cut_anywhere_it_is_used_up_to_there(self):
+    def test_a_truncated_recording_is_used_up_to_the_cut(self):
         whole = self.sound().read_bytes()
         cut = self.directory / "cut.zr"
         source = random.Random(1)
@@ -151,7 +151,7 @@ class Replay(Case):
             else:
                 self.assertTrue("cannot use any part of" in done.stderr or "0 snapshots" in done.stderr, done)
 
-    def test_damage_is_told(self):
+    def test_damage_is_reported(self):
         data = bytearray(self.sound().read_bytes())
         payload = data.index(b"\x28\xb5\x2f\xfd", len(data) // 2)
         data[payload] ^= 64
@@ -168,7 +168,7 @@ class Replay(Case):
             self.assertIn("made.zr contains a snapshot of a newer version: use a newer zernel",
                           zernel(*words, status=1)[1])
 
-    def test_what_is_no_recording(self):
+    def test_a_file_that_is_not_a_recording(self):
         path = self.directory / "other"
         for content, what in (b"PDDB....", "not a recording"), (b"zernrec\n\x02\0\0\0", "newer zernel"), (b"", "cut off"):
             path.write_bytes(content)
@@ -179,10 +179,10 @@ class Replay(Case):
 
 
 class Identical(Case):
-    """A live answer and the replayed one, of the very same snapshots."""
+    """Compares a live answer with the replayed answer of the same snapshots."""
 
     class Scripted(FakeZerneld):
-        """Has two snapshots. Whoever asks twice gets both, and a recorder too."""
+        """Has two snapshots. A client that asks twice gets both, and a recorder gets both."""
 
         def __init__(self, path, snapshots):
             super().__init__(path, snapshots[0])

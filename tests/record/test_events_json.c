@@ -32,14 +32,14 @@ static void test_events_make_the_round_trip(void **state)
 	assert_int_equal(read.nr, 5);
 	assert_int_equal(read.nr_lost, 7);
 	assert_memory_equal(read.list, list, sizeof(list));
-	/* More of them are added to what is there. */
+	/* More events are appended to the existing ones. */
 	assert_int_equal(events_from_json(text, length, &read), 0);
 	assert_int_equal(read.nr, 10);
 	assert_int_equal(read.nr_lost, 14);
 	events_done(&read);
 }
 
-static void test_what_is_not_told_is_left_out(void **state)
+static void test_internal_events_are_left_out(void **state)
 {
 	struct event list[] = { { .kind = EVENT_GPU }, { .kind = EVENT_NR } };
 	struct events events = { .list = list, .nr = 2 };
@@ -62,7 +62,7 @@ static int read_text(const char *text, size_t *ret_nr)
 	return err;
 }
 
-static void test_nonsense_is_refused(void **state)
+static void test_invalid_input_is_refused(void **state)
 {
 	static const char *const texts[] = {
 		"",
@@ -90,7 +90,7 @@ static void test_nonsense_is_refused(void **state)
 	}
 }
 
-static void test_kinds_of_a_newer_zerneld_are_passed_over(void **state)
+static void test_kinds_of_a_newer_zerneld_are_skipped(void **state)
 {
 	size_t nr;
 
@@ -105,9 +105,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events_make_the_round_trip),
-		cmocka_unit_test(test_what_is_not_told_is_left_out),
-		cmocka_unit_test(test_nonsense_is_refused),
-		cmocka_unit_test(test_kinds_of_a_newer_zerneld_are_passed_over),
+		cmocka_unit_test(test_internal_events_are_left_out),
+		cmocka_unit_test(test_invalid_input_is_refused),
+		cmocka_unit_test(test_kinds_of_a_newer_zerneld_are_skipped),
 	};
 
 	return cmocka_run_group_tests_name("events json", tests, NULL, NULL);

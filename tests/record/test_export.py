@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Traces and tables of made-up recordings have what the recordings have, and nothing else."""
+"""Traces and tables of synthetic recordings contain exactly the data of the recordings."""
 import csv
 import json
 
@@ -25,13 +25,13 @@ class Perfetto(Case):
         self.assertEqual(trace.tracks[trace.processes()[7]].process.process_name, "train7")
         self.assertEqual(trace.clocks, {1: 1_700_000_000_000_000_000, 3: 100})
 
-    def test_what_was_before_the_first_snapshot_is_known_by_events(self):
+    def test_events_before_the_first_snapshot_are_used(self):
         trace = self.trace(snapshot(100, [process(7, "gpu_compute")]),
                            events([50, "phase", 7, 7, "gpu_compute"], [120, "phase", 7, 7, "unknown"]),
                            snapshot(200, [process(7)]))
         self.assertEqual(self.phases(trace, 7), [(50, 120, "gpu_compute"), (120, 200, "unknown")])
 
-    def test_events_that_come_late_find_their_place(self):
+    def test_late_events_are_sorted_by_time(self):
         trace = self.trace(snapshot(100, [process(7, "optimizer_step")]),
                            events([190, "phase", 7, 7, "gpu_compute"]),
                            events([150, "phase", 7, 7, "unknown"]),
@@ -39,7 +39,7 @@ class Perfetto(Case):
         self.assertEqual(self.phases(trace, 7), [(100, 150, "optimizer_step"), (150, 190, "unknown"),
                                                  (190, 200, "gpu_compute")])
 
-    def test_a_wait_that_is_taken_back_was_none(self):
+    def test_a_corrected_wait_has_no_slice(self):
         trace = self.trace(snapshot(100, [process(7, "optimizer_step")]),
                            events([150, "phase", 7, 7, "data_loading"], [150, "phase", 7, 7, "optimizer_step"],
                                   [160, "phase", 7, 7, "gpu_compute"]),
@@ -47,7 +47,7 @@ class Perfetto(Case):
         self.assertEqual(self.phases(trace, 7), [(100, 150, "optimizer_step"), (150, 160, "optimizer_step"),
                                                  (160, 200, "gpu_compute")])
 
-    def test_events_know_better_than_the_first_snapshot(self):
+    def test_events_have_precedence_over_the_first_snapshot(self):
         trace = self.trace(snapshot(100, [process(7, "data_loading")]),
                            events([50, "phase", 7, 7, "optimizer_step"], [90, "phase", 7, 7, "data_loading"]),
                            events([90, "phase", 7, 7, "optimizer_step"], [160, "phase", 7, 7, "gpu_compute"]),
@@ -55,7 +55,7 @@ class Perfetto(Case):
         self.assertEqual(self.phases(trace, 7), [(50, 90, "optimizer_step"), (90, 160, "optimizer_step"),
                                                  (160, 200, "gpu_compute")])
 
-    def test_steps_lie_between_their_ends(self):
+    def test_a_step_is_the_time_between_two_step_events(self):
         trace = self.trace(snapshot(100, [process(7)]),
                            events([110, "step", 7, 7, 1], [130, "step", 7, 7, 2], [160, "step", 7, 7, 3]),
                            snapshot(200, [process(7)]))
@@ -76,7 +76,7 @@ class Perfetto(Case):
         self.assertEqual(trace.tracks[uuids[8]].thread.thread_name, "worker")
         self.assertEqual(trace.tracks[uuids[9]].thread.pid, 7)
 
-    def test_a_pid_that_is_used_again_is_somebody_else(self):
+    def test_a_reused_pid_is_another_process(self):
         trace = self.trace(snapshot(100, [process(7, "gpu_compute", start_ns=1)]),
                            events([150, "exit", 7, 7, 0]),
                            events([170, "phase", 7, 7, "data_loading"]),
@@ -130,7 +130,7 @@ class Csv(Case):
 
 
 class Refusals(Case):
-    def test_what_makes_no_sense(self):
+    def test_invalid_usage_and_frames(self):
         path = self.recording(snapshot(100), {"neither": 1})
         self.assertIn("frame 2", zernel("export", path, "--perfetto", self.directory / "out", status=1)[1])
         for words in (["--perfetto", "a", "--csv", "b"], [], ["--csv"], ["--csv", "a", "more"]):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A job of the lab on a real kernel, recorded, replayed and exported; and what recording costs."""
+"""Records, replays and exports a job of the lab on a real kernel, and measures the cost of recording."""
 import json
 import os
 import pathlib
@@ -16,7 +16,7 @@ from perfetto import Trace
 from recordings import SECOND, zernel
 
 SECONDS = 5
-# What the guest's time passes by, and 1 % of a core that does three in a nanosecond.
+# Guest time per instruction, and 1 % of a core that executes three instructions per nanosecond.
 NS_AN_INSTRUCTION = 4
 INSTRUCTIONS_A_SECOND = 30_000_000
 LAB = BUILD / "lab"
@@ -35,7 +35,7 @@ class Guest(unittest.TestCase):
         cls.job = subprocess.Popen([LAB / "train/train", "--seconds", "600", "--loaders", "1"], stdout=subprocess.DEVNULL)
         cls.addClassCleanup(cls.job.wait)
         cls.addClassCleanup(cls.job.kill)
-        wait_until(lambda: any("sync_wait" in each["hists"] for each in cls.snapshot()["processes"]), "the job is followed")
+        wait_until(lambda: any("sync_wait" in each["hists"] for each in cls.snapshot()["processes"]), "no sync waits of the job")
 
     @classmethod
     def snapshot(cls):
@@ -43,7 +43,7 @@ class Guest(unittest.TestCase):
             return client.ask("snapshot")["result"]
 
     def cost_of_zerneld(self):
-        """Instructions a second of the next seconds, in user space and in BPF programs."""
+        """Instructions per second during the next seconds, in user space and in BPF programs."""
         before = self.snapshot()
         time.sleep(SECONDS)
         after = self.snapshot()
@@ -51,7 +51,7 @@ class Guest(unittest.TestCase):
         return [(after["cost"][key] - before["cost"][key]) / span for key in ("cpu_ns", "bpf_run_ns")]
 
     def cpu_ns_of(self, pid):
-        """What all threads of a process have run."""
+        """CPU time of all threads of a process."""
         return sum(int(stat.read_text(encoding="ascii").split()[0])
                    for stat in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"))
 
@@ -59,14 +59,14 @@ class Guest(unittest.TestCase):
         quiet = self.cost_of_zerneld()
         with subprocess.Popen([ZERNEL, "record", "--socket", self.server.path, self.file], stdout=subprocess.PIPE,
                               text=True) as child:
-            wait_until(lambda: self.file.exists() and self.file.stat().st_size > 2000, "it records")
+            wait_until(lambda: self.file.exists() and self.file.stat().st_size > 2000, "nothing was recorded")
             begun, began = self.cpu_ns_of(child.pid), time.monotonic()
             busy = self.cost_of_zerneld()
             recorder = (self.cpu_ns_of(child.pid) - begun) / NS_AN_INSTRUCTION / (time.monotonic() - began)
             child.send_signal(signal.SIGINT)
             print("#", child.communicate()[0].strip())
-        print("# lost:", {key: value for key, value in self.snapshot()["dropped"].items() if value})
-        print(f"# million instructions a second: zerneld {quiet[0] / 1e6:.2f}, recording {busy[0] / 1e6:.2f}; BPF "
+        print("# dropped:", {key: value for key, value in self.snapshot()["dropped"].items() if value})
+        print(f"# million instructions per second: zerneld {quiet[0] / 1e6:.2f}, recording {busy[0] / 1e6:.2f}; BPF "
               f"{quiet[1] / 1e6:.2f}, recording {busy[1] / 1e6:.2f}; zernel record {recorder / 1e6:.2f}")
         self.assertLess(sum(busy) - sum(quiet) + recorder, INSTRUCTIONS_A_SECOND)
 
@@ -90,14 +90,14 @@ class Guest(unittest.TestCase):
                 counted = total - before[process["pid"]]["phase_ns"][phase]
                 print(f"# {process['comm']} {process['pid']} {phase}: {counted / 1e6:.3f} ms in snapshots, "
                       f"{seen / 1e6:.3f} in slices")
-                # A wait that goes on while a snapshot is made may turn out to be none.
+                # A wait that is open during a snapshot can turn out not to be a wait.
                 self.assertAlmostEqual(seen, counted, delta=0.01 * (end - start))
             lane = trace.slices[trace.below(trace.processes()[process["pid"]], "steps")]
-            # Events go on after the last snapshot.
+            # Events continue after the last snapshot.
             steps = sum(start < to <= end for _, to, _ in lane)
             counted = process["steps"] - before[process["pid"]]["steps"]
             print(f"# {process['comm']} {process['pid']}: {counted} steps in snapshots, {steps} in slices")
-            # The first of them began before anybody listened.
+            # The first step began before the recording.
             self.assertTrue(counted - 2 <= steps <= counted + 1)
         roles = {name for tid in trace.threads().values() for _, _, name in trace.slices[tid]}
         self.assertLessEqual({"launcher", "loader"}, roles)

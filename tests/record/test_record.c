@@ -27,7 +27,7 @@ static const struct record_info info = {
 	.kernel = "6.18",
 };
 
-/* A recording in memory, and what was put into it. */
+/* A recording in memory, and its original frames. */
 struct sample {
 	char *file;
 	size_t size;
@@ -41,7 +41,7 @@ static enum record_frame_kind kind_of(u32 i)
 	return i % 3 == 1 ? RECORD_FRAME_EVENTS : RECORD_FRAME_SNAPSHOT;
 }
 
-/* Snapshots of a node that ages, and something shorter in between. */
+/* Snapshots of a node at growing age, with shorter texts in between. */
 static char *text_of(u32 i, size_t *ret_length)
 {
 	struct node node = { .nr_ranks = 1, .nr_operations = 1, .age_s = i };
@@ -96,7 +96,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-/* Every frame that is read must be the one that was written; gives how it ended. */
+/* Checks that every frame read is the frame written. Returns the ending. */
 static enum record_ending read_back(const struct sample *sample, const void *file, size_t size,
 				    u64 *ret_nr, u64 *ret_bytes)
 {
@@ -127,7 +127,7 @@ static enum record_ending read_back(const struct sample *sample, const void *fil
 	return ending;
 }
 
-static void test_what_is_written_is_read(void **state)
+static void test_a_written_recording_can_be_read(void **state)
 {
 	const struct sample *sample = *state;
 	u64 nr, bytes;
@@ -157,7 +157,7 @@ static void check_cut(const struct sample *sample, size_t size)
 		assert_int_equal(bytes, sample->ends[whole - 1]);
 }
 
-static void test_cut_off_it_is_read_up_to_there(void **state)
+static void test_a_truncated_recording_is_read_up_to_the_cut(void **state)
 {
 	const struct sample *sample = *state;
 	struct random r = { 1 };
@@ -170,7 +170,7 @@ static void test_cut_off_it_is_read_up_to_there(void **state)
 		check_cut(sample, size);
 }
 
-/* The frames before the damage are as they were, and none behind it is believed. */
+/* The frames before the damage are unchanged, and no frame after it is used. */
 static void test_every_damaged_byte_is_noticed(void **state)
 {
 	const struct sample *sample = *state;
@@ -188,7 +188,7 @@ static void test_every_damaged_byte_is_noticed(void **state)
 	}
 }
 
-static void test_other_files_are_told_apart(void **state)
+static void test_other_endings_are_reported(void **state)
 {
 	const struct sample *sample = *state;
 	CLEANUP_FREE char *file = calloc(1, sample->size + 1);
@@ -205,7 +205,7 @@ static void test_other_files_are_told_apart(void **state)
 	assert_int_equal(read_back(sample, file, sample->size, &nr, &bytes), RECORD_DAMAGED);
 }
 
-/* The first frame with another header, its checksum made right. */
+/* Reads the recording with a changed header of the first frame and a corrected checksum. */
 static enum record_ending with_header(const struct sample *sample, u32 at, u32 value)
 {
 	CLEANUP_FREE char *file = malloc(sample->size);
@@ -222,7 +222,7 @@ static enum record_ending with_header(const struct sample *sample, u32 at, u32 v
 	return read_back(sample, file, sample->size, &nr, &bytes);
 }
 
-static void test_what_no_writer_writes_is_damage(void **state)
+static void test_invalid_frames_are_damage(void **state)
 {
 	const struct sample *sample = *state;
 	u32 length = (u32)sample->lengths[0];
@@ -247,7 +247,7 @@ static void test_a_full_disk_is_a_failure(void **state)
 	fclose(out);
 }
 
-static void test_the_largest_frame_and_one_more(void **state)
+static void test_the_largest_frame_and_a_larger_one(void **state)
 {
 	CLEANUP_FREE char *text = malloc(RECORD_FRAME_MAX + 1), *file = NULL;
 	struct record_writer *writer = NULL;
@@ -284,13 +284,13 @@ static void test_the_largest_frame_and_one_more(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_is_written_is_read),
-		cmocka_unit_test(test_cut_off_it_is_read_up_to_there),
+		cmocka_unit_test(test_a_written_recording_can_be_read),
+		cmocka_unit_test(test_a_truncated_recording_is_read_up_to_the_cut),
 		cmocka_unit_test(test_every_damaged_byte_is_noticed),
-		cmocka_unit_test(test_other_files_are_told_apart),
-		cmocka_unit_test(test_what_no_writer_writes_is_damage),
+		cmocka_unit_test(test_other_endings_are_reported),
+		cmocka_unit_test(test_invalid_frames_are_damage),
 		cmocka_unit_test(test_a_full_disk_is_a_failure),
-		cmocka_unit_test(test_the_largest_frame_and_one_more),
+		cmocka_unit_test(test_the_largest_frame_and_a_larger_one),
 	};
 
 	return cmocka_run_group_tests_name("record", tests, setup, teardown);

@@ -14,7 +14,7 @@ static void add(struct timeline *timeline, u32 from, u32 to)
 		timeline_add(timeline, &(struct event){ i, EVENT_STEP, 1, 1, i });
 }
 
-/* What a reader is told next. */
+/* The next events for a reader. */
 static struct events next(struct timeline *timeline, u64 *position)
 {
 	struct message *message = timeline_read(timeline, position);
@@ -42,7 +42,7 @@ static void test_each_reads_on_from_its_own_position(void **state)
 	struct timeline timeline = {};
 	u64 early, late;
 
-	add(&timeline, 0, 3); /* nobody listens */
+	add(&timeline, 0, 3); /* no reader is open */
 	assert_int_equal(timeline.nr_events, 0);
 	assert_int_equal(timeline_open(&timeline, &early), 0);
 	add(&timeline, 3, 5);
@@ -58,7 +58,7 @@ static void test_each_reads_on_from_its_own_position(void **state)
 	assert_null(timeline.ring);
 }
 
-static void test_who_is_slow_is_told_how_many_were_lost(void **state)
+static void test_a_slow_reader_gets_the_number_of_lost_events(void **state)
 {
 	struct timeline timeline = {};
 	u64 position;
@@ -71,7 +71,7 @@ static void test_who_is_slow_is_told_how_many_were_lost(void **state)
 	timeline_close(&timeline);
 }
 
-static void test_what_is_not_told_takes_no_room(void **state)
+static void test_internal_events_take_no_space(void **state)
 {
 	struct timeline timeline = {};
 	u64 position;
@@ -86,8 +86,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_reads_on_from_its_own_position),
-		cmocka_unit_test(test_who_is_slow_is_told_how_many_were_lost),
-		cmocka_unit_test(test_what_is_not_told_takes_no_room),
+		cmocka_unit_test(test_a_slow_reader_gets_the_number_of_lost_events),
+		cmocka_unit_test(test_internal_events_take_no_space),
 	};
 
 	return cmocka_run_group_tests_name("timeline", tests, NULL, NULL);

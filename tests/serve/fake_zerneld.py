@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A zerneld that only speaks the protocol: hello, subscribe, and a snapshot each interval."""
+"""A fake zerneld with only the protocol: hello, subscribe, and a snapshot per interval."""
 import json
 import os
 import select
@@ -9,15 +9,15 @@ import time
 
 
 class FakeZerneld:
-    """Pushes `snapshot` (a dict, its time brought up to date) to each subscriber."""
+    """Pushes `snapshot` (a dict, with the current time) to each subscriber."""
 
     def __init__(self, path, snapshot):
         self.path = path
         self.snapshot = snapshot
         self.version = 2       # of the protocol
-        self.silent = False    # takes requests and says nothing
-        self.forbidden = False  # answers every request but hello with an error
-        self.intervals = []    # each that was asked for
+        self.silent = False    # accepts requests and sends nothing
+        self.forbidden = False  # answers every request except hello with an error
+        self.intervals = []    # all requested intervals
         self.greetings = 0
         self.thread = None
 
@@ -35,7 +35,7 @@ class FakeZerneld:
         return self
 
     def stop(self):
-        """As if it was killed: connections end, the socket stays behind."""
+        """Stops as if killed: connections end, and the socket file stays."""
         if self.thread:
             self.stopped = True
             self.thread.join()
@@ -95,7 +95,7 @@ class FakeZerneld:
         self._send(client, {"event": "snapshot", "data": self.current()})
 
     def current(self):
-        """What is pushed now."""
+        """The snapshot to push now."""
         self.snapshot["time_ms"] = int(time.time() * 1000)
         return self.snapshot
 

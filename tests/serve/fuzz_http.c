@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Any bytes as each of the headers that are looked into. What is let through must be what it says.
- */
+/* Parses arbitrary bytes as each header that the gateway reads. An accepted value must be valid. */
 #include "fuzz/fuzz.h"
 
 #include <string.h>

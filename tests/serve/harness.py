@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Starts `zernel serve` beside a fake zerneld, on ports that the kernel chooses."""
+"""Starts `zernel serve` with a fake zerneld, on ports that the kernel chooses."""
 import json
 import os
 import pathlib
@@ -17,7 +17,7 @@ from fake_zerneld import FakeZerneld
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
 ZERNEL = BUILD / "src/cli/zernel"
 USER = "nobody"
-# Sanitizers keep what was freed: memory says nothing then.
+# Sanitizers keep freed memory, so memory is not checked with them.
 SANITIZED = os.environ.get("ZERNEL_SANITIZE", "none") != "none"
 
 
@@ -26,7 +26,7 @@ def note(text):
 
 
 def wait_for(what, timeout=10):
-    """What it gives once that is true; waits for it so long at most."""
+    """Waits until what() is true or the timeout passes. Returns its value."""
     end = time.monotonic() + timeout
     while True:
         value = what()
@@ -36,13 +36,13 @@ def wait_for(what, timeout=10):
 
 
 def known_snapshot():
-    """A snapshot with known figures, as zerneld writes it."""
+    """A snapshot with known values, as zerneld writes it."""
     text = subprocess.run([BUILD / "tests/serve/known_snapshot"], check=True, capture_output=True).stdout
     return json.loads(text)
 
 
 class Serve:
-    """A running gateway; what it logs is in `lines`. It is started by `launcher`."""
+    """A running gateway; its log is in `lines`. `launcher` is a prefix of the command."""
 
     def __init__(self, socket_path, *options, launcher=()):
         command = [*launcher, ZERNEL, "serve", "--socket", socket_path, "--port", "0"]
@@ -84,7 +84,7 @@ class Serve:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            note("had to be killed")
+            note("the gateway did not stop and was killed")
         self.reader.join()
         self.process.stderr.close()
         return self.process.returncode
@@ -99,7 +99,7 @@ class Answer:
 
 
 def raw(port, data, timeout=20, address="127.0.0.1"):
-    """Sends any bytes; what comes back until the other side hangs up."""
+    """Sends any bytes. Returns the reply until the gateway closes the connection."""
     with socket.create_connection((address, port), timeout) as connection:
         got = b""
         try:
@@ -115,7 +115,7 @@ def raw(port, data, timeout=20, address="127.0.0.1"):
 
 
 def curl(*arguments):
-    """Status, content type and body by curl itself; status 0 when there was no answer."""
+    """Status, content type and body from curl; status 0 when there was no answer."""
     done = subprocess.run(["curl", "-s", "-m", "10", "-w", "\n%{http_code} %{content_type}", *arguments],
                           capture_output=True, check=False)
     body, _, last = done.stdout.rpartition(b"\n")
@@ -124,14 +124,14 @@ def curl(*arguments):
 
 
 def get_times(port, path, count):
-    """How many ms each of so many GETs took, sorted."""
+    """The duration in ms of `count` GET requests, sorted."""
     script = pathlib.Path(__file__).parent / "latency.py"
     done = subprocess.run([sys.executable, script, str(port), path, str(count)], check=True, stdout=subprocess.PIPE)
     return json.loads(done.stdout)
 
 
 class ServeCase(unittest.TestCase):
-    """One gateway for all tests of a class, with the class's own options."""
+    """One gateway for all tests of a class, with the options of the class."""
 
     options = ()
     scheme = "http"
@@ -157,7 +157,7 @@ class ServeCase(unittest.TestCase):
 
     @classmethod
     def prepare(cls):
-        """Files that the options name."""
+        """Creates the files that the options name."""
 
     @classmethod
     def tearDownClass(cls):
@@ -166,4 +166,4 @@ class ServeCase(unittest.TestCase):
         cls.folder.cleanup()
         if status != 0:
             print("\n".join(cls.serve.lines), file=sys.stderr)
-            raise RuntimeError(f"serve ended with {status}")
+            raise RuntimeError(f"serve exited with status {status}")

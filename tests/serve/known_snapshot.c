@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Prints a snapshot whose figures the tests know: a job of 8 ranks on 8 GPUs, each with
- * launches of 1, 2 ... 100 us and all-reduces of as many ms.
+ * Prints a snapshot with known values: a job of 8 ranks on 8 GPUs, each with launches of 1,
+ * 2 ... 100 us and all-reduces of 1, 2 ... 100 ms.
  */
 #include <stdio.h>
 #include <stdlib.h>

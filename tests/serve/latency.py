@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Prints how many ms each of so many GETs took, sorted: latency.py PORT PATH COUNT.
+"""Prints the duration in ms of COUNT GET requests, sorted: latency.py PORT PATH COUNT.
 
-A process of its own, so that what a test does meanwhile does not count.
+A separate process, so that the work of the test does not affect the result.
 """
 import http.client
 import json

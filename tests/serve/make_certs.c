@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Certificates for a test, into the folder that is named: ca, server and client by it,
- * and stranger, which signed itself. NAME.pem and NAME.key each.
+ * Writes certificates for a test to a directory: ca, server and client signed by ca, and
+ * stranger, which is self-signed. Each has NAME.pem and NAME.key.
  */
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -54,7 +54,7 @@ static void save(const struct identity *who, const char *folder, const char *nam
 	fclose(file);
 }
 
-/* Signed by `issuer`, or by itself when there is none. */
+/* Signed by `issuer`, or self-signed when `issuer` is NULL. */
 static struct identity make(const char *folder, const char *name, const struct identity *issuer)
 {
 	struct identity who = { EVP_EC_gen("P-256"), X509_new() };

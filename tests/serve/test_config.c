@@ -65,7 +65,7 @@ static void what_is_no_address_or_origin_is_refused(void **state)
 	assert_null(serve_config_defect(CONFIG(.origins = { "https://a" }, .nr_origins = 1)));
 }
 
-/* The configuration with one key after the other set. */
+/* A configuration with these keys set. */
 static struct config file_with(const char *const (*keys)[2], size_t nr)
 {
 	struct config_problem problem;

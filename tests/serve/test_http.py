@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Endpoints, negotiation, who may ask, and tricks with paths and requests."""
+"""Endpoints, content negotiation, access checks, and malicious paths and requests."""
 import concurrent.futures
 import http.client
 import json
@@ -20,7 +20,7 @@ LEGACY = {"gpu_utilization", "cuda_latency_p50_us", "cuda_latency_p99_us", "nccl
 
 
 class Limited(ServeCase):
-    """With as few series as there may be."""
+    """With the smallest allowed limit of series."""
 
     @classmethod
     def prepare(cls):
@@ -28,7 +28,7 @@ class Limited(ServeCase):
         file.write_text("[serve]\nseries_max=100\n")
         cls.options = ("--config", str(file))
 
-    def test_the_limit_is_what_the_file_says(self):
+    def test_the_limit_of_the_file_is_used(self):
         lines = curl(f"{self.url}/metrics")[2].decode().splitlines()
         series = [line for line in lines if not line.startswith("#")]
         left_out = [line for line in series if line.startswith("zernel_series_left_out ")]
@@ -64,7 +64,7 @@ class Endpoints(ServeCase):
         done = subprocess.run(["promtool", "check", "metrics"], input=body, capture_output=True, check=False)
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, b"", b""))
 
-    def test_snapshot_has_the_known_keys_and_all_of_it(self):
+    def test_snapshot_has_the_legacy_keys_and_the_full_snapshot(self):
         status, kind, body = curl(f"{self.url}/api/v1/snapshot")
         self.assertEqual((status, kind), (200, "application/json"))
         value = json.loads(body)
@@ -88,7 +88,7 @@ class Endpoints(ServeCase):
             self.skipTest("this machine has no IPv6")
         self.assertEqual(curl("-g", f"http://[::1]:{self.serve.port}/healthz")[0], 200)
 
-    def test_all_else_is_not_found(self):
+    def test_other_paths_are_not_found(self):
         for path in ("/", "/favicon.ico", "/metrics/", "/metrics/x", "/Metrics", "/api", "/api/v1/"):
             self.assertEqual(curl(f"{self.url}{path}")[0], 404, path)
 
@@ -125,18 +125,18 @@ class Callers(ServeCase):
             for origin in ("http://evil.example", "null", "https://board.example", f"https://127.0.0.1:{self.serve.port}"):
                 self.assertEqual(curl("-H", f"Origin: {origin}", f"{self.url}{path}")[0], 403, (path, origin))
 
-    def test_its_own_origin_and_those_of_the_list_may(self):
+    def test_its_own_origin_and_listed_origins_are_allowed(self):
         for origin in (self.url, "https://board.example:3000"):
             self.assertEqual(curl("-H", f"Origin: {origin}", f"{self.url}/metrics")[0], 200, origin)
 
-    def test_a_name_that_was_made_to_point_here_is_refused(self):
+    def test_dns_rebinding_is_refused(self):
         self.assertEqual(curl("-H", "Host: evil.example", f"{self.url}/metrics")[0], 403)
         self.assertEqual(curl("-H", "Host: evil.example", "-H", "Origin: http://evil.example",
                               f"{self.url}/metrics")[0], 403)
         self.assertEqual(curl("-H", "Host: localhost", f"{self.url}/metrics")[0], 200)
         self.assertEqual(curl("-H", "Host: board.example:3000", f"{self.url}/metrics")[0], 200)
 
-    def test_two_of_a_header_are_no_way_around(self):
+    def test_duplicate_headers_do_not_bypass_the_checks(self):
         self.assertEqual(curl("-H", f"Origin: {self.url}", "-H", "Origin: http://evil.example",
                               f"{self.url}/metrics")[0], 403)
         answer = raw(self.serve.port, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n"
@@ -151,7 +151,7 @@ class Tricks(ServeCase):
     def request(self, path, version=b"HTTP/1.1"):
         return raw(self.serve.port, b"GET " + path + b" " + version + b"\r\nHost: localhost\r\nConnection: close\r\n\r\n")
 
-    def test_paths_lead_nowhere(self):
+    def test_path_traversal_is_refused(self):
         for path in (b"/../../etc/passwd", b"/..%2f..%2fetc/passwd", b"/%2e%2e/%2e%2e/etc/passwd",
                      b"/metrics/../../../etc/passwd", b"//etc/passwd", b"/./././etc/passwd", b"/metrics%00",
                      b"/healthz%00.html", b"/\x00", b"/metrics\x00", b"/%", b"/%zz", b"/%c0%ae%c0%ae/etc/passwd",
@@ -160,12 +160,12 @@ class Tricks(ServeCase):
             self.assertNotEqual(answer.status, 200, path)
             self.assertNotIn(b"root:", answer.body)
 
-    def test_a_path_that_comes_to_an_endpoint_is_that_endpoint_or_nothing(self):
+    def test_a_path_that_resolves_to_an_endpoint_is_that_endpoint_or_not_found(self):
         for path in (b"/x/../healthz", b"/%68ealthz", b"/./healthz", b"/healthz?x=../..", b"/healthz#x", b"/healthz;x"):
             answer = self.request(path)
             self.assertTrue(answer.status in (400, 403, 404) or b'"status":"ok"' in answer.body, path)
 
-    def test_an_absolute_uri_is_no_proxy(self):
+    def test_an_absolute_uri_is_not_proxied(self):
         for path in (b"http://evil.example/healthz", b"http://127.0.0.1:1/", b"https://localhost/metrics"):
             self.assertIn(self.request(path).status, (0, 400, 403, 404), path)
 
@@ -174,7 +174,7 @@ class Tricks(ServeCase):
             self.assertNotEqual(self.request(b"/" + b"a" * length).status, 200, length)
             self.assertNotEqual(self.request(b"/metrics?" + b"a" * (100 * length)).status, 200, length)
 
-    def test_what_is_no_http(self):
+    def test_input_that_is_not_http(self):
         for data in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500), b"\r\n\r\n", b"GET\r\n\r\n",
                      b"GET /metrics\r\n\r\n", b"GET /metrics HTTP/9.9\r\nHost: localhost\r\nConnection: close\r\n\r\n",
                      b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", bytes(range(256)) * 10,
@@ -182,7 +182,7 @@ class Tricks(ServeCase):
             raw(self.serve.port, data)
             self.assertEqual(curl(f"{self.url}/healthz")[0], 200)
 
-    def test_requests_in_one_go_are_each_answered(self):
+    def test_pipelined_requests_are_all_answered(self):
         one = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
         last = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
         answer = raw(self.serve.port, one * 3 + last)
@@ -196,7 +196,7 @@ class Tricks(ServeCase):
 
 
 class Privilege(ServeCase):
-    def test_it_has_none(self):
+    def test_has_no_privileges(self):
         for key in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Uid", "Gid", "Groups", "NSpid"):
             note(f"{key}: {self.serve.status(key)}")
         for name in sorted(os.listdir("/proc/self/ns")):
@@ -209,12 +209,12 @@ class Privilege(ServeCase):
         if os.getuid() == 0:
             self.assertEqual(int(self.serve.status("CapBnd"), 16), 0)
 
-    def test_it_writes_nothing_and_has_only_what_it_needs_open(self):
+    def test_it_writes_nothing_and_has_only_needed_descriptors_open(self):
         links = [os.readlink(f"/proc/{self.serve.process.pid}/fd/{fd}")
                  for fd in os.listdir(f"/proc/{self.serve.process.pid}/fd")]
         files = [link for link in links if link.startswith("/") and not link.startswith("/dev/")]
         note(f"descriptors: {sorted(links)}")
-        # The standard three are its caller's.
+        # Standard input, output and error belong to the caller.
         own = [os.readlink(f"/proc/self/fd/{fd}") for fd in (0, 1, 2)]
         self.assertEqual([link for link in files if link not in own], [])
 
@@ -233,7 +233,7 @@ class Memory(ServeCase):
                 connection.close()
         connection.close()
 
-    def test_it_is_flat_over_many_scrapes(self):
+    def test_memory_is_constant_over_many_scrapes(self):
         self.scrape(500)
         before = self.serve.rss_kib()
         with concurrent.futures.ThreadPoolExecutor(4) as pool:

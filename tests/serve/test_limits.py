@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Too many, too large, too slow: each is turned away, and the others do not notice."""
+"""Too many, too large or too slow clients are refused, and all other clients are not affected."""
 import base64
 import json
 import os
@@ -13,7 +13,7 @@ from harness import ServeCase, curl, get_times, note, raw, wait_for
 
 CONNECTIONS_MAX, WEBSOCKETS_MAX = 2048, 1536
 HEADERS_TIMEOUT, STALLED_TIMEOUT, RESPONSE_TIMEOUT = 10, 10, 30
-SLACK = 8  # timeouts are looked at once a second, and machines stand still now and then
+SLACK = 8  # timeouts are checked once a second, and a machine can pause
 
 
 class LimitsCase(ServeCase):
@@ -23,7 +23,7 @@ class LimitsCase(ServeCase):
         if soft < 4096:
             resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
         if hard < 4096:
-            self.skipTest(f"only {hard} descriptors are allowed here")
+            self.skipTest(f"the limit of open files is only {hard}")
 
     def tearDown(self):
         for client in self.clients:
@@ -53,7 +53,7 @@ class LimitsCase(ServeCase):
 
 
 def closed_after(client, limit):
-    """Seconds until the other side hangs up, None when it does not."""
+    """Seconds until the gateway closes the connection, or None when it does not."""
     start = time.monotonic()
     client.settimeout(limit)
     try:
@@ -77,7 +77,7 @@ class Requests(LimitsCase):
             self.assertTrue(answer.status != 200 or headers[:1] == b"X", headers[:20])
         self.assertEqual(curl(f"{self.url}/metrics")[0], 200)
 
-    def test_endless_headers_do_not_grow_it(self):
+    def test_endless_headers_use_no_more_memory(self):
         before = self.serve.rss_kib()
         client = self.open(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n")
         sent = 0
@@ -101,22 +101,22 @@ class Requests(LimitsCase):
                 time.sleep(0.5)
         except OSError:
             pass
-        note(f"one byte each 0.5 s: closed after {time.monotonic() - start:.1f} s")
+        note(f"one byte every 0.5 s: closed after {time.monotonic() - start:.1f} s")
         self.assertLess(time.monotonic() - start, HEADERS_TIMEOUT + SLACK)
         cpu = (self.serve.cpu_seconds() - cpu) / (time.monotonic() - start)
-        note(f"CPU meanwhile: {cpu:.1%}")
+        note(f"CPU during this time: {cpu:.1%}")
         self.assertLess(cpu, 0.2)
         for name, client in (("nothing sent", silent), ("part of a header", partial)):
             self.assertIsNotNone(closed_after(client, SLACK), name)
         wait = RESPONSE_TIMEOUT + SLACK - (time.monotonic() - start)
         self.assertTrue(wait_for(lambda: self.health().get("connections") == 1, wait))
-        note(f"a response not taken: closed after {time.monotonic() - start:.1f} s at most")
+        note(f"a response that is not read: closed after {time.monotonic() - start:.1f} s at most")
         reader.close()
 
 
 class Crowds(LimitsCase):
     def latencies(self):
-        """Of /healthz, in ms, each on a connection of its own."""
+        """Latencies of /healthz in ms, each request on a new connection."""
         return get_times(self.serve.port, "/healthz", 500)
 
     def test_1000_idle_and_200_slow_websockets(self):
@@ -131,12 +131,12 @@ class Crowds(LimitsCase):
             note(f"/healthz {name}: p50 {values[len(values) // 2]:.2f} ms, p99 {values[len(values) * 99 // 100]:.2f} ms, "
                  f"max {values[-1]:.2f} ms")
         note(f"{health}")
-        self.assert_grew_less(rss, 64 << 10, "1000 idle and 200 slow clients came")
+        self.assert_grew_less(rss, 64 << 10, "1000 idle and 200 slow clients connected")
         self.assertGreater(health["skipped"], 0)
         self.assertLess(during[len(during) // 2], 50)
         self.assertTrue(wait_for(lambda: self.health().get("websockets", 9999) <= 1000, STALLED_TIMEOUT + SLACK), self.health())
         health = self.health()
-        note(f"slow ones are gone: {health}")
+        note(f"after the slow clients were closed: {health}")
         self.assertGreaterEqual(health["cut"], 200)
 
     def test_more_websockets_than_allowed(self):
@@ -152,7 +152,7 @@ class Crowds(LimitsCase):
         extra = self.open()
         self.assertLess(closed_after(extra, 10), 5)
         self.assertEqual(curl(f"{self.url}/healthz")[0], 0)
-        # Those that never ask for anything lose their place, and all is well again.
+        # Connections without a request are closed after a timeout, and the gateway works again.
         self.assertTrue(wait_for(lambda: self.health().get("refused", 0) >= 2, HEADERS_TIMEOUT + SLACK))
         note(f"{self.health()}, RSS {self.serve.rss_kib()} KiB")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The packaged Prometheus scrapes serve, native histograms included, and is asked for quantiles."""
+"""The packaged Prometheus scrapes serve with native histograms, and the test queries quantiles."""
 import json
 import os
 import pathlib
@@ -80,7 +80,7 @@ class Scraped(ServeCase):
 
 
 class FullNode(ServeCase):
-    """8 ranks with all that can be measured of them. What is scraped is made anew for every snapshot."""
+    """8 ranks with all metrics. The body is rendered again for every snapshot."""
 
     @classmethod
     def setUpClass(cls):

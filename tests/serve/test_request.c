@@ -49,18 +49,18 @@ static void formats_are_negotiated(void **state)
 		{ PROTOBUF, BODY_PROTOBUF },
 		{ "application/vnd.google.protobuf", BODY_TEXT },
 		{ "application/vnd.google.protobuf;proto=other;encoding=delimited", BODY_TEXT },
-		/* as Prometheus asks, without and with native histograms */
+		/* headers of Prometheus, without and with native histograms */
 		{ OPENMETRICS ";version=1.0.0;q=0.5," OPENMETRICS
 			      ";version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
 		  BODY_OPENMETRICS },
 		{ PROTOBUF ";q=0.6," OPENMETRICS ";version=1.0.0;q=0.5,*/*;q=0.2", BODY_PROTOBUF },
-		/* the highest q, wherever it stands; of equals the first */
+		/* the highest q wins, in any position; among equals, the first */
 		{ "text/plain;q=0.3," OPENMETRICS ";q=0.9", BODY_OPENMETRICS },
 		{ "text/plain," OPENMETRICS, BODY_TEXT },
 		{ OPENMETRICS ",text/plain", BODY_OPENMETRICS },
 		{ OPENMETRICS ";q=0", BODY_TEXT },
 		{ OPENMETRICS ";q=0," PROTOBUF ";q=0.001", BODY_PROTOBUF },
-		/* what is no number is nothing */
+		/* an invalid number is ignored */
 		{ OPENMETRICS ";q=x", BODY_TEXT },
 		{ OPENMETRICS ";q=99", BODY_TEXT },
 		{ OPENMETRICS ";q=0.99999999999999999", BODY_OPENMETRICS },

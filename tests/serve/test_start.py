@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""What is refused at the start, and what is said about it."""
+"""Tests invalid configurations at startup, and their error messages."""
 import os
 import pathlib
 import signal
@@ -29,24 +29,24 @@ class Refused(unittest.TestCase):
             self.assert_refused("needs TLS: set tls_cert", "--listen", address)
             self.assert_refused("needs TLS: set tls_cert", "--listen", address, "--token-file", "/dev/null")
 
-    def test_exposed_without_knowing_its_callers(self):
+    def test_exposed_without_authentication(self):
         self.assert_refused("set token_file or tls_client_ca", "--listen", "0.0.0.0",
                             "--tls-cert", "c", "--tls-key", "k")
 
-    def test_names_are_no_addresses(self):
+    def test_host_names_are_refused(self):
         self.assert_refused("names are not looked up", "--listen", "localhost")
 
-    def test_wrong_options_are_explained(self):
+    def test_invalid_options_print_a_hint(self):
         for options in (("--port", "65536"), ("--port", "x"), ("--bogus",), ("operand",), ("--log-level", "loud")):
             self.assert_refused("Try 'zernel serve --help'", *options)
 
-    def test_root_is_not_kept(self):
+    def test_root_privileges_are_not_kept(self):
         if os.getuid() != 0:
-            self.skipTest("this test is not run by root")
+            self.skipTest("this test needs root")
         self.assert_refused("cannot run as root", "--user", "root")
         self.assert_refused("the user does not exist; create it, or choose another user with --user", "--user", "nobody-at-all")
 
-    def test_a_token_that_others_can_read(self):
+    def test_a_token_file_that_other_users_can_read(self):
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o755)
             path = pathlib.Path(folder) / "token"
@@ -59,20 +59,20 @@ class Refused(unittest.TestCase):
             os.chown(path, 65534, 65534)
             self.assert_refused("16 to 255 printable characters", "--user", "nobody", "--token-file", path)
 
-    def test_certificates_that_are_none(self):
+    def test_invalid_certificates(self):
         with tempfile.NamedTemporaryFile() as file:
             os.chmod(file.name, 0o644)
             self.assert_refused("must be in PEM format", "--user", "nobody", "--tls-cert", file.name, "--tls-key", file.name)
             self.assert_refused("No such file", "--user", "nobody", "--tls-cert", "/nowhere", "--tls-key", "/nowhere")
 
-    def test_a_port_that_is_taken(self):
+    def test_a_port_in_use(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             self.assert_refused("cannot listen on 127.0.0.1 port .*: Address already in use", "--port", str(port))
 
 
 class Configured(unittest.TestCase):
-    """Section [serve] of a file, and the command line above it."""
+    """Section [serve] of a file, and command line options that override it."""
 
     def setUp(self):
         folder = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
@@ -88,7 +88,7 @@ class Configured(unittest.TestCase):
         self.assertEqual(done.returncode, status, done)
         self.assertRegex(done.stderr, pattern)
 
-    def test_what_is_wrong_is_told_with_file_and_line(self):
+    def test_errors_have_the_file_and_the_line(self):
         self.write("port=65536\n")
         self.refused(r"zernel\.conf:4: port must be a number from 0 to 65535, not '65536'")
         self.write("token_file=token\n")
@@ -100,7 +100,7 @@ class Configured(unittest.TestCase):
         self.file.unlink()
         self.refused(r"zernel\.conf: cannot be read: No such file")
 
-    def test_the_file_is_held_to_the_same_rules(self):
+    def test_the_file_is_checked_like_the_options(self):
         self.write("listen=0.0.0.0\n")
         self.refused("needs TLS: set tls_cert", status=2)
         self.write("listen=localhost\n")
@@ -109,7 +109,7 @@ class Configured(unittest.TestCase):
         if os.getuid() == 0:
             self.refused("cannot change to user nobody-at-all")
 
-    def test_it_listens_as_the_file_says_unless_told_otherwise(self):
+    def test_options_override_the_file(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             self.write(f"listen=127.0.0.1\nport={port}\nuser=nobody\n")
@@ -119,7 +119,7 @@ class Configured(unittest.TestCase):
         self.assertTrue(serve.said(r"listening on http://127\.0\.0\.2:"))
         self.assertFalse(serve.said(r"127\.0\.0\.1"))
 
-    def test_the_socket_of_the_file_is_asked(self):
+    def test_the_socket_of_the_file_is_used(self):
         self.write("port=0\nuser=nobody\n")
         with subprocess.Popen([ZERNEL, "serve", "--config", self.file], stderr=subprocess.PIPE, text=True) as child:
             self.addCleanup(child.kill)
@@ -127,7 +127,7 @@ class Configured(unittest.TestCase):
                 if "no data from zerneld at /nowhere/zernel.sock" in line:
                     break
             else:
-                self.fail("it asked another socket")
+                self.fail("the gateway used another socket")
             child.terminate()
 
 
@@ -151,7 +151,7 @@ class Started(unittest.TestCase):
         quiet.terminate()
         self.assertEqual(quiet.communicate(timeout=10)[1], "")
 
-    def test_signals_end_it_well(self):
+    def test_signals_stop_it_cleanly(self):
         for number in (signal.SIGTERM, signal.SIGINT):
             serve = Serve("/nowhere/zernel.sock")
             serve.process.send_signal(number)
@@ -159,7 +159,7 @@ class Started(unittest.TestCase):
             self.assertEqual(serve.stop(), 0)
             self.assertTrue(serve.said("stopping"))
 
-    def test_the_service_manager_is_told(self):
+    def test_the_service_manager_is_notified(self):
         with tempfile.TemporaryDirectory() as folder:
             os.chmod(folder, 0o755)
             path = f"{folder}/notify"

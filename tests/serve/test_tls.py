@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""TLS, the token, certificates of clients, and reading them again."""
+"""TLS, the token, client certificates, and their reload."""
 import os
 import pathlib
 import shutil
@@ -15,7 +15,7 @@ TOKEN, OTHER = "secret-0123456789abcdef", "another-0123456789abcdef"
 
 
 def own(path, mode):
-    """Readable by whoever serve runs as, as an administrator would do it."""
+    """Makes a file readable for the user of serve, like an administrator."""
     os.chmod(path, mode)
     if os.getuid() == 0:
         os.chown(path, 65534, 65534)
@@ -54,7 +54,7 @@ class TlsCase(ServeCase):
 
 
 class Token(TlsCase):
-    # All addresses: this is what being exposed takes.
+    # All addresses, so TLS and a token or client certificates are required.
     options = ("--listen", "0.0.0.0", "--tls-cert", "{}/server.pem", "--tls-key", "{}/server.key",
                "--token-file", "{}/token")
 
@@ -66,13 +66,13 @@ class Token(TlsCase):
         self.assertEqual(self.get("-u", f"x:{TOKEN}"), 401)
         self.assertEqual(self.get("-H", f"Authorization: Bearer {TOKEN}", "-H", "Origin: https://evil.example"), 403)
 
-    def test_a_websocket_needs_it_too(self):
+    def test_a_websocket_needs_the_token_too(self):
         upgrade = ("-H", "Upgrade: websocket", "-H", "Connection: Upgrade", "-H", "Sec-WebSocket-Version: 13",
                    "-H", "Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==", "-m", "2")
         self.assertEqual(self.get(*upgrade, path="/ws"), 401)
         self.assertEqual(self.get(*upgrade, "-H", f"Authorization: Bearer {TOKEN}", path="/ws"), 101)
 
-    def test_without_tls_there_is_no_answer(self):
+    def test_requests_without_tls_get_no_answer(self):
         self.assertEqual(raw(self.serve.port, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").body, b"")
 
     def test_old_versions_of_tls_are_refused(self):
@@ -88,7 +88,7 @@ class Token(TlsCase):
                 note(f"{connection.version()} {connection.cipher()[0]}, ALPN {connection.selected_alpn_protocol()}")
                 self.assertEqual(connection.selected_alpn_protocol(), "http/1.1")
 
-    def test_the_token_is_read_again(self):
+    def test_the_token_is_reloaded(self):
         self.write_token(OTHER)
         self.assertEqual(self.get("-H", f"Authorization: Bearer {TOKEN}"), 200)
         self.reload()
@@ -101,7 +101,7 @@ class Token(TlsCase):
         self.reload()
         self.assertEqual(self.get("-H", f"Authorization: Bearer {TOKEN}"), 200)
 
-    def test_certificates_are_read_again(self):
+    def test_certificates_are_reloaded(self):
         bearer = ("-H", f"Authorization: Bearer {TOKEN}")
         shutil.copy(f"{self.folder.name}/ca.pem", f"{self.folder.name}/old-ca.pem")
         self.certify()
@@ -139,7 +139,7 @@ class ClientCertificates(TlsCase):
         self.assertEqual(self.get(), 0)
         self.assertEqual(self.get(*self.identity("stranger")), 0)
 
-    def test_the_authority_is_read_again(self):
+    def test_the_authority_is_reloaded(self):
         self.certify()
         self.reload()
         self.assertEqual(self.get(*self.identity("client")), 200)

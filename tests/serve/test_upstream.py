@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""zerneld goes, comes back, hangs, refuses and talks nonsense; serve stays."""
+"""zerneld exits, returns, hangs, refuses requests and sends invalid data; serve keeps running."""
 import socket
 import threading
 import time
@@ -20,7 +20,7 @@ class Upstream(ServeCase):
         note(f"ready again after {time.monotonic() - start:.2f} s")
         self.assertEqual(self.status("/metrics"), 200)
 
-    def test_killed_and_back(self):
+    def test_zerneld_is_killed_and_restarted(self):
         pid = self.serve.process.pid
         self.zerneld.stop()
         self.assertTrue(wait_for(lambda: self.status("/readyz") == 503))
@@ -41,7 +41,7 @@ class Upstream(ServeCase):
         self.zerneld.start()
         self.assert_recovers()
 
-    def test_being_away_is_said_once(self):
+    def test_a_missing_zerneld_is_logged_once(self):
         self.zerneld.stop()
         wait_for(lambda: self.status("/readyz") == 503)
         before = len(self.serve.lines)
@@ -60,7 +60,7 @@ class Upstream(ServeCase):
             self.zerneld.silent = False
         self.assert_recovers()
 
-    def test_a_refusal_is_told(self):
+    def test_a_refusal_is_logged(self):
         self.zerneld.forbidden = True
         self.zerneld.stop()
         self.zerneld.start()
@@ -71,7 +71,7 @@ class Upstream(ServeCase):
             self.zerneld.forbidden = False
         self.assert_recovers()
 
-    def test_a_zerneld_of_another_version_is_told(self):
+    def test_a_zerneld_of_another_version_is_logged(self):
         zerneld = FakeZerneld(f"{self.path}.old", known_snapshot())
         zerneld.version = 1
         self.addCleanup(zerneld.start().stop)
@@ -80,7 +80,7 @@ class Upstream(ServeCase):
         self.assertTrue(wait_for(lambda: serve.said("it speaks another protocol version: update both")))
 
     def talk(self, *lines):
-        """In place of zerneld somebody who sends this to whoever connects."""
+        """Replaces zerneld with a server that sends this data to every client."""
         self.zerneld.stop()
         self.path.unlink()
         with socket.socket(socket.AF_UNIX) as listener:
@@ -100,7 +100,7 @@ class Upstream(ServeCase):
                         pass
         self.zerneld.start()
 
-    def test_nonsense_is_survived(self):
+    def test_invalid_data_does_not_stop_serve(self):
         self.talk(b"hello\n", b"[]\n", b"{\n", b'{"event":"snapshot"}\n', b'{"event":"snapshot","data":7}\n',
                   b'{"event":"snapshot","data":{}}\n', b'{"error":{}}\n', b'{"error":{"message":7}}\n', b"\0\n\n\n",
                   b"[" * 100000 + b"\n")
@@ -114,7 +114,7 @@ class Upstream(ServeCase):
 
 
 class Late(ServeCase):
-    """serve was there first."""
+    """serve started before zerneld."""
 
     @classmethod
     def prepare(cls):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""WebSockets: pushes at the chosen interval, and who does not get any."""
+"""WebSockets: pushes at the chosen interval, and refused clients."""
 import base64
 import json
 import os
@@ -39,7 +39,7 @@ class Pushes(ServeCase):
             result.append(time.monotonic())
         return result
 
-    def test_the_first_comes_at_once_then_one_a_second(self):
+    def test_the_first_push_is_immediate_then_one_per_second(self):
         start = time.monotonic()
         with self.open() as client:
             times = self.times(client, 4)
@@ -56,14 +56,14 @@ class Pushes(ServeCase):
 
     def test_a_chosen_interval(self):
         with self.open("?interval_ms=200") as client:
-            self.times(client, 6)  # until zerneld was asked for more
+            self.times(client, 6)  # until serve has requested the shorter interval
             times = self.times(client, 11)
         mean = (times[-1] - times[0]) / 10
-        note(f"mean interval {mean:.3f} s of 0.2 s; asked of zerneld: {self.zerneld.intervals}")
+        note(f"mean interval {mean:.3f} s of 0.2 s; requested from zerneld: {self.zerneld.intervals}")
         self.assertTrue(0.15 < mean < 0.4, mean)
         self.assertIn(200, self.zerneld.intervals)
 
-    def test_a_patient_client_is_not_pushed_what_another_one_wants(self):
+    def test_a_slow_interval_is_not_affected_by_a_fast_client(self):
         with self.open("?interval_ms=200") as fast, self.open("?interval_ms=2000") as slow:
             self.times(slow, 1)
             end = time.monotonic() + 3.5
@@ -87,7 +87,7 @@ class Pushes(ServeCase):
                 self.open(query)
             self.assertEqual(caught.exception.response.status_code, 400, query)
 
-    def test_the_path_counts(self):
+    def test_the_path_is_checked(self):
         for path in ("/", "/metrics", "/ws/x", "/wss"):
             self.assertEqual(raw(self.serve.port, upgrade(path)).status, 404, path)
 
@@ -95,16 +95,16 @@ class Pushes(ServeCase):
         for origin in ("http://evil.example", "null", "https://localhost"):
             self.assertEqual(raw(self.serve.port, upgrade("/ws", f"Origin: {origin}")).status, 403, origin)
 
-    def test_its_own_origin_may(self):
+    def test_its_own_origin_is_allowed(self):
         with self.open(origin=self.url) as client:
             self.times(client, 1)
 
-    def test_unknown_subprotocols_are_not_spoken(self):
+    def test_unknown_subprotocols_are_not_accepted(self):
         for name in ("watch", "chat"):
             answer = raw(self.serve.port, upgrade("/ws", f"Sec-WebSocket-Protocol: {name}"))
             self.assertNotEqual(answer.status, 101, name)
 
-    def test_a_client_that_talks_is_closed(self):
+    def test_a_client_that_sends_data_is_closed(self):
         with self.open() as client:
             client.send("{}")
             with self.assertRaises(ConnectionClosed) as caught:
