@@ -31,10 +31,10 @@ enum protocol_error {
 	PROTOCOL_VERSION_DIFFERS, /* hello requested a version that zerneld does not support */
 	PROTOCOL_HELLO_NEEDED,
 	PROTOCOL_UNKNOWN_METHOD,
-	PROTOCOL_INVALID, /* the parameters */
+	PROTOCOL_INVALID, /* invalid parameters */
 	PROTOCOL_FORBIDDEN,
 	PROTOCOL_NOT_FOUND,
-	PROTOCOL_UNSUPPORTED, /* by this kernel, or not at all yet */
+	PROTOCOL_UNSUPPORTED, /* not supported by this kernel, or not implemented */
 	PROTOCOL_FAILED,
 	PROTOCOL_ERROR_NR,
 };
