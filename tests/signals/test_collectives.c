@@ -139,7 +139,7 @@ static void test_many_collectives_are_all_counted(void **state)
 	assert_int_equal(seen.rank_wait.count, 1);
 }
 
-static void test_a_blocking_collective_waits_for_ranks(void **state)
+static void test_blocking_collective_waits_for_ranks(void **state)
 {
 	static u64 exact[NR_ROUNDS];
 	struct probes probes = probes_attach();
@@ -168,7 +168,7 @@ static void test_syncs_without_collectives_wait_for_no_rank(void **state)
 	assert_int_equal(seen.rank_wait.count, 0);
 }
 
-static void test_a_world_of_one_waits_for_no_rank(void **state)
+static void test_single_rank_waits_for_no_rank(void **state)
 {
 	struct probes probes = probes_attach();
 	struct seen seen;
@@ -211,9 +211,9 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_collective_is_timed),
 		cmocka_unit_test(test_many_collectives_are_all_counted),
-		cmocka_unit_test(test_a_blocking_collective_waits_for_ranks),
+		cmocka_unit_test(test_blocking_collective_waits_for_ranks),
 		cmocka_unit_test(test_syncs_without_collectives_wait_for_no_rank),
-		cmocka_unit_test(test_a_world_of_one_waits_for_no_rank),
+		cmocka_unit_test(test_single_rank_waits_for_no_rank),
 		cmocka_unit_test(test_sleep_inside_a_collective_is_a_wait_for_ranks),
 	};
 

@@ -168,7 +168,7 @@ static u32 follow(void)
 	return stage - 1;
 }
 
-static void ranks_and_counts_are_exact(void **state)
+static void test_ranks_and_counts_are_exact(void **state)
 {
 	struct random r = random_start();
 	u64 nr, bytes;
@@ -188,19 +188,19 @@ static void ranks_and_counts_are_exact(void **state)
 	}
 }
 
-static void the_largest_communicator_is_the_world(void **state)
+static void test_largest_communicator_is_the_world(void **state)
 {
 	start(ranks_in_a_smaller_world, NR_RANKS, 0);
 	assert_int_equal(follow(), 3);
 }
 
-static void a_split_with_ranks_elsewhere_is_unknown(void **state)
+static void test_split_with_remote_ranks_is_unknown(void **state)
 {
 	start(ranks_split_half_seen, NR_RANKS, 0);
 	assert_int_equal(follow(), 1);
 }
 
-static void a_split_of_what_was_not_seen_is_unknown(void **state)
+static void test_split_of_unseen_communicator_is_unknown(void **state)
 {
 	kernel_detach_library(kernel, library);
 	start(ranks_split_late, NR_RANKS, 0);
@@ -223,7 +223,7 @@ static void kill_ranks_in_a_split(void **state)
 	stop(state);
 }
 
-static void killed_ranks_are_swept(void **state)
+static void test_killed_ranks_are_removed(void **state)
 {
 	kill_ranks_in_a_split(state);
 	assert_int_equal(kernel_nr_groups(kernel), 1);
@@ -231,7 +231,7 @@ static void killed_ranks_are_swept(void **state)
 	assert_int_equal(kernel_nr_entries(kernel), 0);
 }
 
-static void killed_ranks_leave_nothing(void **state)
+static void test_killed_ranks_leave_no_entries(void **state)
 {
 	if (!getenv("ZERNEL_IN_GUEST")) {
 		print_message(
@@ -280,12 +280,12 @@ static int copy_library(const char *path)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_teardown(ranks_and_counts_are_exact, stop),
-		cmocka_unit_test_teardown(the_largest_communicator_is_the_world, stop),
-		cmocka_unit_test_teardown(a_split_with_ranks_elsewhere_is_unknown, stop),
-		cmocka_unit_test_teardown(a_split_of_what_was_not_seen_is_unknown, stop),
-		cmocka_unit_test_teardown(killed_ranks_are_swept, stop),
-		cmocka_unit_test_teardown(killed_ranks_leave_nothing, stop),
+		cmocka_unit_test_teardown(test_ranks_and_counts_are_exact, stop),
+		cmocka_unit_test_teardown(test_largest_communicator_is_the_world, stop),
+		cmocka_unit_test_teardown(test_split_with_remote_ranks_is_unknown, stop),
+		cmocka_unit_test_teardown(test_split_of_unseen_communicator_is_unknown, stop),
+		cmocka_unit_test_teardown(test_killed_ranks_are_removed, stop),
+		cmocka_unit_test_teardown(test_killed_ranks_leave_no_entries, stop),
 	};
 	int err = kernel_new(log_libbpf, &kernel), result;
 

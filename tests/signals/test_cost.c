@@ -120,7 +120,7 @@ static void ours_detach(void *ctx)
 	kernel_detach_library(ours->kernel, ours->library);
 }
 
-static void test_ours_costs_hardly_more_than_an_empty_probe(void **state)
+static void test_probe_costs_little_more_than_an_empty_probe(void **state)
 {
 	struct kernel *kernel = native_kernel();
 	struct library library = native_library(cudart, RUNTIME_CUDA, CALL_CUDA_cudaLaunchKernel);
@@ -191,7 +191,7 @@ static void test_past_endbr64_is_cheaper(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ours_costs_hardly_more_than_an_empty_probe),
+		cmocka_unit_test(test_probe_costs_little_more_than_an_empty_probe),
 		cmocka_unit_test(test_past_endbr64_is_cheaper),
 	};
 

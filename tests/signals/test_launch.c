@@ -62,7 +62,7 @@ static u64 timed(int (*launch)(u64 ns), u64 ns)
 }
 
 /* Less than a second's worth, so that each is timed; every octave has as many. */
-static void test_each_of_few_is_timed(void **state)
+static void test_every_launch_is_timed_at_low_rates(void **state)
 {
 	static u64 exact[LAUNCH_ALL_TIMED];
 	struct probes probes = probes_attach();
@@ -89,7 +89,7 @@ static void test_each_of_few_is_timed(void **state)
 }
 
 /* Those that were timed stand for all of them, within five standard deviations. */
-static void test_some_of_many_are_timed(void **state)
+static void test_launches_are_sampled_at_high_rates(void **state)
 {
 	double bound = 5 * sqrt((double)NR_MANY * LAUNCH_TIMED_1_IN);
 	struct probes probes = probes_attach();
@@ -109,8 +109,8 @@ static void test_some_of_many_are_timed(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_of_few_is_timed),
-		cmocka_unit_test(test_some_of_many_are_timed),
+		cmocka_unit_test(test_every_launch_is_timed_at_low_rates),
+		cmocka_unit_test(test_launches_are_sampled_at_high_rates),
 	};
 
 	if (argc != 2)

@@ -140,7 +140,7 @@ static void check_nothing_is_left(struct kernel *kernel, struct manager *manager
 	assert_int_equal(manager_libraries(manager).nr_processes, 1);
 }
 
-static void test_no_pid_inherits_anything(void **state)
+static void test_recycled_pid_inherits_no_state(void **state)
 {
 	static const struct manager_handler handler = { on_event, on_attach_error };
 	static u32 owners_of_pid[PID_MAX + 1];
@@ -178,7 +178,7 @@ static void test_no_pid_inherits_anything(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_no_pid_inherits_anything),
+		cmocka_unit_test(test_recycled_pid_inherits_no_state),
 	};
 	FILE *pid_max;
 

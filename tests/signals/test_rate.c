@@ -46,7 +46,7 @@ static double seconds_run(u32 seconds)
 	return (double)(time_of_ns(CLOCK_THREAD_CPUTIME_ID) - begin) / nr;
 }
 
-static void test_ten_thousand_a_second(void **state)
+static void test_ten_thousand_launches_per_second(void **state)
 {
 	struct kernel *kernel = native_kernel();
 	struct library library = native_library(cudart, RUNTIME_CUDA, -1);
@@ -81,7 +81,7 @@ static void test_ten_thousand_a_second(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ten_thousand_a_second),
+		cmocka_unit_test(test_ten_thousand_launches_per_second),
 	};
 
 	if (argc != 3)

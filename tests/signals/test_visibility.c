@@ -78,7 +78,7 @@ static u64 sightings_show(const struct reader *reader)
 	return worst;
 }
 
-static void test_a_change_is_visible_at_once(void **state)
+static void test_change_is_visible_at_once(void **state)
 {
 	static const char *syms[] = { "marker" };
 	LIBBPF_OPTS(bpf_uprobe_multi_opts, at_marker, .syms = syms, .cnt = 1);
@@ -105,7 +105,7 @@ static void test_a_change_is_visible_at_once(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_change_is_visible_at_once),
+		cmocka_unit_test(test_change_is_visible_at_once),
 	};
 
 	if (argc != 2)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Noise says what it got, and the kernel is the witness. */
+/* Tests that noise reports its CPU time correctly, compared with the kernel's figures. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -10,9 +10,9 @@
 #include "abi/types.h"
 #include "runs.h"
 
-static char *program; /* where meson put it */
+static char *program; /* path of the built program */
 
-/* CPU time of a process if it is a child of `parent`, else 0. */
+/* Returns the CPU time of a process if it is a child of `parent`, otherwise 0. */
 static u64 child_cpu_ns(const char *pid, pid_t parent)
 {
 	unsigned long long ran = 0;
@@ -50,7 +50,7 @@ static u64 nr_children_with(pid_t parent, u64 cpu_ns)
 	return nr;
 }
 
-/* Of all children that ended, and theirs. */
+/* CPU time of all children that ended, and of their children. */
 static double children_cpu_seconds(void)
 {
 	struct rusage usage;
@@ -60,8 +60,8 @@ static double children_cpu_seconds(void)
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
-/* Until each has had 0.2 s of CPU, however long that takes. */
-static void test_hogs_tell_what_they_got(void **state)
+/* Runs until each hog has used 0.2 s of CPU time. */
+static void test_hogs_report_their_cpu_time(void **state)
 {
 	const struct place *place = *state;
 	double before = children_cpu_seconds(), cpu_seconds, work;
@@ -75,27 +75,27 @@ static void test_hogs_tell_what_they_got(void **state)
 	cpu_seconds = output_number(place, "cpu_seconds");
 	assert_true(cpu_seconds >= 0.4);
 	assert_true(cpu_seconds <= children_cpu_seconds() - before + 0.001);
-	/* In milliseconds; being interrupted costs some. */
+	/* In milliseconds; interrupts take a part of the time. */
 	work = output_number(place, "work");
 	assert_true(work >= 40 && work <= cpu_seconds * 1000 + 1);
 }
 
-static void test_forkstorm_tells_what_it_got(void **state)
+static void test_forkstorm_reports_its_cpu_time(void **state)
 {
 	const struct place *place = *state;
 
 	assert_int_equal(RUN(place, program, "forkstorm", "20", "--seconds", "0.5"), 0);
 	assert_true(output_number(place, "processes") + output_number(place, "skipped") == 10);
 	assert_true(output_number(place, "work") == output_number(place, "processes"));
-	/* Between 5 and 50 ms each, which makes 26 on average for this seed. */
+	/* Between 5 and 50 ms each; 26 on average for this seed. */
 	assert_true(output_number(place, "cpu_seconds") >= 0.02 * output_number(place, "work"));
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		PLACED(test_hogs_tell_what_they_got),
-		PLACED(test_forkstorm_tells_what_it_got),
+		PLACED(test_hogs_report_their_cpu_time),
+		PLACED(test_forkstorm_reports_its_cpu_time),
 	};
 
 	if (argc != 2)

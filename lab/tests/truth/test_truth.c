@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The truth log itself: what is written is read back, whatever happens to the writer. */
+/* Tests that records of the truth log are read back as written, also when the writer fails. */
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@
 
 struct place {
 	char dir[64];
-	char path[160]; /* of the log this process writes */
+	char path[160]; /* path of the log of this process */
 };
 
 static int place_make(void **state)
@@ -62,7 +62,7 @@ static struct truth *log_open(const struct place *place, u32 capacity)
 	return truth;
 }
 
-/* How many faults `truth check` finds in the directory. */
+/* Returns the number of faults that `truth check` finds in the directory. */
 static s64 faults_in(const struct place *place)
 {
 	struct truth_dir dir;
@@ -123,7 +123,7 @@ static void test_overflow_is_counted(void **state)
 
 struct writers {
 	struct truth *truth;
-	pthread_barrier_t start; /* all at once, or they would hardly meet */
+	pthread_barrier_t start; /* starts all threads at once, so that they run in parallel */
 };
 
 static void *write_many(void *arg)
@@ -169,7 +169,7 @@ static void test_threads_share_a_log(void **state)
 	truth_file_done(&file);
 }
 
-static void test_kill_leaves_whole_records(void **state)
+static void test_kill_leaves_complete_records(void **state)
 {
 	struct place *place = *state;
 	struct truth_file file;
@@ -186,7 +186,7 @@ static void test_kill_leaves_whole_records(void **state)
 		_exit(1);
 	}
 	snprintf(place->path, sizeof(place->path), "%s/t.%d.truth", place->dir, pid);
-	/* In full flight, but long before the log is full. */
+	/* Kill it while it writes, long before the log is full. */
 	while (stat(place->path, &st) < 0 || st.st_blocks < 256)
 		usleep(500);
 	kill(pid, SIGKILL);
@@ -223,7 +223,7 @@ static void test_unpublished_slot_is_skipped(void **state)
 	truth_file_done(&file);
 }
 
-static void test_cut_file_is_read_up_to_the_cut(void **state)
+static void test_truncated_file_is_read_up_to_its_end(void **state)
 {
 	const struct place *place = *state;
 	struct truth *truth = log_open(place, 100);
@@ -246,7 +246,7 @@ static void test_cut_file_is_read_up_to_the_cut(void **state)
 	assert_int_equal(faults_in(place), 1);
 }
 
-static void test_no_truth_log(void **state)
+static void test_invalid_file_is_rejected(void **state)
 {
 	const struct place *place = *state;
 	struct truth_file file = { .nr_records = 77 };
@@ -261,10 +261,10 @@ static void test_no_truth_log(void **state)
 	assert_int_equal(truncate(place->path, 10), 0);
 	assert_int_equal(truth_read(place->path, &file), -EBADMSG);
 	assert_int_equal(file.nr_records, 77); /* untouched on failure */
-	assert_int_equal(faults_in(place), 2); /* an unreadable log, and no log left */
+	assert_int_equal(faults_in(place), 2); /* an unreadable log, and no other log found */
 }
 
-static void test_forked_child_leaves_the_parents_log_alone(void **state)
+static void test_forked_child_does_not_write_to_the_parents_log(void **state)
 {
 	const struct place *place = *state;
 	struct truth *truth = log_open(place, 10);
@@ -274,7 +274,7 @@ static void test_forked_child_leaves_the_parents_log_alone(void **state)
 	truth_log(truth, TRUTH_ALLOC, 0, 1, 2, 3, 0, 0);
 	pid = fork();
 	if (pid == 0) {
-		/* Two: the parent's next record would hide the first. */
+		/* Write two records, because the parent's next record would overwrite the first. */
 		truth_log(truth, TRUTH_STEP, 0, 4, 5, 6, 0, 0);
 		truth_log(truth, TRUTH_STEP, 0, 5, 6, 7, 0, 0);
 		truth_free(truth);
@@ -290,26 +290,28 @@ static void test_forked_child_leaves_the_parents_log_alone(void **state)
 	truth_file_done(&file);
 }
 
-/* A run that adds up, with one number that may be wrong. */
+/* A consistent run, in which one number may be wrong. */
 struct run {
 	u64 life_end, phase2_start, phase2_end;
 	u64 busy_seq, busy_device, busy_start, step2, did_ns;
 	s64 faults;
 };
 
-static void test_check_finds_what_is_wrong(void **state)
+static void test_check_finds_each_fault(void **state)
 {
 	static const struct run runs[] = {
-		{ 300, 200, 300, 5, 0, 110, 1, 30, 0 }, /* right */
+		{ 300, 200, 300, 5, 0, 110, 1, 30, 0 }, /* consistent */
 		{ 300, 201, 300, 5, 0, 110, 1, 30, 1 }, /* a gap */
 		{ 300, 199, 300, 5, 0, 110, 1, 30, 1 }, /* an overlap */
-		{ 301, 200, 300, 5, 0, 110, 1, 30, 1 }, /* the end has no phase */
-		{ 300, 200, 150, 5, 0, 110, 1, 30, 2 }, /* backwards, and the end has no phase */
+		{ 301, 200, 300, 5, 0, 110, 1, 30, 1 }, /* no phase at the end */
+		{ 300, 200, 150, 5, 0, 110, 1, 30,
+		  2 }, /* ends before its start, and no phase at the end */
 		{ 300, 200, 300, 6, 0, 110, 1, 30, 2 }, /* neither launch nor work has a partner */
 		{ 300, 200, 300, 5, 1, 110, 1, 30, 2 }, /* the same, by device */
 		{ 300, 200, 300, 5, 0, 90, 1, 30, 1 },	/* busy before the launch */
 		{ 300, 200, 300, 5, 0, 110, 2, 30, 1 }, /* a step is missing */
-		{ 300, 200, 300, 5, 0, 110, 1, 31, 2 }, /* launcher and loader did too much */
+		{ 300, 200, 300, 5, 0, 110, 1, 31,
+		  2 }, /* times of launcher and loader exceed their span */
 	};
 	const struct place *place = *state;
 
@@ -387,12 +389,12 @@ int main(void)
 		PLACED(test_round_trip),
 		PLACED(test_overflow_is_counted),
 		PLACED(test_threads_share_a_log),
-		PLACED(test_kill_leaves_whole_records),
+		PLACED(test_kill_leaves_complete_records),
 		PLACED(test_unpublished_slot_is_skipped),
-		PLACED(test_cut_file_is_read_up_to_the_cut),
-		PLACED(test_no_truth_log),
-		PLACED(test_forked_child_leaves_the_parents_log_alone),
-		PLACED(test_check_finds_what_is_wrong),
+		PLACED(test_truncated_file_is_read_up_to_its_end),
+		PLACED(test_invalid_file_is_rejected),
+		PLACED(test_forked_child_does_not_write_to_the_parents_log),
+		PLACED(test_check_finds_each_fault),
 		PLACED(test_summary),
 		cmocka_unit_test(test_quantiles),
 	};

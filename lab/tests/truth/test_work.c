@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The parts the workloads are made of. */
+/* Tests the common code of the workloads. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,7 +35,7 @@ static void test_burn_is_cpu_time(void **state)
 	}
 }
 
-static void test_random_is_decided_by_seed_and_index(void **state)
+static void test_random_depends_on_seed_and_index_only(void **state)
 {
 	u64 sum = 0;
 
@@ -51,7 +51,7 @@ static void test_random_is_decided_by_seed_and_index(void **state)
 	assert_int_not_equal(random_at(1, 2), random_at(1, 3));
 }
 
-static void test_phases_tile_and_bursts_end(void **state)
+static void test_phases_have_no_gaps_and_bursts_end(void **state)
 {
 	static const struct {
 		enum phase phase;
@@ -105,11 +105,11 @@ static void test_phases_tile_and_bursts_end(void **state)
 
 struct maker {
 	struct ring *ring;
-	u64 *made; /* by slot: the batch that lies there */
+	u64 *made; /* by slot: its current batch */
 	u64 first;
 };
 
-/* As a loader does; ends when the ring is stopped. */
+/* Works like a loader; ends when the ring is stopped. */
 static void maker_run(const struct maker *maker)
 {
 	for (u64 batch = maker->first;; batch += MAKERS) {
@@ -181,8 +181,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_burn_is_cpu_time),
-		cmocka_unit_test(test_random_is_decided_by_seed_and_index),
-		cmocka_unit_test(test_phases_tile_and_bursts_end),
+		cmocka_unit_test(test_random_depends_on_seed_and_index_only),
+		cmocka_unit_test(test_phases_have_no_gaps_and_bursts_end),
 		cmocka_unit_test(test_ring_between_threads),
 		cmocka_unit_test(test_ring_between_processes),
 	};

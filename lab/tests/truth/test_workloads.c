@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The workloads, run for real on a virtual GPU of their own, judged by their truth. */
+/* Runs the workloads on a virtual GPU and checks their truth. */
 #include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "runs.h"
 #include "truth/summary.h"
 
-/* Where meson put the programs; cmocka hands no arguments to tests. */
+/* Paths of the built programs, because cmocka passes no arguments to tests. */
 static struct {
 	const char *train, *serve, *truth;
 } programs;
@@ -35,7 +35,7 @@ static u64 count(const struct truth_dir *dir, enum truth_kind kind)
 	return nr;
 }
 
-/* Threads of one role; the collective library has helpers of its own. */
+/* Counts the threads of one role; the collective library also has helper threads. */
 static u64 count_role(const struct truth_dir *dir, enum truth_role role)
 {
 	struct truth_event *events;
@@ -48,7 +48,7 @@ static u64 count_role(const struct truth_dir *dir, enum truth_role role)
 	return nr_role;
 }
 
-static void test_training_adds_up(void **state)
+static void test_truth_of_training_is_consistent(void **state)
 {
 	const struct place *place = *state;
 	struct truth_dir dir;
@@ -89,10 +89,10 @@ static void test_training_adds_up(void **state)
 	truth_dir_done(&dir);
 	assert_int_equal(
 		RUN(place, (char *)programs.truth, "summary", (char *)place->truth, "--json"), 0);
-	assert_true(output_number(place, "processes") == 0); /* it is there, and a list */
+	assert_true(output_number(place, "processes") == 0); /* the key exists and is a list */
 }
 
-/* The length of a usual span of a phase; a machine that stands still makes some long. */
+/* Median length of the spans of a phase; a busy machine makes some spans long. */
 static double usual_ms(const struct truth_dir *dir, enum phase phase)
 {
 	struct truth_event *events;
@@ -112,8 +112,8 @@ static double usual_ms(const struct truth_dir *dir, enum phase phase)
 	return ms;
 }
 
-/* Slow loaders keep the launcher waiting, and that is what the truth says. */
-static void test_starved_training(void **state)
+/* Slow loaders keep the launcher waiting, and the truth contains that wait. */
+static void test_slow_loaders_show_as_data_loading(void **state)
 {
 	const struct place *place = *state;
 	struct truth_dir dir;
@@ -138,7 +138,7 @@ static void test_starved_training(void **state)
 	truth_dir_done(&dir);
 }
 
-static void test_training_for_a_time(void **state)
+static void test_training_runs_for_the_given_seconds(void **state)
 {
 	const struct place *place = *state;
 
@@ -147,7 +147,7 @@ static void test_training_for_a_time(void **state)
 	assert_true(output_number(place, "steps") >= 1);
 }
 
-static void test_serving_adds_up(void **state)
+static void test_truth_of_serving_is_consistent(void **state)
 {
 	const struct place *place = *state;
 	struct truth_dir dir;
@@ -194,7 +194,7 @@ static void arrivals(const struct place *place, const char *seed, u64 *ret_ns, u
 	remove_all(place->truth);
 }
 
-static void test_a_seed_decides_arrivals(void **state)
+static void test_arrivals_depend_on_the_seed_only(void **state)
 {
 	u64 one[20], again[20], other[20];
 
@@ -205,7 +205,7 @@ static void test_a_seed_decides_arrivals(void **state)
 	assert_memory_not_equal(one, other, sizeof(one));
 }
 
-/* Moves the end of one record by a nanosecond, in the first log that has the kind. */
+/* Moves the end of one record by a nanosecond, in the first log with a record of this kind. */
 static void spoil(const struct place *place, enum truth_kind kind)
 {
 	struct truth_dir dir = truth_of(place);
@@ -236,7 +236,7 @@ static void spoil(const struct place *place, enum truth_kind kind)
 	truth_dir_done(&dir);
 }
 
-static void test_spoilt_truth_is_found(void **state)
+static void test_inconsistent_truth_is_detected(void **state)
 {
 	static const enum truth_kind kinds[] = { TRUTH_PHASE, TRUTH_BUSY, TRUTH_THREAD };
 	const struct place *place = *state;
@@ -254,7 +254,7 @@ static void test_spoilt_truth_is_found(void **state)
 	}
 }
 
-/* Every process of a run has a log with its pid in the name. */
+/* Counts live processes of a run; the log of each process has its pid in the name. */
 static u64 nr_alive(const struct place *place)
 {
 	DIR *dir = opendir(place->truth);
@@ -272,7 +272,7 @@ static u64 nr_alive(const struct place *place)
 		stream = fopen(path, "r");
 		if (!stream)
 			continue;
-		/* A zombie whose new parent is slow to reap is dead enough. */
+		/* A zombie counts as dead; its new parent may be slow to reap it. */
 		if (fgets(state_line, sizeof(state_line), stream) &&
 		    strrchr(state_line, ')')[2] != 'Z')
 			nr++;
@@ -283,13 +283,13 @@ static u64 nr_alive(const struct place *place)
 	return nr;
 }
 
-static void test_nothing_outlives_a_killed_job(void **state)
+static void test_no_process_outlives_a_killed_job(void **state)
 {
 	const struct place *place = *state;
 	pid_t pid = START(place, (char *)programs.train, "--ranks", "2", "--loaders", "2",
 			  "--seconds", "600", "--sync", "block", "--truth", (char *)place->truth);
 
-	/* Two ranks and four loaders; the virtual GPU's logs name the ranks again. */
+	/* Two ranks and four loaders. The virtual GPU writes a second log for each rank. */
 	for (int i = 0; i < HANG_SECONDS * 100 && nr_alive(place) < 6; i++)
 		usleep(10000);
 	assert_true(nr_alive(place) >= 6);
@@ -300,7 +300,7 @@ static void test_nothing_outlives_a_killed_job(void **state)
 	assert_int_equal(nr_alive(place), 0);
 }
 
-static void test_a_job_without_its_data_fails(void **state)
+static void test_job_without_its_data_fails(void **state)
 {
 	const struct place *place = *state;
 
@@ -312,14 +312,14 @@ static void test_a_job_without_its_data_fails(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		PLACED(test_training_adds_up),
-		PLACED(test_starved_training),
-		PLACED(test_training_for_a_time),
-		PLACED(test_serving_adds_up),
-		PLACED(test_a_seed_decides_arrivals),
-		PLACED(test_spoilt_truth_is_found),
-		PLACED(test_nothing_outlives_a_killed_job),
-		PLACED(test_a_job_without_its_data_fails),
+		PLACED(test_truth_of_training_is_consistent),
+		PLACED(test_slow_loaders_show_as_data_loading),
+		PLACED(test_training_runs_for_the_given_seconds),
+		PLACED(test_truth_of_serving_is_consistent),
+		PLACED(test_arrivals_depend_on_the_seed_only),
+		PLACED(test_inconsistent_truth_is_detected),
+		PLACED(test_no_process_outlives_a_killed_job),
+		PLACED(test_job_without_its_data_fails),
 	};
 
 	if (argc != 4)

@@ -30,7 +30,8 @@ void harness_start(const char *devices, const char *memory_bytes)
 	setenv("VGPU_BANDWIDTH", "1e9", 1);
 	setenv("VGPU_NCCL_BANDWIDTH", "1e9", 1);
 	setenv("VGPU_NUMA", "0,1", 1);
-	/* A test that hangs must not hang the run; one that has no CPU takes its time. */
+	/* A test that hangs must not block the run. The time allows for a machine with few free
+	 * CPUs. */
 	alarm(HANG_SECONDS);
 	unsetenv("VGPU_KERNEL_NS");
 	unsetenv("CUDA_VISIBLE_DEVICES");
@@ -53,7 +54,7 @@ const char *harness_truth_dir(void)
 	return truth;
 }
 
-/* The writer's name tells the vendor. */
+/* The name of the writer depends on the vendor. */
 void harness_log(pid_t pid, struct truth_file *ret)
 {
 	char pattern[128];

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Shared by the virtual GPU's tests: a private set of devices per executable,
- * and children in which a check that fails is an exit status, not a jump.
+ * Shared by the tests of the virtual GPU: each executable has its own devices, and in a
+ * child a failed check sets the exit status instead of a longjmp.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,31 +17,32 @@
 
 #define MS NSEC_PER_MSEC
 
-/* Fresh devices for this process and its children; the directory goes in the end. */
+/* Creates devices for this process and its children; harness_end() removes the directory. */
 void harness_start(const char *devices, const char *memory_bytes);
 int harness_end(int result);
 const char *harness_truth_dir(void);
 
 /*
- * What the device did, from the log the virtual GPU keeps of a process. Its times
- * do not depend on how busy the machine is, or when we come to ask.
+ * Reads the log of the virtual GPU for a process. Its times do not depend on the load of
+ * the machine or on the time of the read.
  */
 void harness_log(pid_t pid, struct truth_file *ret);
 struct work {
-	u64 entered_ns, returned_ns; /* of the call that queued it */
+	u64 entered_ns, returned_ns; /* the call that queued it */
 	u64 start_ns, end_ns;
 };
-/* What this process queued on a stream since then: `nr` pieces, in order. */
+/* Reads the work that this process queued on a stream since then: `nr` pieces, in order. */
 void work_read(u64 since_ns, const void *stream, struct work *ret, u32 nr);
-/* Begins when the device is ready, or when it is told to, if that is later. */
+/* Checks that the work starts when the device is ready or when the call queues it, whichever is
+ * later. */
 void work_check(const struct work *work, u64 ready_ns, u64 duration_ns);
-/* How long a device worked for a process in that time. */
+/* Returns how long a device was busy for a process in that time. */
 u64 work_busy_ns(pid_t pid, u32 device, u64 from_ns, u64 to_ns);
 
 u64 cpu_ns(void); /* of this process */
 void sleep_ms(unsigned int ms);
 
-/* Inside a child: says which check failed and gives up. */
+/* Inside a child: prints the failed check and exits. */
 #define CHECK(cond)                                                                                \
 	do {                                                                                       \
 		if (!(cond))                                                                       \
@@ -51,5 +52,5 @@ _Noreturn void child_fail(const char *file, int line, const char *what);
 
 typedef void (*child_fn)(int index);
 pid_t child_start(child_fn fn, int index);
-void child_join(pid_t pid);			 /* fails the test unless it ended well */
-void children_run(child_fn fn, unsigned int nr); /* all at once, index from 0 */
+void child_join(pid_t pid);			 /* fails the test if its exit status is not 0 */
+void children_run(child_fn fn, unsigned int nr); /* all in parallel, index from 0 */

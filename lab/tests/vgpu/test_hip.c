@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* HIP is the same engine under other names; here is what has a name of its own. */
+/* HIP uses the same engine with other names. This tests the calls that only HIP has. */
 #include "harness.h"
 #include "vgpu/include/vgpu_hip.h"
 

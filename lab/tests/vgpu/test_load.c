@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The size the lab must carry: 8 ranks on 4 devices, 64 loaders, 10,000 launches a second. */
+/* Tests the load that the lab must support: 8 ranks on 4 devices, 64 loaders, 10,000 launches per
+ * second. */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -13,10 +14,10 @@
 #include "vgpu/include/vgpu_nccl.h"
 
 #define NR_RANKS    8
-#define NR_LOADERS  8 /* a rank */
+#define NR_LOADERS  8 /* per rank */
 #define NR_STEPS    50
 #define STEP_NS	    (20 * MS)
-#define NR_LAUNCHES 25 /* a step and rank: 8 x 25 / 20 ms = 10,000 a second */
+#define NR_LAUNCHES 25 /* per step and rank: 8 x 25 / 20 ms = 10,000 per second */
 
 static ncclUniqueId id;
 static u64 *took_ns;
@@ -29,7 +30,7 @@ static void step_wait(u64 start_ns, u64 step)
 		usleep((useconds_t)(left / 1000));
 }
 
-/* Brings a batch to the device every step, on a stream of its own. */
+/* Copies a batch to the device in every step, on its own stream. */
 static void *loader(void *arg)
 {
 	u64 start = truth_now_ns();
@@ -76,7 +77,7 @@ static void rank_run(int rank)
 	CHECK(!ncclCommDestroy(comm));
 }
 
-/* Of all children that ended. */
+/* CPU time of all children that ended. */
 static u64 children_cpu_ns(void)
 {
 	struct rusage usage;
@@ -95,11 +96,11 @@ static void test_load(void **state)
 	cpu = children_cpu_ns();
 	for (int i = 0; i < NR_RANKS; i++)
 		longest = took_ns[i] > longest ? took_ns[i] : longest;
-	print_message("# %d launches by %d ranks in %.2f s: %.0f a second, %.2f s CPU\n",
+	print_message("# %d launches by %d ranks in %.2f s: %.0f per second, %.2f s of CPU time\n",
 		      NR_RANKS * NR_STEPS * NR_LAUNCHES, NR_RANKS, (double)longest / 1e9,
 		      NR_RANKS * NR_STEPS * NR_LAUNCHES * 1e9 / (double)longest, (double)cpu / 1e9);
 	assert_true(longest >= NR_STEPS * STEP_NS * 9 / 10);
-	/* How long it takes is up to the machine; what it costs is not. */
+	/* The duration depends on the load of the machine; the CPU time does not. */
 	assert_true(cpu <= 10 * NR_STEPS * STEP_NS + taken_by_guests_ns() - taken);
 }
 

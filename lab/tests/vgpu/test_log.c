@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The truth log of a run with everything in it: each launch is busy exactly once. */
+/* Tests the truth log of a run with all kinds of work: each launch has exactly one busy span. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static void rank_run(int rank)
 		if (i % 100 == 0)
 			CHECK(!cudaMemsetAsync(device, 0, BYTES, stream));
 	}
-	/* What fails leaves no trace. */
+	/* A failed call is not logged. */
 	CHECK(cudaMemsetAsync(device, 0, BYTES + 1, stream) == cudaErrorInvalidValue);
 	CHECK(cudaMalloc(&host, 1ULL << 40) == cudaErrorMemoryAllocation);
 	CHECK(!cudaStreamSynchronize(stream) && !cudaDeviceSynchronize());
@@ -103,7 +103,7 @@ static void test_each_launch_is_busy_once(void **state)
 
 		if (r->kind != TRUTH_LAUNCH)
 			continue;
-		/* Numbers run from 1 without a gap and without a double. */
+		/* Sequence numbers count up from 1 without gaps and duplicates. */
 		assert_in_range(r->c, 1, nr);
 		assert_null(launch[r->c]);
 		launch[r->c] = r;
@@ -119,7 +119,7 @@ static void test_each_launch_is_busy_once(void **state)
 		assert_int_equal(l->sub, r->sub);
 		assert_int_equal(l->a, r->a);
 		assert_int_equal(l->b, r->b);
-		/* The device cannot begin before it is told to. */
+		/* The device cannot start before the launch. */
 		assert_true(r->start_ns >= l->start_ns);
 		if (r->sub == TRUTH_WORK_KERNEL) {
 			assert_in_range(r->end_ns - r->start_ns, 1000, 1000 + NR_KERNELS);
@@ -160,7 +160,7 @@ static void test_streams_are_in_order(void **state)
 	truth_file_done(&file);
 }
 
-/* Both ranks log the same ends, 400 bytes over the bandwidth after the last arrival. */
+/* Both ranks log the same end: the last arrival plus 400 bytes divided by the bandwidth. */
 static void test_collectives_agree(void **state)
 {
 	struct truth_file a, b;

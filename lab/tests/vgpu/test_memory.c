@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The books: what each interface takes and gives back, and what happens at the limit. */
+/* Tests the table of allocations: memory that each interface takes and returns, and the limit. */
 #include <string.h>
 
 #include "harness.h"
@@ -21,7 +21,7 @@ static u64 used(void)
 	return total - free;
 }
 
-static void test_every_interface_keeps_the_books(void **state)
+static void test_every_interface_counts_memory(void **state)
 {
 	void *plain, *async, *pitched, *managed, *host, *pinned;
 	size_t pitch;
@@ -38,7 +38,7 @@ static void test_every_interface_keeps_the_books(void **state)
 	CUDA_OK(cudaMallocHost(&host, 1 << 20));
 	CUDA_OK(cudaHostAlloc(&pinned, 1 << 20, 0));
 	assert_int_equal(used(), 1111497);
-	/* The host may use its own and managed memory. */
+	/* The host may access host memory and managed memory. */
 	memset(managed, 1, 4096);
 	memset(host, 1, 1 << 20);
 
@@ -51,7 +51,7 @@ static void test_every_interface_keeps_the_books(void **state)
 	assert_int_equal(used(), 0);
 }
 
-static void test_wrong_frees_change_nothing(void **state)
+static void test_invalid_frees_change_nothing(void **state)
 {
 	void *device, *host;
 	int local;
@@ -83,7 +83,7 @@ static void test_out_of_memory_and_recovery(void **state)
 	assert_int_equal(cudaMallocManaged(&b, 400000001, 1), 2);
 	assert_int_equal(cudaMalloc(&b, ~0ULL), 2);
 	assert_int_equal(used(), 600000000);
-	/* Not sticky: what fits still works. */
+	/* The error is not sticky: an allocation that fits still succeeds. */
 	CUDA_OK(cudaMalloc(&b, 400000000));
 	assert_int_equal(used(), CAPACITY);
 	CUDA_OK(cudaFree(a));
@@ -101,14 +101,14 @@ static void test_devices_have_their_own_memory(void **state)
 	assert_int_equal(used(), 900000000);
 	CUDA_OK(cudaSetDevice(0));
 	assert_int_equal(used(), 0);
-	/* A pointer knows its device. */
+	/* A pointer belongs to its device, also when another device is current. */
 	CUDA_OK(cudaFree(a));
 	CUDA_OK(cudaSetDevice(1));
 	assert_int_equal(used(), 0);
 	CUDA_OK(cudaSetDevice(0));
 }
 
-static void test_reset_gives_all_back(void **state)
+static void test_reset_returns_all_memory(void **state)
 {
 	void *a, *b;
 
@@ -120,7 +120,7 @@ static void test_reset_gives_all_back(void **state)
 	cudaGetLastError();
 }
 
-/* Who retained the primary context still has it after a reset. */
+/* A primary context stays retained after a reset. */
 static void test_reset_does_not_release(void **state)
 {
 	CUcontext ctx;
@@ -148,7 +148,7 @@ static void test_failed_destroy_changes_nothing(void **state)
 	CUDA_OK(cuCtxCreate_v2(&b, 0, 0));
 	CUDA_OK(cuCtxPushCurrent_v2(b));
 	CUDA_OK(cuCtxDestroy_v2(b));
-	/* It is gone, and still the current one. */
+	/* The context is destroyed, but still the current one. */
 	assert_int_equal(cuCtxDestroy_v2(b), CUDA_ERROR_INVALID_CONTEXT);
 	CUDA_OK(cuCtxGetCurrent(&current));
 	assert_ptr_equal(current, b);
@@ -172,7 +172,7 @@ static void test_vmm(void **state)
 	assert_int_equal(granularity, 2 * MIB);
 	CUDA_OK(cuMemAddressReserve(&va, 8 * MIB, 0, 0, 0));
 	assert_int_equal(va % granularity, 0);
-	/* Addresses cost nothing; memory does, from create on. */
+	/* Addresses use no memory; memory counts from cuMemCreate. */
 	assert_int_equal(used(), 0);
 	CUDA_OK(cuMemCreate(&a, 2 * MIB, &prop, 0));
 	CUDA_OK(cuMemCreate(&b, 4 * MIB, &prop, 0));
@@ -181,7 +181,7 @@ static void test_vmm(void **state)
 	CUDA_OK(cuMemMap(va + 2 * MIB, 4 * MIB, 0, b, 0));
 	CUDA_OK(cuMemSetAccess(va, 6 * MIB, &access_desc, 1));
 	assert_int_equal(used(), 6 * MIB);
-	/* A copy may cross from one mapping into the next, not beyond. */
+	/* A copy may cross from one mapping into the next, but not beyond it. */
 	CUDA_OK(cuMemcpyHtoD_v2(va + 2 * MIB - 8, host, sizeof(host)));
 	assert_int_equal(cuMemcpyHtoD_v2(va + 6 * MIB - 8, host, sizeof(host)), 1);
 
@@ -221,7 +221,7 @@ static void test_vmm_errors(void **state)
 	cudaGetLastError();
 }
 
-/* A device opened before a fork is not there after it, and the parent keeps its own. */
+/* A child cannot use a device that was opened before the fork; the parent keeps its device. */
 static void forked_after_init(int index)
 {
 	void *a;
@@ -242,11 +242,11 @@ static void test_fork_after_init(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_every_interface_keeps_the_books),
-		cmocka_unit_test(test_wrong_frees_change_nothing),
+		cmocka_unit_test(test_every_interface_counts_memory),
+		cmocka_unit_test(test_invalid_frees_change_nothing),
 		cmocka_unit_test(test_out_of_memory_and_recovery),
 		cmocka_unit_test(test_devices_have_their_own_memory),
-		cmocka_unit_test(test_reset_gives_all_back),
+		cmocka_unit_test(test_reset_returns_all_memory),
 		cmocka_unit_test(test_reset_does_not_release),
 		cmocka_unit_test(test_failed_destroy_changes_nothing),
 		cmocka_unit_test(test_vmm),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Collectives between processes; built against libnccl and, with VGPU_HIP, against librccl. */
+/* Tests collectives between processes; linked with libnccl and, with VGPU_HIP, with librccl. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 
 #define NR_RANKS 4
 
-/* What the ranks of a test tell each other and the parent. */
+/* Data that the ranks of a test share with the parent. */
 static struct {
 	ncclUniqueId id;
 	atomic_int nr_ready;
@@ -36,14 +36,14 @@ static void new_id(void)
 	shared->nr_ready = 0;
 }
 
-/* The last rank comes when the others have seen what they can only see without it. */
+/* The last rank joins after the other ranks have checked the state without it. */
 static void await_others(void)
 {
 	while (shared->nr_ready < NR_RANKS - 1)
 		sleep_ms(1);
 }
 
-/* The end of the rank's latest collective over so many bytes, by its log. */
+/* The end of the rank's latest collective over this many bytes, from its log. */
 static u64 collective_end_ns(int rank, u64 bytes)
 {
 	struct truth_file file;
@@ -67,7 +67,8 @@ static ncclComm_t rank_init(int rank)
 
 	shared->pids[rank] = getpid();
 	CHECK(!RT(SetDevice)(rank % 4));
-	/* More ranks than CPUs: who spins keeps the others from arriving. */
+	/* There are more ranks than CPUs: a spinning rank would delay the arrival of other ranks.
+	 */
 	CHECK(!RT(SetDeviceFlags)(RT(DeviceScheduleBlockingSync)));
 	CHECK(!ncclCommInitRank(&comm, NR_RANKS, shared->id, rank));
 	return comm;
@@ -78,7 +79,7 @@ static void all_reduce(ncclComm_t comm, size_t floats, RT(Stream_t) stream)
 	CHECK(!ncclAllReduce(NULL, NULL, floats, ncclFloat32, ncclSum, comm, stream));
 }
 
-/* Rank 3 comes late; 40 MB at 1 GB/s take 40 ms more. */
+/* Rank 3 arrives late; 40 MB at 1 GB/s take 40 ms more. */
 static void late_rank(int rank)
 {
 	ncclComm_t comm = rank_init(rank);
@@ -120,7 +121,7 @@ static void test_ends_after_the_last_rank(void **state)
 	}
 }
 
-/* What comes behind a collective waits for it, on its own stream and through events. */
+/* Work behind a collective waits for it, on the same stream and through events. */
 static void chained(int rank)
 {
 	ncclComm_t comm = rank_init(rank);
@@ -150,7 +151,7 @@ static void chained(int rank)
 	}
 	CHECK(!RT(EventSynchronize)(end));
 	CHECK(!RT(EventElapsedTime)(&ms, before, after) && ms > 9.99);
-	/* Rank 0 may have queued the kernel too late; the others were ahead of it. */
+	/* Rank 0 may have queued the kernel too late; the other ranks were ahead of it. */
 	CHECK(rank == 0 || ms < 10.01);
 	CHECK(!RT(EventElapsedTime)(&ms, after, end) && ms > 4.99);
 	CHECK(!RT(StreamDestroy)(a) && !RT(StreamDestroy)(b));
@@ -187,7 +188,7 @@ static void test_every_operation(void **state)
 	children_run(every_op, NR_RANKS);
 }
 
-/* A ring in a group: everyone sends before anyone has received. */
+/* A ring in a group: every rank sends before any rank has received. */
 static void ring(int rank)
 {
 	ncclComm_t comm = rank_init(rank);
@@ -201,7 +202,7 @@ static void ring(int rank)
 		CHECK(!ncclRecv(NULL, 10, ncclInt8, rank, comm, NULL));
 		CHECK(!ncclGroupEnd());
 	}
-	/* Outside a group: a pipeline through the ranks, each 30 ms. */
+	/* Outside a group: a pipeline through the ranks, 30 ms each. */
 	if (rank > 0)
 		CHECK(!ncclRecv(NULL, 30000000, ncclInt8, rank - 1, comm, NULL));
 	if (rank < NR_RANKS - 1)
@@ -215,7 +216,7 @@ static void test_send_and_receive(void **state)
 {
 	new_id();
 	children_run(ring, NR_RANKS);
-	/* The last thing a rank does is to send, except for the last rank. */
+	/* The last call of each rank is a send, except for the last rank. */
 	for (int i = 1; i < NR_RANKS - 1; i++)
 		assert_true(collective_end_ns(i, 30000000) >=
 			    collective_end_ns(i - 1, 30000000) + 30 * MS);
@@ -223,7 +224,7 @@ static void test_send_and_receive(void **state)
 			 collective_end_ns(NR_RANKS - 2, 30000000));
 }
 
-/* Even and odd ranks apart, in reverse order; rank 3 stays out the second time. */
+/* Splits even and odd ranks, in reverse order; the second time rank 3 does not take part. */
 static void split(int rank)
 {
 	ncclComm_t comm = rank_init(rank), half, most;
@@ -254,7 +255,7 @@ static void test_split(void **state)
 	children_run(split, NR_RANKS);
 }
 
-/* All ranks in one thread: only a group can start and feed them. */
+/* All ranks are in one thread: only a group can start them and queue their work. */
 static void init_all(int index)
 {
 	ncclComm_t comms[NR_RANKS], parts[NR_RANKS];
@@ -287,7 +288,7 @@ static void test_init_all(void **state)
 	children_run(init_all, 1);
 }
 
-/* Rank 1 is killed: the others learn it, and abort ends their wait. */
+/* Rank 1 is killed: the other ranks are notified, and abort ends their wait. */
 static void lonely(int rank)
 {
 	ncclComm_t comm = rank_init(rank);
@@ -306,7 +307,7 @@ static void lonely(int rank)
 	CHECK(!RT(DeviceSynchronize)());
 }
 
-static void test_death_of_a_rank(void **state)
+static void test_killed_rank_is_reported(void **state)
 {
 	pid_t pids[NR_RANKS];
 	int status;
@@ -329,7 +330,7 @@ int main(void)
 		cmocka_unit_test(test_send_and_receive),
 		cmocka_unit_test(test_split),
 		cmocka_unit_test(test_init_all),
-		cmocka_unit_test(test_death_of_a_rank),
+		cmocka_unit_test(test_killed_rank_is_reported),
 	};
 
 	harness_start("4", "1e9");

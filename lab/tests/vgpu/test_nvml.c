@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What a monitor sees of other processes, dead ones included. */
+/* Tests what a monitor sees of other processes, also of dead processes. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -80,7 +80,7 @@ static void hear(const int fds[2])
 	CHECK(read(fds[0], &c, 1) == 1);
 }
 
-/* 10 ms of work every 40 ms, for 1.2 s, or as near to it as we get CPUs. */
+/* 10 ms of work every 40 ms, for 1.2 s; less exact if the machine has no free CPU. */
 static void quarter_load(int index)
 {
 	cudaStream_t stream;
@@ -96,12 +96,12 @@ static void quarter_load(int index)
 	}
 	say(ready);
 	hear(go);
-	CHECK(!cudaDeviceSynchronize()); /* what is queued would die with us */
+	CHECK(!cudaDeviceSynchronize()); /* queued work would end with this process */
 }
 
 #define SAMPLE_NS (500 * MS)
 
-/* What the log says of the time before a call: it looked at some moment while it ran. */
+/* Compares with the log of the time before the call; NVML read at some moment during the call. */
 static void check_percent(u32 got, pid_t pid, u64 called_ns)
 {
 	u64 returned = truth_now_ns();
@@ -109,7 +109,7 @@ static void check_percent(u32 got, pid_t pid, u64 called_ns)
 	u64 slack = returned - called_ns + SAMPLE_NS / 100;
 	u64 got_ns = got * (SAMPLE_NS / 100);
 
-	print_message("# busy %.1f %%: utilisation %u %%\n", (double)busy_ns * 100 / SAMPLE_NS,
+	print_message("# busy %.1f %%: utilization %u %%\n", (double)busy_ns * 100 / SAMPLE_NS,
 		      got);
 	assert_true(got_ns <= busy_ns + slack && busy_ns <= got_ns + slack);
 }
@@ -122,7 +122,7 @@ static unsigned long long energy_mj(void)
 	return mj;
 }
 
-static void test_utilisation(void **state)
+static void test_utilization(void **state)
 {
 	nvmlUtilization_t rates;
 	nvmlProcessUtilizationSample_t samples[4];
@@ -148,7 +148,7 @@ static void test_utilisation(void **state)
 	assert_int_equal(rates.gpu, 0);
 	say(go);
 	child_join(pid);
-	/* 50 W idle and 250 W more for the 0.3 s of work. */
+	/* 50 W when idle, and 250 W more for the 0.3 s of work. */
 	end[0] = truth_now_ns();
 	mj = energy_mj() - mj;
 	end[1] = truth_now_ns();
@@ -180,7 +180,7 @@ static double sm_percent(nvmlGpmSample_t from, nvmlGpmSample_t to)
 	return metrics.metrics[0].value;
 }
 
-/* The 0.3 s of work, whenever it was. */
+/* The 0.3 s of work, at any time. */
 static void test_activity(void **state)
 {
 	u64 outer = truth_now_ns(), inner, outer_end;
@@ -209,7 +209,7 @@ static void hold_memory(int bytes)
 	void *a;
 
 	CHECK(!cudaMalloc(&a, (size_t)bytes));
-	busy(1000 * 1000 * MS); /* what is queued dies with the process, too */
+	busy(1000 * 1000 * MS); /* queued work also ends with the process */
 	say(ready);
 	pause();
 }
@@ -231,7 +231,7 @@ static void kill_and_wait(pid_t pid)
 	assert_true(WIFSIGNALED(status));
 }
 
-static void test_killed_process_gives_all_back(void **state)
+static void test_killed_process_returns_all_memory(void **state)
 {
 	nvmlProcessInfo_t infos[4];
 	nvmlUtilization_t rates;
@@ -273,8 +273,9 @@ static void kill_loop(int index)
 	}
 }
 
-/* Killed anywhere, also with the shared lock in hand, nobody else gets stuck. */
-static void test_kill_anywhere(void **state)
+/* A process that is killed anywhere, also while it holds the shared lock, blocks no other process.
+ */
+static void test_killed_process_blocks_no_other(void **state)
 {
 	for (int i = 0; i < 15; i++) {
 		pid_t pid = child_start(kill_loop, 0);
@@ -328,10 +329,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_utilisation),
+		cmocka_unit_test(test_utilization),
 		cmocka_unit_test(test_activity),
-		cmocka_unit_test(test_killed_process_gives_all_back),
-		cmocka_unit_test(test_kill_anywhere),
+		cmocka_unit_test(test_killed_process_returns_all_memory),
+		cmocka_unit_test(test_killed_process_blocks_no_other),
 		cmocka_unit_test(test_visible_devices),
 	};
 	nvmlDevice_t device;

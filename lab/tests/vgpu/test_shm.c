@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The shared file itself: locks of the dead, the union of spans, totals beyond the ring. */
+/* Tests the shared file: locks of dead processes, the union of spans, totals beyond the ring. */
 #include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ static void die_with_the_lock(int device)
 	raise(SIGKILL);
 }
 
-static void test_lock_of_the_dead(void **state)
+static void test_lock_of_a_dead_process_is_released(void **state)
 {
 	pid_t pid = child_start(die_with_the_lock, 1);
 	u32 proc;
@@ -29,7 +29,7 @@ static void test_lock_of_the_dead(void **state)
 
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-	/* Would hang here, until the alarm, if the lock had died with its owner. */
+	/* Would hang here until the alarm if the dead process still held the lock. */
 	assert_int_equal(shm_join(shm, &proc), 0);
 	assert_int_equal(shm_charge(shm, proc, 1, 1000000000), 0);
 	assert_int_equal(shm_charge(shm, proc, 1, 1), -ENOMEM);
@@ -39,8 +39,8 @@ static void test_lock_of_the_dead(void **state)
 	shm_unlock(shm);
 }
 
-/* A process that lives keeps its slot whatever others reap. */
-static void test_the_living_stay(void **state)
+/* A live process keeps its slot when other processes reap. */
+static void test_live_process_keeps_its_slot(void **state)
 {
 	u32 a, b;
 
@@ -70,7 +70,7 @@ static void test_union_of_spans(void **state)
 	assert_int_equal(
 		shm_busy_ns(shm, 0, SHM_ANY_PROC, SHM_SPAN_COMPUTE | SHM_SPAN_COPY, t, t + 1000),
 		240);
-	/* Back to back is one span; after a gap a new one. */
+	/* Consecutive work is one span; after a gap, a new span starts. */
 	u64 head = shm->devices[0].head;
 
 	shm_span_add(shm, 0, 0, SHM_SPAN_COMPUTE, t + 100, t + 160, &cursor[0]);
@@ -84,8 +84,8 @@ static void test_union_of_spans(void **state)
 	assert_int_equal(shm_busy_ns(shm, 0, SHM_ANY_PROC, SHM_SPAN_KERNELS, t, t + 1000), 260);
 }
 
-/* More spans than the ring holds: the total still has them all. */
-static void test_total_outlives_the_ring(void **state)
+/* With more spans than the ring can store, the total still includes all of them. */
+static void test_total_includes_spans_beyond_the_ring(void **state)
 {
 	u64 cursor = 0, before, after, nr = 3 * SHM_SPANS, last = truth_now_ns();
 
@@ -109,10 +109,10 @@ static void test_total_outlives_the_ring(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lock_of_the_dead),
-		cmocka_unit_test(test_the_living_stay),
+		cmocka_unit_test(test_lock_of_a_dead_process_is_released),
+		cmocka_unit_test(test_live_process_keeps_its_slot),
 		cmocka_unit_test(test_union_of_spans),
-		cmocka_unit_test(test_total_outlives_the_ring),
+		cmocka_unit_test(test_total_includes_spans_beyond_the_ring),
 	};
 
 	harness_start("2", "1e9");

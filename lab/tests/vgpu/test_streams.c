@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Time on the device: order, asynchrony, events, threads, errors. */
+/* Tests device time: order, asynchrony, events, threads, errors. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ static cudaError_t busy(u64 ns, cudaStream_t stream)
 }
 
 /*
- * A stream of the second device with work that never ends: a call that waits for
- * it by mistake hangs, and whoever asks is told "not ready" however late he comes.
+ * A stream of the second device with work that never ends: a call that waits for it by
+ * mistake hangs, and a query always returns "not ready".
  */
 static cudaStream_t never_ready(void)
 {
@@ -35,7 +35,7 @@ static cudaStream_t never_ready(void)
 	return stream;
 }
 
-/* The sync that just returned has waited for it. */
+/* The sync that just returned has waited for this work. */
 static void check_done(const struct work *work)
 {
 	assert_true(truth_now_ns() >= work->end_ns);
@@ -58,7 +58,7 @@ static void test_launch_is_asynchronous(void **state)
 	cudaGetLastError();
 }
 
-static void test_stream_adds_up(void **state)
+static void test_work_on_a_stream_adds_up(void **state)
 {
 	cudaStream_t stream;
 	struct work work[10];
@@ -97,7 +97,7 @@ static void test_streams_overlap(void **state)
 		OK(cudaStreamDestroy(streams[i]));
 }
 
-/* The earliest and the latest moment an event may stand for. */
+/* The earliest and the latest possible time of an event. */
 struct moment {
 	u64 from_ns, to_ns;
 };
@@ -111,7 +111,7 @@ static struct moment event_record(cudaEvent_t event, cudaStream_t stream)
 	return moment;
 }
 
-/* Of an event behind the work: it comes when that ends, or when it is recorded. */
+/* The time of an event behind the work: the end of the work, or the time it is recorded. */
 static struct moment moment_behind(struct moment recorded, const struct work *work)
 {
 	return (struct moment){
@@ -143,7 +143,8 @@ static void test_event_orders_streams(void **state)
 	OK(cudaEventElapsedTime(&ms, first, second));
 	work_read(start, a, &work[0], 1);
 	work_read(start, b, &work[1], 1);
-	/* Virtual time is exact: unless we were too late, b began the moment a ended. */
+	/* Virtual time is exact: b starts exactly at the end of a, unless it was queued too late.
+	 */
 	for (int i = 0; i < 2; i++)
 		behind[i] = moment_behind(recorded[i], &work[i]);
 	work_check(&work[0], 0, 50 * MS);
@@ -157,7 +158,7 @@ static void test_event_orders_streams(void **state)
 	OK(cudaStreamDestroy(b));
 }
 
-static void test_event_that_never_comes(void **state)
+static void test_event_that_is_never_ready(void **state)
 {
 	cudaStream_t never = never_ready();
 	cudaEvent_t first, second;
@@ -177,8 +178,8 @@ static void test_event_that_never_comes(void **state)
 	cudaGetLastError();
 }
 
-/* On the device of the stream that is never ready, which they do not wait for. */
-static void test_legacy_stream_waits_for_blocking_ones(void **state)
+/* Uses the device of the stream that is never ready; these streams do not wait for it. */
+static void test_legacy_stream_waits_for_blocking_streams(void **state)
 {
 	cudaStream_t blocking, never = never_ready();
 	struct work around[2], legacy;
@@ -249,7 +250,7 @@ static void test_copy_takes_size_over_bandwidth(void **state)
 	cudaGetLastError();
 }
 
-static void test_errors_are_remembered(void **state)
+static void test_errors_are_kept_until_read(void **state)
 {
 	int count;
 
@@ -258,7 +259,7 @@ static void test_errors_are_remembered(void **state)
 	assert_int_equal(cudaErrorInvalidDevice, 101);
 	OK(cudaGetDeviceCount(&count));
 	assert_int_equal(count, 4);
-	/* A call that works does not wipe it; asking does. */
+	/* A successful call does not clear the error; cudaGetLastError() does. */
 	assert_int_equal(cudaPeekAtLastError(), 101);
 	assert_int_equal(cudaGetLastError(), 101);
 	OK(cudaGetLastError());
@@ -266,7 +267,7 @@ static void test_errors_are_remembered(void **state)
 	assert_int_equal(cudaGetLastError(), 1);
 	assert_int_equal(
 		cudaLaunchKernel(NULL, (dim3){ 1, 1, 1 }, (dim3){ 1, 1, 1 }, NULL, 0, NULL), 98);
-	assert_int_equal(cudaLaunchKernel((const void *)test_errors_are_remembered,
+	assert_int_equal(cudaLaunchKernel((const void *)test_errors_are_kept_until_read,
 					  (dim3){ 0, 1, 1 }, (dim3){ 1, 1, 1 }, NULL, 0, NULL),
 			 9);
 	assert_int_equal(cudaGetLastError(), 9);
@@ -281,7 +282,7 @@ static void *other_thread(void *arg)
 {
 	int device = -1;
 
-	/* A new thread begins on the first device, with no error. */
+	/* A new thread starts on the first device, without an error. */
 	if (cudaGetDevice(&device) || device != 0 || cudaGetLastError())
 		return "wrong start";
 	if (cudaSetDevice(3) || cudaGetDevice(&device) || device != 3)
@@ -321,7 +322,7 @@ static void test_context_stack(void **state)
 	assert_int_equal(device, 0);
 	assert_int_equal(cuCtxPushCurrent_v2(ctx), CUDA_SUCCESS);
 	assert_int_equal(cuCtxDestroy_v2(ctx), CUDA_SUCCESS);
-	/* Its streams went with it, and the old context is current again. */
+	/* Its streams are destroyed with it, and the old context is current again. */
 	assert_int_equal(cuStreamQuery(stream), CUDA_ERROR_INVALID_HANDLE);
 	OK(cudaGetDevice(&device));
 	assert_int_equal(device, 0);
@@ -348,7 +349,7 @@ static void test_module_launch(void **state)
 	assert_int_equal(cuModuleUnload(module), CUDA_SUCCESS);
 }
 
-static void test_graph_has_the_length_of_its_capture(void **state)
+static void test_graph_takes_as_long_as_its_capture(void **state)
 {
 	cudaStream_t stream;
 	cudaGraph_t graph;
@@ -367,7 +368,7 @@ static void test_graph_has_the_length_of_its_capture(void **state)
 	OK(cudaGraphLaunch(exec, stream));
 	OK(cudaGraphLaunch(exec, stream));
 	OK(cudaStreamSynchronize(stream));
-	/* These two alone: what was captured did not run. */
+	/* Only these two ran: captured work does not run. */
 	work_read(start, stream, work, 2);
 	work_check(&work[0], 0, 30 * MS);
 	work_check(&work[1], work[0].end_ns, 30 * MS);
@@ -382,18 +383,18 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_launch_is_asynchronous),
-		cmocka_unit_test(test_stream_adds_up),
+		cmocka_unit_test(test_work_on_a_stream_adds_up),
 		cmocka_unit_test(test_streams_overlap),
 		cmocka_unit_test(test_event_orders_streams),
-		cmocka_unit_test(test_event_that_never_comes),
-		cmocka_unit_test(test_legacy_stream_waits_for_blocking_ones),
+		cmocka_unit_test(test_event_that_is_never_ready),
+		cmocka_unit_test(test_legacy_stream_waits_for_blocking_streams),
 		cmocka_unit_test(test_device_waits_for_all_streams),
 		cmocka_unit_test(test_copy_takes_size_over_bandwidth),
-		cmocka_unit_test(test_errors_are_remembered),
+		cmocka_unit_test(test_errors_are_kept_until_read),
 		cmocka_unit_test(test_device_is_per_thread),
 		cmocka_unit_test(test_context_stack),
 		cmocka_unit_test(test_module_launch),
-		cmocka_unit_test(test_graph_has_the_length_of_its_capture),
+		cmocka_unit_test(test_graph_takes_as_long_as_its_capture),
 	};
 
 	harness_start("4", "1e9");

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Every name in symbols.txt is exported by the library it belongs to and by no
- * other; and where the vendor's own runtime is installed, the calls that need no
- * device answer alike.
+ * Tests that each library exports its names of symbols.txt itself. Where the vendor's
+ * runtime is installed, calls that need no device must return the same as there.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -39,7 +38,7 @@ static void test_exports(void **state)
 		address = dlsym(handle, symbol);
 		if (!address)
 			fail_msg("%s has no %s", library, symbol);
-		/* Not from a library below it. */
+		/* The symbol must not come from a library that this one links. */
 		assert_true(dladdr(address, &info) != 0);
 		assert_string_equal(strrchr(info.dli_fname, '/') + 1, library);
 		assert_string_equal(info.dli_sname, symbol);
@@ -48,7 +47,7 @@ static void test_exports(void **state)
 	fclose(rows);
 	print_message("# %s: %d symbols\n", library, nr);
 	assert_true(nr > 10);
-	/* What is ours inside stays inside. */
+	/* Internal names are not exported. */
 	assert_null(dlsym(handle, "shm_attach"));
 	assert_null(dlsym(handle, "rt_enter"));
 	dlclose(handle);
@@ -72,7 +71,7 @@ static void *real_open(void)
 	return NULL;
 }
 
-static void test_like_the_real_runtime(void **state)
+static void test_same_results_as_the_real_runtime(void **state)
 {
 	const char *(*text)(cudaError_t), *(*real_text)(cudaError_t);
 	cudaError_t (*version)(int *);
@@ -81,7 +80,7 @@ static void test_like_the_real_runtime(void **state)
 	int value = 0;
 
 	if (!real) {
-		print_message("# skipped: no libcudart.so.12 of the vendor in the usual places\n");
+		print_message("# skipped: libcudart.so.12 of the vendor not found\n");
 		skip();
 	}
 	snprintf(path, sizeof(path), "%s/libcudart.so.12", lib_dir);
@@ -111,7 +110,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_prestate(test_exports, "libnccl.so.2"),
 		cmocka_unit_test_prestate(test_exports, "libamdhip64.so.6"),
 		cmocka_unit_test_prestate(test_exports, "librccl.so.1"),
-		cmocka_unit_test(test_like_the_real_runtime),
+		cmocka_unit_test(test_same_results_as_the_real_runtime),
 	};
 
 	if (argc != 3)

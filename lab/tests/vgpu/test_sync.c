@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Ways to wait for the device, and what they and launches cost. */
+/* Tests the ways to wait for the device, and the CPU time of waits and launches. */
 #include <sys/resource.h>
 
 #include "harness.h"
@@ -17,7 +17,7 @@ static cudaError_t busy(u64 ns, cudaStream_t stream)
 				0, stream);
 }
 
-/* What a sync over `ns` costs, how long it took, and what others took from it. */
+/* CPU time and duration of a sync over `ns`, and the CPU time that other tasks took from it. */
 struct cost {
 	u64 cpu_ns, wall_ns, guests_ns, taken_ns;
 	long sleeps;
@@ -39,7 +39,7 @@ static struct cost sync_cost(unsigned int flags, u64 ns)
 
 	OK(cudaSetDeviceFlags(flags));
 	OK(busy(MS, NULL));
-	OK(cudaDeviceSynchronize()); /* pages in whatever a sync touches */
+	OK(cudaDeviceSynchronize()); /* pages in all code and data that a sync uses */
 	cost.guests_ns = taken_by_guests_ns();
 	cost.taken_ns = taken_ns();
 	start = truth_now_ns();
@@ -54,7 +54,7 @@ static struct cost sync_cost(unsigned int flags, u64 ns)
 	cost.guests_ns = taken_by_guests_ns() - cost.guests_ns;
 	work_read(start, NULL, &work, 1);
 	assert_true(truth_now_ns() >= work.end_ns);
-	/* And no longer than that. */
+	/* It takes no longer than that. */
 	assert_true(cost.wall_ns <= ns + NSEC_PER_SEC + cost.taken_ns);
 	OK(cudaSetDeviceFlags(cudaDeviceScheduleAuto));
 	return cost;
@@ -68,7 +68,7 @@ static void test_blocking_sync_costs_no_cpu(void **state)
 	assert_true(cost.cpu_ns <= 10 * MS + cost.guests_ns);
 }
 
-/* Who spins or yields wants a CPU all the time, also while somebody else has it. */
+/* A waiter that spins or yields is always runnable, also while another task has its CPU. */
 static void test_other_syncs_spin(void **state)
 {
 	const unsigned int flags[] = { cudaDeviceScheduleAuto, cudaDeviceScheduleSpin,
@@ -110,7 +110,7 @@ static void test_launch_rate(void **state)
 	cpu = cpu_ns() - cpu;
 	OK(cudaDeviceSynchronize());
 	print_message("# launch: %llu ns CPU\n", (unsigned long long)cpu / nr);
-	/* 10,000 launches a second take a small part of one CPU, sanitizers included. */
+	/* 10,000 launches per second use a small part of one CPU, also with sanitizers. */
 	assert_true(cpu <= nr * 20000ULL + taken_by_guests_ns() - taken);
 }
 
