@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Runs the lab's training scenarios under `signals` and holds phases, roles and counts against the truth.
+"""Runs training scenarios of the lab under `signals` and compares phases, roles and counts with the truth.
 
-One guest for each kernel, in virtual time, so that nothing else on the machine shows; or the machine's own
-kernel, with calls alone. In there the jobs run, and their truth is picked from the logs; the judging is
-done outside. Speaks TAP, figures are its
-comments. The bounds are those of the specification, and the start of a process, before its first call,
-is not left out.
+There is one guest for each kernel, in virtual time, so that other work on the machine does not change a figure; or
+the machine's own kernel, with calls only. The jobs run in the guest, and their truth is extracted from the logs;
+the comparison runs outside of it. Prints TAP, with figures as comments. The bounds are those of the specification.
+The start of a process, before its first call, is included.
 """
 import argparse
 import collections
@@ -22,26 +21,26 @@ from compare import run, scenarios
 from compare.results import Tap
 
 MIN_PHASE, MIN_ROLE = 0.97, 0.99
-# Where nothing is called that says when collectives begin and end.
+# For collectives without calls that mark their begin and end.
 MIN_HIDDEN = 0.9
-# What a thread is there for shows when it does it, so its start is lost: in the one per cent of a run of
-# this length, and no more of it in a shorter one.
+# The role of a thread is known only after it did its work, so its start counts as wrong. The allowed 1 % covers
+# this in a run of this length; a shorter run allows the same time.
 ROLE_SECONDS = 20
-ALL_REDUCES = 12  # of a step: more than one, so that each of them must be timed
+ALL_REDUCES = 12  # per step: more than one, so that each of them must be timed
 COLLECTIVES = scenarios.Scenario("collectives", "many all-reduces before each sync", (scenarios.Job(
     "ranks", "train", f"--ranks 2 --launches 4 --kernel-us 1000 --launch-gap-us 200 --sync block --loaders 0 "
     f"--allreduces {ALL_REDUCES} --allreduce-bytes 65536", launchers=2, env=(("VGPU_DEVICES", "2"),)),))
 KNOWN = scenarios.BY_NAME | {COLLECTIVES.name: COLLECTIVES}
 SCENARIOS = ("quiet", "noisy", "spin", "self", "io", "hidden", COLLECTIVES.name)
-MORE_SCENARIOS = ("straggler", "two-jobs")  # on request, and of the first job alone
-DETECTS = "+nccl"  # behind a scenario's name: with nccl_detection_enabled
+MORE_SCENARIOS = ("straggler", "two-jobs")  # on request; only the first job runs
+DETECTS = "+nccl"  # suffix of a scenario's name: with nccl_detection_enabled
 NATIVE = "native"
 OUT = pathlib.Path("out/signals")
-BUCKET = 2 ** 0.25  # factor between the bounds of a distribution's bucket
-INTERRUPTED = 0.005  # launches that lose their CPU between the probe's look at the clock and the caller's own
-MOST_LATE = 3  # changes of phase in the time that a report takes
-LAUNCH_NS = 300000  # long enough that what probes add to a launch, some us, which the truth has not, is little
-BOOT_SECONDS, SLOWDOWN = 300, 20  # of virtual time, on a machine that is shared
+BUCKET = 2 ** 0.25  # factor between two bucket bounds of a distribution
+INTERRUPTED = 0.005  # share of launches that are preempted between the clock reads of probe and caller
+MOST_LATE = 3  # maximum number of phase changes while a report is taken
+LAUNCH_NS = 300000  # long compared with the few us that probes add to a launch and that the truth does not contain
+BOOT_SECONDS, SLOWDOWN = 300, 20  # of virtual time, on a machine with other load
 
 
 def pick_truth(build, folder, path):
@@ -55,7 +54,7 @@ def scenario_of(run_name):
 
 
 def follow(build, seconds, out, work, run_name, options, args):
-    """Runs the scenario's job under `signals`; leaves its report, its timeline and its truth in `out`."""
+    """Runs the scenario's job under `signals`; writes its report, its timeline and its truth to `out`."""
     job = scenario_of(run_name).jobs[0]
     if run_name.endswith(DETECTS):
         options = [*options, "--nccl-detection"]
@@ -88,7 +87,7 @@ def boot(kernel, args, out):
 
 
 def stay(args, out):
-    """On the machine's own kernel only calls are watched: nobody knows of loaders, so there are none."""
+    """On the machine's own kernel only calls are watched. Loaders cannot be detected, so the jobs have none."""
     for name in args.runs:
         with tempfile.TemporaryDirectory() as work:
             os.environ["VGPU_LAUNCH_NS"] = str(LAUNCH_NS)
@@ -97,18 +96,18 @@ def stay(args, out):
 
 
 def show_matrix(where, matrix):
-    """Rows are the truth, in ms."""
-    print(f"# {where}: {'truth \\ seen, ms':>18}" + "".join(f"{seen:>17}" for seen in agreement.PHASES))
+    """Prints the time in ms: one row for each true phase, one column for each detected phase."""
+    print(f"# {where}: {'time in ms':>25}" + "".join(f"{'detected ' + seen:>26}" for seen in agreement.PHASES))
     for truth in agreement.PHASES:
         row = [matrix[truth, seen] / 1e6 for seen in agreement.PHASES]
         if any(row):
-            print(f"# {where}: {truth:>18}" + "".join(f"{ms:17.1f}" for ms in row))
+            print(f"# {where}: {'true phase ' + truth:>25}" + "".join(f"{ms:26.1f}" for ms in row))
 
 
 def judge_launches(tap, where, truth, reports):
     """
-    How long they took. An emulated CPU is too slow at probes for that, and where nobody hears of exits the last
-    that is known of a process is of some time before its end.
+    Compares their duration. Probes are too slow on an emulated CPU for this. Without exit events, the last state
+    of a process is from some time before its end.
     """
     for pid in truth.launch_spans:
         told = [process["launch"] for report in reports for process in report["processes"] if process["pid"] == pid][-1]
@@ -116,51 +115,51 @@ def judge_launches(tap, where, truth, reports):
             exact = truth.launch_quantile(pid, told["count"], quantile)
             later = truth.launch_quantile(pid, told["count"], quantile + INTERRUPTED)
             tap.check(exact / BUCKET <= told[key] <= later * BUCKET,
-                      f"{where}: p{quantile * 100:g} of {told['count']} launches {told[key] / 1e3:.1f} us,"
-                      f" truth {exact / 1e3:.1f} us, {told[key] / exact - 1:+.1%}")
+                      f"{where}: p{quantile * 100:g} of {told['count']} launches is {told[key] / 1e3:.1f} us,"
+                      f" truth {exact / 1e3:.1f} us, difference {told[key] / exact - 1:+.1%}")
 
 
 def judge_collectives(tap, where, out, name):
     """
-    Counts and bytes where the end of processes is heard, durations where probes are quick; natively both of as many
-    calls as the last report that has the process knows of.
+    Compares counts and bytes where exit events are reported, and durations where probes are fast. On the machine's
+    own kernel it compares both, for the calls up to the last report that contains the process.
     """
     truth = agreement.Collectives(out / f"{name}.truth")
     reports = [json.loads(line) for line in (out / f"{name}.json").read_text().splitlines()]
     processes = {process["pid"]: process for report in reports for process in report["processes"]}
-    tap.check(len(truth.done) == 2, f"{where}: {len(truth.done)} ranks logged collectives")
+    tap.check(len(truth.done) == 2, f"{where}: 2 ranks logged collectives (found {len(truth.done)})")
     for (pid, operation), done in truth.done.items():
         told = processes[pid]["collectives"][operation]
         count, wait = (told["count"] if out.name == NATIVE else len(done)), told["wait"]
         size = sum(size for _, size in done[:count])
         tap.check(0 < count <= len(done) and (told["count"], told["bytes"]) == (count, size),
-                  f"{where}: {told['count']} x {operation}, {told['bytes']} bytes, truth {len(done)} in all")
+                  f"{where}: {told['count']} x {operation}, {told['bytes']} bytes; truth: {len(done)} until the end")
         tap.check(0 <= told["count"] - wait["count"] <= (ALL_REDUCES if out.name == NATIVE else 0),
-                  f"{where}: {wait['count']} of them timed")
+                  f"{where}: {wait['count']} of {told['count']} {operation} timed")
         for share, key in ((0.5, "p50_ns"), (0.99, "p99_ns")) if out.name == NATIVE else ():
             exact = agreement.quantile([took for took, _ in done[:wait["count"]]], share)
             tap.check(exact / BUCKET <= wait[key] <= exact * BUCKET,
-                      f"{where}: p{share * 100:g} of {operation} {wait[key] / 1e6:.3f} ms,"
-                      f" truth {exact / 1e6:.3f} ms, {wait[key] / exact - 1:+.1%}")
+                      f"{where}: p{share * 100:g} of {operation} is {wait[key] / 1e6:.3f} ms,"
+                      f" truth {exact / 1e6:.3f} ms, difference {wait[key] / exact - 1:+.1%}")
         waits = processes[pid]["rank_wait"]
-        # A report reads one distribution after the other, while the job runs on.
+        # A report reads one distribution after another, while the job continues.
         tap.check(abs(waits["count"] * ALL_REDUCES - wait["count"]) <= (ALL_REDUCES if out.name == NATIVE else 0),
-                  f"{where}: {waits['count']} waits for other ranks, {waits['sum_ns'] / 1e9:.2f} s in all")
+                  f"{where}: {waits['count']} waits for other ranks, {waits['sum_ns'] / 1e9:.2f} s in total")
     tap.check(not any(reports[-1]["dropped"].values()), f"{where}: nothing dropped")
 
 
 def judge_transitions(tap, where, timeline, reports):
     """
-    The counter against the changes that were told. A process whose end was heard has told all of them; of one
-    that lives, a few may have come between the report's look at the clock and its look at the process.
+    Compares the counter with the reported changes. They must be equal for a process whose end was reported. For a
+    live process, a few changes may happen between the report's read of the clock and its read of the process.
     """
     last = {process["pid"]: (report["time_ns"], process) for report in reports for process in report["processes"]}
     for pid, (time, process) in sorted(last.items()):
         told, nr_taken_back = timeline.transitions(pid, None if process["ended"] else time)
         more = process["transitions"] - told
         tap.check(more == 0 if process["ended"] else 0 <= more <= MOST_LATE,
-                  f"{where}: {pid} has counted {process['transitions']} transitions and told {told}"
-                  f" ({nr_taken_back} waits taken back)")
+                  f"{where}: process {pid} counted {process['transitions']} transitions and reported {told}"
+                  f" ({nr_taken_back} waits revoked)")
 
 
 def least_share(run_name):
@@ -182,7 +181,7 @@ def judge(tap, where, out, name, seconds):
         share = agreement.share(matrix)
         if role == "launcher":
             show_matrix(where, matrix)
-        tap.check(share >= least_share(name), f"{where}: {role} {pid}: phase agrees for {share:.4f} of the time")
+        tap.check(share >= least_share(name), f"{where}: {role} {pid}: phase is correct for {share:.4f} of the time")
 
     by_role, right, total = collections.defaultdict(list), 0, 0
     for (_, _, role), matrix in agreement.of_roles(truth, timeline).items():
@@ -190,15 +189,15 @@ def judge(tap, where, out, name, seconds):
         right += agreement.share(matrix) * sum(matrix.values())
         total += sum(matrix.values())
     for role, shares in sorted(by_role.items()):
-        print(f"# {where}: {len(shares)} x {role}, right for {min(shares):.4f} of its life and more")
+        print(f"# {where}: {len(shares)} x {role}: role is correct for at least {min(shares):.4f} of the time")
     least = 1 - (1 - MIN_ROLE) * max(1, ROLE_SECONDS / seconds)
-    tap.check(total and right / total >= least, f"{where}: roles are right for {right / total:.4f} of thread time")
+    tap.check(total and right / total >= least, f"{where}: roles are correct for {right / total:.4f} of thread time")
 
     judge_transitions(tap, where, timeline, reports)
     if any(process["ended"] for process in processes.values()):
         for key, counted in (("launches", truth.launches), ("copies", truth.copies)):
             seen = {pid: processes.get(pid, {}).get(key) for pid in counted}
-            tap.check(seen == dict(counted), f"{where}: {sum(counted.values())} {key}, every one counted")
+            tap.check(seen == dict(counted), f"{where}: all {sum(counted.values())} {key} are counted")
     if out.name == NATIVE:
         judge_launches(tap, where, truth, reports)
     tap.check(not any(report["dropped"].values()), f"{where}: nothing dropped")
@@ -208,7 +207,7 @@ def parse(argv):
     def names(text):
         chosen = text.split(",")
         if not set(chosen) <= {*SCENARIOS, *MORE_SCENARIOS}:
-            raise argparse.ArgumentTypeError(f"there are: {', '.join(SCENARIOS + MORE_SCENARIOS)}")
+            raise argparse.ArgumentTypeError(f"unknown scenario; choose from: {', '.join(SCENARIOS + MORE_SCENARIOS)}")
         return chosen
 
     def settings(text):
@@ -216,11 +215,13 @@ def parse(argv):
 
     parser = argparse.ArgumentParser(prog="./dev signals compare", description=__doc__.splitlines()[0])
     parser.add_argument("--kernel", type=lambda text: text.split(","), default=["6.18", "newest"], metavar="V[,V]",
-                        help="of guests, or native: this machine's, without loaders (default 6.18,newest)")
-    parser.add_argument("--scenario", type=names, default=list(SCENARIOS), metavar="S[,S]", help="default: all")
+                        help="kernels of the guests; native: this machine's kernel, without loaders "
+                        "(default: 6.18,newest)")
+    parser.add_argument("--scenario", type=names, default=list(SCENARIOS), metavar="S[,S]",
+                        help=f"scenarios to run (default: {','.join(SCENARIOS)}; also: {','.join(MORE_SCENARIOS)})")
     parser.add_argument("--nccl-detection", type=settings, metavar="BOOL[,BOOL]",
-                        help="settings to run each scenario with (default true for hidden, else false)")
-    parser.add_argument("--seconds", type=float, default=40, metavar="S", help="of a run (default 40)")
+                        help="run each scenario with these settings (default: true for hidden, otherwise false)")
+    parser.add_argument("--seconds", type=float, default=40, metavar="S", help="length of a run (default: 40)")
     parser.add_argument("--build", default="out/gcc", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     args.runs = [name + DETECTS * detects for name in args.scenario
@@ -233,7 +234,7 @@ def main(argv):
         return in_guest(*argv[1:])
     args, tap = parse(argv), Tap()
     if args.kernel != [NATIVE] and not pathlib.Path("/var/lib/zernel-kernels").is_dir():
-        print("1..0 # SKIP no guest kernels here: run it through ./dev test signals")
+        print("1..0 # SKIP no guest kernels found: run `./dev test signals`")
         return 0
     for kernel in args.kernel:
         release = os.uname().release if kernel == NATIVE else subprocess.run(
@@ -242,7 +243,7 @@ def main(argv):
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
         status = stay(args, out) if kernel == NATIVE else boot(kernel, args, out)
-        tap.check(status == 0, f"{release}: {len(args.runs)} scenarios were run")
+        tap.check(status == 0, f"{release}: all {len(args.runs)} scenarios ran")
         for name in args.runs:
             if (out / f"{name}.timeline").exists():
                 judge(tap, f"{release} {name}", out, name, args.seconds)

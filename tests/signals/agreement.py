@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""How far what the kernel said (a timeline of `signals`) agrees with what the lab logged, by time."""
+"""Compares a timeline of `signals` with the truth of the lab, weighted by time."""
 import collections
 import json
 
@@ -10,7 +10,7 @@ WORK_KERNEL, WORK_COPY = 0, 1  # lab/truth/truth.h
 
 
 class Truth:
-    """The records of `truth dump`: phases and life of every thread, launches and copies of every process, and when."""
+    """The records of `truth dump`: phases and life of every thread, launches and copies of every process."""
 
     def __init__(self, path):
         self.phases, self.threads = collections.defaultdict(list), {}
@@ -30,13 +30,13 @@ class Truth:
                         self.launch_spans[record["pid"]].append(span)
 
     def launch_quantile(self, pid, count, quantile):
-        """In ns, of the first so many launches."""
+        """Returns a quantile of the first `count` launches, in ns."""
         durations = sorted(end - start for start, end in sorted(self.launch_spans[pid])[:count])
         return durations[min(int(quantile * len(durations)), len(durations) - 1)]
 
 
 class Collectives:
-    """Of every process and operation: (from the call to the return of the sync that covers it, bytes), in order."""
+    """By process and operation: (time from the call to the return of the sync that covers it, bytes), in order."""
 
     def __init__(self, path):
         calls, syncs = collections.defaultdict(list), collections.defaultdict(list)
@@ -62,7 +62,7 @@ def quantile(durations, share):
 
 
 class Timeline:
-    """Changes of phase by process, of role by thread, sorted by time."""
+    """Phase changes by process and role changes by thread, sorted by time."""
 
     def __init__(self, path):
         self.phases, self.roles = collections.defaultdict(list), collections.defaultdict(list)
@@ -70,7 +70,7 @@ class Timeline:
         with open(path, encoding="ascii") as stream:
             for line in stream:
                 kind, tgid, tid, time, *label = line.split()
-                # A wait that was none for data ends when it began.
+                # A wait that turns out not to be for data is revoked: it ends at its own start.
                 if kind == "phase" and self.phases[int(tgid)][-1:] == [(int(time), "data_loading")]:
                     self.taken_back[int(tgid)].append(int(time))
                 if kind == "phase":
@@ -81,14 +81,14 @@ class Timeline:
             changes.sort(key=lambda change: change[0])
 
     def transitions(self, pid, until=None):
-        """How often the phase changed for good, up to a time in ns, and how often a change was taken back."""
+        """Returns how many phase changes were final, up to a time in ns, and how many were revoked."""
         changes, backs = ([time for time in times if until is None or time <= until]
                           for times in ([time for time, _ in self.phases[pid]], self.taken_back[pid]))
         return len(changes) - 2 * len(backs), len(backs)
 
 
 def confusion(spans, changes, before):
-    """Time in ns by (truth, seen) over the spans; `before` is what holds until the first change."""
+    """Returns the time in ns by (truth, detected) over the spans; `before` is the value before the first change."""
     matrix = collections.Counter()
     edges = sorted({t for s in spans for t in s[:2]} | {t for t, _ in changes})
     seen, next_change, span = before, 0, 0
@@ -105,7 +105,7 @@ def confusion(spans, changes, before):
 
 
 def share(matrix):
-    """Of the time in the matrix, the part in which both say the same; 0 when there is none."""
+    """Returns the share of the time in which both agree; 0 for an empty matrix."""
     total = sum(matrix.values())
     return sum(ns for (truth, seen), ns in matrix.items() if truth == seen) / total if total else 0.0
 

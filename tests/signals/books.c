@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The kernel's memory books against those of the virtual GPU, to the byte: after
- * every single call where threads take turns, in the end where they all call at
- * once. Looks at nothing but its own child and attaches to nothing but the lab's
- * libraries, so it may run anywhere.
+ * Compares the memory accounts ("books") of the BPF programs with those of the virtual
+ * GPU, to the byte: after every call when threads take turns, at the end when they all
+ * call at once. It only reads its own child and only attaches to the lab's libraries,
+ * so it may run on any machine.
  *
  *   books [--exits] LIBRARY-DIR [CALLS [SEED]]
  *
- * The long form has 100000 calls. With --exits what a process left is removed when
- * its end is seen, not by a sweep; that follows all threads of the machine, so it
- * belongs into the guest.
+ * The long form has 100000 calls. With --exits, the state of a process is removed when
+ * its end is seen, not by a sweep. This watches all threads of the machine, so it must
+ * run in a guest.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@
 
 #define STANDARD_CALLS 6000
 #define NVML_EVERY     64
-#define ENOUGH_CALLS   1000 /* for something in every book */
+#define ENOUGH_CALLS   1000 /* enough for an entry in every account */
 #define NR_SCENARIOS   ((u32)ARRAY_SIZE(scenarios))
 
 static const struct scenario scenarios[] = {
@@ -61,7 +61,7 @@ static void on_event(void *ctx, const struct event *event)
 {
 }
 
-/* The files are named, not looked for: discovery would look at the whole machine. */
+/* Attaches to given files, because discovery would search the whole machine. */
 static int attach(struct kernel *kernel, const char *dir, const char *name, u32 slot)
 {
 	CLEANUP_FREE struct library *library = calloc(1, sizeof(*library));
@@ -94,7 +94,7 @@ static int attach_all(struct kernel *kernel, const char *dir)
 	return err;
 }
 
-/* 0, or -ETIME: a call that takes minutes never ends. */
+/* Returns 0, or -ETIME if a call takes minutes: it hangs. */
 static int wait_done(struct books_shared *shared)
 {
 	struct timespec until;
@@ -127,7 +127,7 @@ static int run_open_truth(struct run *run)
 	return 0;
 }
 
-/* The caller is another process image, so that its environment is what /proc says. */
+/* The caller runs after an exec, so that /proc shows its environment. */
 static int run_start(struct run *run, const struct options *options, u64 nr_calls)
 {
 	const char *visible =
@@ -211,13 +211,13 @@ static bool run_scenario(struct kernel *kernel, const struct scenario *scenario,
 		return false;
 	run->scenario = scenario;
 	run->kernel = kernel;
-	/* Killed while it is at it, not after. */
+	/* Kill it while it makes calls, not after. */
 	good = run_start(run, options, scenario->killed ? ~0ULL : nr_calls) == 0;
 	if (good)
 		good = scenario->mode == BOOKS_IN_TURN ? call_in_turn(run, &random, nr_calls)
 						       : call_at_once(run, &random);
 	if (good && nr_calls >= ENOUGH_CALLS && !scenario->killed && !run_filled_books(run)) {
-		printf("# books stayed empty\n");
+		printf("# an account stayed empty\n");
 		good = false;
 	}
 	nr_made = run->shared->nr_made;
@@ -227,7 +227,7 @@ static bool run_scenario(struct kernel *kernel, const struct scenario *scenario,
 		printf("# %llu entries are left\n", (unsigned long long)kernel_nr_entries(kernel));
 		good = false;
 	}
-	printf("# %s: %llu calls, %llu of them failed, %llu comparisons\n", scenario->name, nr_made,
+	printf("# %s: %llu calls, %llu failed calls, %llu comparisons\n", scenario->name, nr_made,
 	       nr_failed, run->nr_comparisons);
 	return good;
 }
@@ -283,13 +283,13 @@ static bool run_all(struct kernel *kernel, const struct options *options)
 	for (u32 i = 0; i < NR_SCENARIOS; i++) {
 		bool good = run_scenario(kernel, &scenarios[i], options);
 
-		printf("%sok %u - books of threads that call %s\n", good ? "" : "not ", i + 1,
-		       scenarios[i].name);
+		printf("%sok %u - memory accounts are exact when threads call %s\n",
+		       good ? "" : "not ", i + 1, scenarios[i].name);
 		fflush(stdout);
 		all &= good;
 	}
 	drops = kernel_drops(kernel);
-	printf("# dropped: %llu of memory, %llu calls, %llu processes, %llu events\n",
+	printf("# dropped: %llu memory entries, %llu calls, %llu processes, %llu events\n",
 	       drops.nr_memory, drops.nr_frames, drops.nr_processes, drops.nr_events);
 	dropped = drops.nr_memory || drops.nr_frames || drops.nr_processes || drops.nr_events;
 	printf("%sok %u - nothing was dropped\n", dropped ? "not " : "", NR_SCENARIOS + 1);
@@ -311,7 +311,8 @@ int main(int argc, char **argv)
 		return 2;
 	err = kernel_new(log_libbpf, &kernel);
 	if (err == -EPERM || err == -ENOSYS) {
-		printf("1..0 # SKIP this kernel does not let us load BPF: %s\n", strerror(-err));
+		printf("1..0 # SKIP cannot load BPF programs into this kernel: %s\n",
+		       strerror(-err));
 		return 0;
 	}
 	if (err == 0)
@@ -321,7 +322,7 @@ int main(int argc, char **argv)
 	if (err == 0)
 		err = set_up();
 	if (err < 0) {
-		printf("Bail out! cannot follow the lab's libraries: %s\n", strerror(-err));
+		printf("Bail out! cannot attach to the lab's libraries: %s\n", strerror(-err));
 		return 1;
 	}
 	good = run_all(kernel, &options);

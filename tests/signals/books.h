@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What the checker of memory books and its caller share: the checker says which
- * thread makes the next call, the caller says what it was.
+ * Memory that the checker of memory accounts and its caller share: the checker selects
+ * the thread for the next call, the caller reports the call.
  */
 #include <semaphore.h>
 #include "abi/runtime.h"
@@ -12,10 +12,10 @@
 #define BOOKS_DEVICES 4
 
 enum books_mode {
-	/* One call at a time, by the thread that is told to. Threads free each other's
-	 * memory and destroy each other's contexts, and much of it is wrong. */
+	/* One call at a time, by the selected thread. Threads also free memory and destroy
+	 * contexts of other threads, and many of these calls are invalid. */
 	BOOKS_IN_TURN,
-	/* All threads at once; what one has, no other touches. */
+	/* All threads at once; no thread uses memory of another. */
 	BOOKS_AT_ONCE,
 };
 
@@ -23,20 +23,20 @@ struct books_shared {
 	sem_t go[BOOKS_THREADS];
 	sem_t done;
 	u64 seed;
-	u64 nr_calls; /* for all threads, when at once */
+	u64 nr_calls; /* of all threads, for BOOKS_AT_ONCE */
 	u64 nr_made;
 	u64 nr_failed;
 	u32 mode;
 	u32 is_hip;
-	u32 level; /* of the call made last */
+	u32 level; /* of the last call */
 	u32 tids[BOOKS_THREADS];
 	char call[32];
 };
 
-/* The caller's life, in a process of its own; returns its exit status. */
+/* Runs the caller in its own process; returns its exit status. */
 int books_caller(struct books_shared *shared, const char *library_dir);
 
-/* When all call at once, half of the threads allocate through the runtime. */
+/* With BOOKS_AT_ONCE, half of the threads allocate through the runtime. */
 static inline enum call_level books_level_of_thread(u32 thread)
 {
 	return thread % 2 ? LEVEL_DRIVER : LEVEL_RUNTIME;

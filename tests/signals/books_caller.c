@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Random calls that allocate, free, map and change contexts, right and wrong ones,
- * by eight threads on four devices. It keeps no account of what they should do: the
- * virtual GPU does.
+ * Random calls that allocate, free, map and change contexts, valid and invalid, by eight
+ * threads on four devices. It does not track the expected result: the virtual GPU does.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -17,13 +16,13 @@ struct books_driver drv;
 struct books_shared *shared;
 static struct caller callers[BOOKS_THREADS];
 
-/* Itself, or where one may meddle with others sometimes another. */
+/* Returns the thread itself; in turn mode sometimes another thread. */
 static struct caller *victim(struct caller *c)
 {
 	return in_turn() && one_in(c, 4) ? &callers[below(c, BOOKS_THREADS)] : c;
 }
 
-/* Every magnitude, and now and then nothing or more than there is. */
+/* Sizes of every magnitude, sometimes 0 or more than the device has. */
 static size_t random_size(struct caller *c)
 {
 	if (one_in(c, 32))
@@ -92,7 +91,7 @@ static void op_free(struct caller *c)
 		return;
 	}
 	r = free_ptr(c, item.ptr, item.host);
-	/* Kept now and then, to be freed twice. */
+	/* Sometimes kept, to be freed twice. */
 	if (in_turn() ? !one_in(c, 16) : r == 0)
 		v->items[i] = v->items[--v->nr_items];
 }
@@ -136,7 +135,7 @@ static void op_set_device(struct caller *c)
 	CALL_RT(SetDevice, one_in(c, 16) ? 99 : (int)below(c, BOOKS_DEVICES));
 }
 
-/* Of the current device, whichever that is. */
+/* Resets the current device. */
 static void op_reset(struct caller *c)
 {
 	CALL_RT(DeviceReset, );
@@ -176,11 +175,12 @@ static void op_destroy_context(struct caller *c)
 
 	if (!v->nr_contexts)
 		return op_create_context(c);
-	/* Its handle may become another thread's context: it must not stay on the stack. */
+	/* Another thread may get the same handle for its context, so it must not stay on the stack.
+	 */
 	while (!in_turn() && pop_context(c) == 0)
 		;
 	CALL_DRV(CtxDestroy_v2, ctx);
-	/* Kept now and then, to be destroyed twice or used afterwards. */
+	/* Sometimes kept, to be destroyed twice or used afterwards. */
 	if (in_turn() && one_in(c, 4))
 		return;
 	v->contexts[i] = v->contexts[--v->nr_contexts];
@@ -218,7 +218,7 @@ static void op_primary(struct caller *c)
 	}
 }
 
-/* Also when somebody else retained it. */
+/* Also when another thread retained it. */
 static void op_release_primary(struct caller *c)
 {
 	CALL_DRV(DevicePrimaryCtxRelease_v2, (CUdevice)below(c, BOOKS_DEVICES));
@@ -276,7 +276,7 @@ static void *thread_main(void *arg)
 	sem_post(&shared->done);
 	for (;;) {
 		sem_wait(&shared->go[c->index]);
-		/* Not every choice comes to a call. */
+		/* Not every random choice results in a call. */
 		nr_before = shared->nr_made;
 		do
 			call_once(c);
@@ -311,7 +311,7 @@ static bool load(const char *dir)
 #undef X
 	if (shared->is_hip)
 		return all;
-	/* Reachable through the runtime, which stands on it. */
+	/* The runtime links the driver, so its symbols are found through the runtime. */
 #define X(name) all &= (drv.name = symbol(library, "cu", #name)) != NULL;
 	DRIVER_CALLS(X)
 #undef X
@@ -322,10 +322,10 @@ int books_caller(struct books_shared *with, const char *library_dir)
 {
 	shared = with;
 	if (!load(library_dir)) {
-		fprintf(stderr, "# %s\n", dlerror() ?: "a call is missing");
+		fprintf(stderr, "# %s\n", dlerror() ?: "a symbol is missing");
 		return 1;
 	}
-	/* Starts the engine, and with it its log. */
+	/* Starts the engine and its log. */
 	if (shared->is_hip ? (int)rt.SetDevice(0) : (int)drv.Init(0))
 		return 1;
 	for (u32 i = 0; i < BOOKS_THREADS; i++) {

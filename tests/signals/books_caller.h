@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Inside the caller only: the calls it makes, and what each of its threads has. */
+/* Internal to the caller: its calls, and the objects of each thread. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include "property/random.h"
@@ -15,7 +15,8 @@
 #define MAX_PUSHED   12
 #define UNIT	     (2ULL << 20)
 #define NR_UNITS     32
-/* Its primary context is released by whoever likes to; those of the others are reset. */
+/* Any thread may release the primary context of this device; those of the other devices are reset.
+ */
 #define ODD_DEVICE   3
 
 #define RUNTIME_CALLS(X)                                                                           \
@@ -93,7 +94,7 @@ struct caller {
 	u32 nr_items;
 	CUcontext contexts[MAX_CONTEXTS];
 	u32 nr_contexts;
-	u32 nr_pushed; /* at least as many as there are */
+	u32 nr_pushed; /* upper bound of the contexts on the stack */
 	u32 nr_retained[BOOKS_DEVICES];
 	struct handle handles[MAX_HANDLES];
 	u32 nr_handles;
@@ -119,7 +120,7 @@ static inline bool in_turn(void)
 	return shared->mode == BOOKS_IN_TURN;
 }
 
-/* Around every call. */
+/* Records every call. */
 static inline void say(enum call_level level, const char *call)
 {
 	if (!in_turn())
@@ -139,7 +140,7 @@ static inline int result(int r)
 #define CALL_RT(name, ...)  (say(LEVEL_RUNTIME, #name), result((int)rt.name(__VA_ARGS__)))
 #define CALL_DRV(name, ...) (say(LEVEL_DRIVER, #name), result((int)drv.name(__VA_ARGS__)))
 
-/* books_vmm.c: the virtual memory interface, one call each. */
+/* books_vmm.c: one call of the virtual memory interface each. */
 void op_create_handle(struct caller *c);
 void op_map(struct caller *c);
 void op_unmap(struct caller *c);

@@ -16,7 +16,8 @@ static bool live_take(struct truth_books *books, u64 pointer)
 	return false;
 }
 
-/* Whether the memory was allocated through the runtime; what was, has two levels. */
+/* Returns whether the memory was allocated through the runtime; such memory counts at both levels.
+ */
 static bool is_runtimes(struct run *run, const struct truth_record *record)
 {
 	struct truth_books *books = &run->truth;
@@ -56,7 +57,7 @@ static void enter(struct truth_books *books, enum call_level level, const struct
 		book->peak_bytes = book->current_bytes;
 }
 
-/* Takes in what the virtual GPU has logged since. */
+/* Reads the new records of the virtual GPU's log. */
 static void run_read_truth(struct run *run)
 {
 	for (;; run->nr_read++) {
@@ -79,21 +80,21 @@ static bool same(struct run *run, const char *what, u32 level, u32 device,
 {
 	struct memory_book expected = *truth;
 
-	/* From outside nobody can tell which of two calls at the same time was first. */
+	/* The order of two concurrent calls cannot be known from outside. */
 	if (run->scenario->mode == BOOKS_AT_ONCE)
 		expected.peak_bytes = seen->peak_bytes;
 	run->nr_comparisons += sizeof(expected) / sizeof(u64);
 	if (memcmp(seen, &expected, sizeof(expected)) == 0)
 		return true;
 	printf("# %s %u at level %u after %s:\n", what, device, level, run->shared->call);
-	printf("#   kernel: %llu bytes, peak %llu, %llu allocs, %llu frees\n", seen->current_bytes,
-	       seen->peak_bytes, seen->nr_allocs, seen->nr_frees);
-	printf("#   device: %llu bytes, peak %llu, %llu allocs, %llu frees\n", truth->current_bytes,
-	       truth->peak_bytes, truth->nr_allocs, truth->nr_frees);
+	printf("#   BPF programs: %llu bytes, peak %llu, %llu allocs, %llu frees\n",
+	       seen->current_bytes, seen->peak_bytes, seen->nr_allocs, seen->nr_frees);
+	printf("#   virtual GPU:  %llu bytes, peak %llu, %llu allocs, %llu frees\n",
+	       truth->current_bytes, truth->peak_bytes, truth->nr_allocs, truth->nr_frees);
 	return false;
 }
 
-/* The machine's number of the process's device; the same where the process has none yet. */
+/* Returns the machine's number of a device of the process; the same number if none is known yet. */
 static u32 number_of(struct run *run, const struct process_state *process, u32 device)
 {
 	u32 number = device;
@@ -117,14 +118,15 @@ static bool compare_nvml(struct run *run, const struct process_state *process)
 			return false;
 		run->nr_comparisons++;
 		if (memory.used != bytes) {
-			printf("# NVML: %llu bytes in use, kernel: %llu\n", memory.used, bytes);
+			printf("# NVML: %llu bytes in use, BPF programs: %llu\n", memory.used,
+			       bytes);
 			return false;
 		}
 	}
 	return true;
 }
 
-/* A copy may be taken in the middle of a write: another one is whole. */
+/* A copy may be taken during a write; a second copy is consistent. */
 static void read_whole(struct run *run, struct process_state *ret_process)
 {
 	for (int i = 0; i < 1000; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* One run of the caller, and what it is held against. */
+/* One run of the caller, and the data that it is compared with. */
 #include <sys/types.h>
 #include "collect/kernel.h"
 #include "signals/books.h"
@@ -13,12 +13,12 @@ struct scenario {
 	const char *name;
 	enum books_mode mode;
 	bool is_hip;
-	bool killed;	     /* in the middle of it */
-	u32 share;	     /* of all calls: one part in so many */
-	const char *visible; /* the devices' order, if it is not the machine's */
+	bool killed;	     /* the caller is killed during its calls */
+	u32 share;	     /* makes 1/share of all calls */
+	const char *visible; /* order of the devices, if it differs from the machine's */
 };
 
-/* What the virtual GPU says, by the machine's numbers. */
+/* The accounts of the virtual GPU, by the machine's device numbers. */
 struct truth_books {
 	struct memory_book gpu[LEVEL_NR][BOOKS_DEVICES];
 	struct memory_book host[LEVEL_NR];
@@ -38,11 +38,11 @@ struct run {
 	u64 nr_comparisons;
 };
 
-/* The kernel's books against the virtual GPU's, and on request against what NVML says. */
+/* Compares the accounts of the BPF programs with the virtual GPU and, on request, with NVML. */
 bool run_compare(struct run *run, bool with_nvml);
 
-/* Whether every book had something in it: equal zeros prove nothing. */
+/* Returns whether every account had entries: equal zeros would prove nothing. */
 bool run_filled_books(const struct run *run);
 
-/* The process is gone: so must be what was known of it, and its memory. */
+/* Returns whether no state and no memory of the ended process is left. */
 bool run_left_nothing(struct run *run, bool sweep);

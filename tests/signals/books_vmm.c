@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Handles and mappings. Each thread has a range of addresses of its own. */
+/* Handles and mappings. Each thread has its own address range. */
 #include "signals/books_caller.h"
 
 void op_create_handle(struct caller *c)
@@ -26,7 +26,7 @@ static bool unit_is_free(const struct caller *c, u32 unit)
 	return true;
 }
 
-/* The first place, so that mappings come to lie side by side. */
+/* Returns the first free range, so that mappings become adjacent. */
 static u32 find_units(const struct caller *c, u32 nr)
 {
 	u32 run = 0;
@@ -60,7 +60,7 @@ static int mapping_at(const struct caller *c, u32 unit)
 	return -1;
 }
 
-/* One mapping or some that follow each other; the range may be wrong, too. */
+/* Unmaps one mapping or several adjacent ones; the range may also be invalid. */
 void op_unmap(struct caller *c)
 {
 	u32 start, end, nr = 1 + below(c, 3);
@@ -90,7 +90,8 @@ void op_release_handle(struct caller *c)
 
 	if (!c->nr_handles)
 		return op_create_handle(c);
-	/* Twice is wrong, but for us to try while no other thread can get the handle. */
+	/* A second release is invalid; it is tried only while no other thread can get the same
+	 * handle. */
 	if (CALL_DRV(MemRelease, c->handles[i].handle) == 0 && in_turn() && one_in(c, 4))
 		return;
 	c->handles[i] = c->handles[--c->nr_handles];

@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Collectives and syncs that take as long as the caller says, by the names of three runtimes.
- * The arguments that probes look at are where the runtimes have them.
+ * Collectives and syncs whose duration the caller sets, with the names of three runtimes.
+ * The arguments that probes read have the same position as in the runtimes.
  */
 #include "abi/types.h"
 
-/* Waits that long on a futex. It fails without a count. */
+/* Waits for that long on a futex. Fails if the count is 0. */
 int ncclAllReduce(u64 futex_ns, void *to, u64 count, int type);
 int cudaStreamSynchronize(u64 ns);
 int MPI_Barrier(u64 ns);

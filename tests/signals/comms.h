@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Between the processes that hold ranks, which know what is true, and the test,
- * which compares that with what the kernel knows. Both run the collective
- * library that this is built with, libnccl or librccl.
+ * Shared by the rank processes, which know the truth, and the test, which compares it
+ * with the state of the BPF programs. Both use the collective library that this is
+ * linked with, libnccl or librccl.
  */
 #include <stdatomic.h>
 #include "abi/runtime.h"
@@ -16,12 +16,12 @@
 struct true_comm {
 	u64 handle;
 	u32 rank;
-	u32 nr_ranks; /* 0: cannot be known */
+	u32 nr_ranks; /* 0: unknown to the BPF programs */
 };
 
-/* What the kernel must know of one process now. */
+/* The state of one process that the BPF programs must have now. */
 struct truth {
-	atomic_uint stage; /* up by one whenever the rest may be compared */
+	atomic_uint stage; /* incremented whenever the rest may be compared */
 	atomic_bool is_done;
 	u64 nr[COLLECTIVE_NR];
 	u64 bytes[COLLECTIVE_NR];
@@ -33,36 +33,37 @@ struct truth {
 };
 
 struct shared {
-	ncclUniqueId id[3];	 /* of the world and two more */
-	atomic_uint nr_compared; /* stages */
+	ncclUniqueId id[3];	 /* of the world and of two more communicators */
+	atomic_uint nr_compared; /* number of compared stages */
 	u64 seed;
 	struct truth truth[NR_RANKS];
 };
 extern struct shared *shared;
 
-/* How processes come by their ranks. */
+/* How processes get their ranks. */
 struct scenario {
 	const char *name;
 	u32 nr_processes;
-	void (*init)(u32 process, ncclComm_t *comm); /* NR_RANKS / nr_processes of them */
+	void (*init)(u32 process,
+		     ncclComm_t *comm); /* creates NR_RANKS / nr_processes communicators */
 };
 extern const struct scenario scenarios[];
 extern const u32 nr_scenarios;
 extern const struct scenario *scenario;
 
-/* By one process: what it has is compared now; it has one communicator more, or less. */
+/* Called by a process: compares its state now; adds a communicator; removes one. */
 void truth_compare(struct truth *truth);
 void truth_add_comm(struct truth *truth, ncclComm_t comm, u32 rank, u32 nr_ranks);
 void truth_destroy_comm(struct truth *truth, ncclComm_t comm, bool abort);
 
 void rank_init(u32 rank, ncclComm_t *ret);
 
-/* What the processes do; the argument is the process. */
-void ranks_live(int process); /* as the scenario says, through everything */
+/* The bodies of the processes; the argument is the number of the process. */
+void ranks_live(int process); /* runs all operations, as the scenario defines */
 void ranks_in_a_smaller_world(int process);
-void ranks_split_half_seen(int process); /* when the last is another library's */
-void ranks_split_late(int process);	 /* made before anybody looked */
-void ranks_never_return(int process);	 /* all but the last enter a split */
+void ranks_split_half_seen(int process); /* the last rank uses a library without probes */
+void ranks_split_late(int process);	 /* the communicator is older than the probes */
+void ranks_never_return(int process);	 /* all ranks except the last enter a split */
 
-/* The library's copy that nobody looks at, for ranks_split_half_seen(). */
+/* The copy of the library without probes, for ranks_split_half_seen(). */
 extern const char *unseen_library;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Ranks whose communicators come and go in ways that are easy to get wrong. */
+/* Ranks with edge cases of creating and destroying communicators. */
 #include "signals/comms.h"
 
 #include <dlfcn.h>
 #include <unistd.h>
 
-/* A pair beside the world, and again when the world is gone. */
+/* A pair of ranks beside the world, and another pair after the world is destroyed. */
 void ranks_in_a_smaller_world(int process)
 {
 	struct truth *truth = &shared->truth[process];

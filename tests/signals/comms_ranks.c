@@ -19,7 +19,7 @@
 #define NR_SPLITS     12
 #define MAX_COUNT     (1ULL << 40)
 
-/* The ranks of one process, all fed by one thread. */
+/* The ranks of one process; one thread makes the calls of all of them. */
 struct part {
 	struct truth *truth;
 	struct random everyone; /* the same numbers in every process */
@@ -113,7 +113,7 @@ static void collective(struct part *part, u32 op)
 	group_end(grouped);
 }
 
-/* Everyone sends to the next, by numbers of its own that the receiver can compute. */
+/* Every rank sends to the next rank; the receiver can compute the sizes. */
 static void ring(struct part *part)
 {
 	u64 count = random_u64(&part->everyone) % MAX_COUNT;
@@ -138,7 +138,7 @@ static void operate(struct part *part)
 			ring(part);
 		else
 			collective(part, op);
-		/* What fails counts nothing. */
+		/* A failed call is not counted. */
 		if (random_below(&part->own, 4) == 0)
 			CHECK(call(op, 1, (ncclDataType_t)99, 0, part->comm[0], part->stream[0]));
 		if (n % 16 == 15)
@@ -149,7 +149,7 @@ static void operate(struct part *part)
 		CHECK(!RT(StreamSynchronize)(part->stream[i]));
 }
 
-/* Halves in reverse order, all but one, then anything. */
+/* First halves in reverse order, then all ranks except one, then random. */
 static void wish(struct part *part, u32 n, struct wish *wishes)
 {
 	for (u32 rank = 0; rank < NR_RANKS; rank++) {
@@ -166,7 +166,7 @@ static void wish(struct part *part, u32 n, struct wish *wishes)
 	}
 }
 
-/* Where `rank` comes, by what the documentation says and by what the library says. */
+/* The new rank of `rank`, from the documentation and from the library. */
 static void expect_split(struct truth *truth, const struct wish *wishes, u32 rank, ncclComm_t comm)
 {
 	u32 place = 0, nr = 0;
@@ -208,7 +208,7 @@ static void split_once(struct part *part, u32 n, ncclComm_t *ret)
 		expect_split(part->truth, wishes, part->first_rank + i, ret[i]);
 }
 
-/* The children of a split are split once more: everyone of a child together, reversed. */
+/* The children of a split are split again: all ranks of a child together, in reverse order. */
 static void split_children(struct part *part, ncclComm_t *children)
 {
 	ncclComm_t grandchildren[NR_RANKS] = {};
@@ -240,7 +240,8 @@ static void split(struct part *part)
 
 	for (u32 n = 0; n < NR_SPLITS; n++) {
 		split_once(part, n, children[n]);
-		/* Some follow at once, while others have not even returned from the last. */
+		/* Some splits follow at once, while other ranks have not returned from the last
+		 * split. */
 		if (n < 2 || n == NR_SPLITS - 1)
 			truth_compare(part->truth);
 	}
@@ -294,7 +295,7 @@ static __attribute__((noinline)) void init_elsewhere(u32 rank, ncclComm_t *comm)
 	CHECK(!ncclCommInitRank(comm, NR_RANKS, shared->id[0], (int)rank));
 }
 
-/* From two places: what lies beside the unique id on the stack is not the same for all. */
+/* Called from two places, so that the stack beside the unique id differs between ranks. */
 void rank_init(u32 rank, ncclComm_t *comm)
 {
 	CHECK(!RT(SetDevice)((int)rank));

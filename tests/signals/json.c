@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The report for programs: one object on a line of its own, once a second, and
- * once more with "final" true when the command has ended.
+ * The JSON report: one object per line, once a second, and once more with "final" true
+ * after the command has ended.
  *
  * {
  *   "time_ns": N, "final": BOOL,
@@ -9,16 +9,16 @@
  *     "pid": N, "start_ns": N, "comm": TEXT, "ended": BOOL,
  *     "rank": N or null, "nr_ranks": N, "consumer_pid": N or null,
  *     "gpu": N or null, "phase": LABEL,
- *     "launches": N, "syncs": N, "copies": N,       as the program made them
- *     "driver": { "launches": N, "syncs": N, "copies": N },  of them or below them
+ *     "launches": N, "syncs": N, "copies": N,       calls of the program itself
+ *     "driver": { "launches": N, "syncs": N, "copies": N },  all calls at the driver level
  *     "phases_ns": { LABEL: N, ... }, "transitions": N,
  *     "data_wait_ns": N, "runqueue_wait_ns": N, "io_wait_ns": N,
  *     "steps": N, "busy_ns": N, "idle_ns": { CAUSE: N, ... }, "pending_ns": N, "step": WAIT,
  *     "culprits": [ { "cause": CAUSE, "name": TEXT, "ns": N }, ... ],
  *     "sync_wait": WAIT, "rank_wait": WAIT, "loader_wait": WAIT, "runqueue_wait": WAIT,
  *     "memory": [ { "level": "runtime" or "driver",
- *                   "device": N, as the process counts, or null for pinned host memory,
- *                   "gpu": N, as the machine counts, or null,
+ *                   "device": N (the process's number), or null for pinned host memory,
+ *                   "gpu": N (the machine's number), or null,
  *                   "current_bytes": N, "peak_bytes": N, "allocs": N, "frees": N }, ... ],
  *     "collectives": { OPERATION: { "count": N, "bytes": N, "wait": WAIT }, ... }
  *   }, ... ],
@@ -28,9 +28,9 @@
  *                "memory": N, "bpf_program_runs": N, "maps": N }
  * }
  *
- * WAIT is { "count": N, "sum_ns": N, "p50_ns": N, "p99_ns": N }, all 0 when there was
- * none; "collectives" has the operations that were called, "memory" the books that
- * have an entry.
+ * WAIT is { "count": N, "sum_ns": N, "p50_ns": N, "p99_ns": N }, all 0 without a sample.
+ * "collectives" contains the operations that were called, "memory" the accounts with an
+ * entry.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,7 @@
 #include "core/snapshot.h"
 #include "signals/report.h"
 
-/* A name is any bytes its process likes; JSON wants text. */
+/* A process name may contain any bytes, but JSON requires text. */
 static void add_name(yyjson_mut_doc *doc, yyjson_mut_val *to, const char *key,
 		     const char comm[COMM_LEN])
 {

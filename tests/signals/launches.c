@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Launches that take as long as they are told to, the runtime's through the driver. */
+/* Launches whose duration the caller sets; the runtime's launch calls the driver's. */
 #include <time.h>
 #include "abi/types.h"
 #include "base/time.h"
@@ -18,7 +18,7 @@ int cuLaunchKernel(u64 ns)
 	return 0;
 }
 
-/* Volatile, so that it is a call. */
+/* Volatile, so that the compiler emits a call. */
 static int (*volatile driver)(u64 ns) = cuLaunchKernel;
 
 int cudaLaunchKernel(u64 ns)

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What tests on the machine's own kernel share. They attach to libraries and
- * processes of their own and to nothing else, least of all to the scheduler.
+ * Shared by the tests that run on the machine's own kernel. They only attach to their own
+ * libraries and processes, and never to the scheduler.
  */
 #include <fcntl.h>
 #include <setjmp.h>
@@ -24,21 +24,21 @@ static inline void native_log(const char *text)
 	print_message("# %s\n", text);
 }
 
-/* The kernel side, or a skipped test where the kernel lets nobody load it. */
+/* Loads the BPF programs; skips the test if the kernel does not allow that. */
 static inline struct kernel *native_kernel(void)
 {
 	struct kernel *kernel = NULL;
 	int err = kernel_new(native_log, &kernel);
 
 	if (err == -EPERM || err == -EACCES) {
-		print_message("# skipped: no right to load BPF programs: %s\n", strerror(-err));
+		print_message("# skipped: cannot load BPF programs: %s\n", strerror(-err));
 		skip();
 	}
 	assert_int_equal(err, 0);
 	return kernel;
 }
 
-/* A library to attach: all of the runtime's calls in the file, or only `call`. */
+/* Returns a library to attach to: all calls of the runtime in the file, or only `call`. */
 static inline struct library native_library(const char *path, enum runtime runtime, int call)
 {
 	struct library library = { .runtime = runtime };
@@ -56,7 +56,7 @@ static inline struct library native_library(const char *path, enum runtime runti
 	return library;
 }
 
-/* The state of the calling process as the kernel side has it. */
+/* Returns the state that the BPF programs have of the process. */
 static inline struct process_state native_state(struct kernel *kernel, pid_t pid)
 {
 	struct process_state state = {};
@@ -77,7 +77,7 @@ static inline int native_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts, then gives the value of that rank. */
+/* Sorts the values and returns the quantile. */
 static inline u64 native_quantile(u64 *values, u32 nr, u32 permille)
 {
 	qsort(values, nr, sizeof(*values), native_compare);

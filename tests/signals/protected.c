@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A launch as vendors compile it: a landing pad, then a push of a register that it
- * needs over a call. The other name is for linking.
+ * A launch as vendors compile it: a landing pad (endbr64), then a push of a register that
+ * must survive a call. The other name is for linking.
  */
 int cudaLaunchKernel(int stream);
 int protected_launch(int stream);
@@ -11,7 +11,7 @@ static int work(int stream)
 	return stream;
 }
 
-/* Volatile, so that the compiler knows nothing of what it calls. */
+/* Volatile, so that the compiler cannot know the callee. */
 static int (*volatile driver)(int stream) = work;
 
 int cudaLaunchKernel(int stream)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What another BPF program sees of a process, and when: it reads the same map as
- * a scheduler would. The test calls marker() with a time of its own and the phase
- * it must be in by then. And a program that does nothing, to compare costs with.
+ * Measures when another BPF program sees a change of a process: it reads the same map as
+ * the scheduler. The test calls marker() with its own time and the phase that must be
+ * visible then. The second program does nothing and serves to compare costs.
  */
 #include "bpf/signals/state.bpf.h"
 #include "signals/reader.h"

@@ -5,10 +5,10 @@
 
 #define MAX_SIGHTINGS 40000
 
-/* Times from the instant that the program took for the change. */
+/* Times relative to the change, as the test program measured it. */
 struct sighting {
 	u64 seen_ns;	/* when the reader saw the new phase */
-	s64 changed_ns; /* when, by the kernel side, it began */
+	s64 changed_ns; /* when the phase began, according to the BPF programs */
 	u32 phase;
 	u32 pad;
 };

@@ -5,7 +5,7 @@
 #include "base/cleanup.h"
 #include "signals/report.h"
 
-/* Room for one more in an array of `nr`: it doubles whenever `nr` is a power of two. */
+/* Makes room for one more element: the array doubles whenever `nr` is a power of two. */
 static void *grow(void *array, u32 nr, size_t size)
 {
 	if (nr & (nr - 1))
@@ -70,7 +70,7 @@ int report_add_process(struct report *report, struct kernel *kernel,
 	return 0;
 }
 
-/* A process that ended is there until its parent has heard of it. */
+/* A process that ended is still in the map until its parent reaps it. */
 static bool has_process(const struct report *report, const struct process_state *process)
 {
 	for (u32 i = 0; i < report->nr_processes; i++)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What is known of a command at one time, complete: processes that ended and those that live. */
+/* The complete state of a command at one time: ended processes and live processes. */
 #include <stdio.h>
 #include "collect/kernel.h"
 
 struct report_process {
-	struct process_state state; /* the present stay is booked */
+	struct process_state state; /* the time in the current phase is included */
 	bool has_ended;
-	s32 gpu_number[GPU_MAX]; /* the machine's number of each of its devices, or -1 */
+	s32 gpu_number[GPU_MAX]; /* the machine's number of each device of the process, or -1 */
 	struct hist hists[HIST_KIND_NR];
-	struct kernel_culprit culprits[CULPRITS_MAX]; /* whoever comes first of more than these */
+	struct kernel_culprit culprits[CULPRITS_MAX]; /* the first ones, if there are more */
 	u32 nr_culprits;
 };
 
@@ -25,18 +25,18 @@ struct report {
 	u64 nr_lost_maps;
 };
 
-/* Reads what the kernel forgets with the process as well. */
+/* Also reads the state that is deleted with the process. */
 int report_add_process(struct report *report, struct kernel *kernel,
 		       const struct process_state *process, bool has_ended);
 int report_add_thread(struct report *report, const struct thread_record *thread);
-/* All of `ended`, and what the kernel knows of those that live. */
+/* Combines `ended` with the current state of the live processes. */
 int report_take(const struct report *ended, struct kernel *kernel, u64 now_ns, struct report *ret);
 void report_done(struct report *report);
 
-/* Calls of the program itself; a runtime makes those of its driver. */
+/* Returns the calls of the program itself, without the driver calls that its runtime makes. */
 u64 calls_by_program(const u64 counts[LEVEL_NR]);
 
-/* For people. Colours only where `is_terminal`. */
+/* For people. Uses colors only if `is_terminal`. */
 void table_print(const struct report *report, bool is_terminal, FILE *out);
 /* For programs: one object, one line. */
 int json_print(const struct report *report, FILE *out);

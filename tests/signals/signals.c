@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Runs a command and shows what the kernel side knows of it: processes, threads,
- * roles, phases, ranks and distributions, live on a terminal and at the end. On
- * request every change is written down as a line of
+ * Runs a command and shows the state of the BPF programs for it: processes, threads,
+ * roles, phases, ranks and distributions, live on a terminal and at the end. With
+ * --timeline it writes every change as one of these lines:
  *
  *   phase TGID TID TIME_NS LABEL
  *   role TGID TID TIME_NS LABEL
  *   step TGID TID TIME_NS
  *   exit TGID TID TIME_NS
  *
- * With --nccl-detection collectives without probes are looked for as well.
+ * With --nccl-detection it also detects collectives without probes.
  *
- * It hears every switch and wake-up of the machine, so it belongs into the guest. With
- * --calls it hears only what the command's own processes call, and not when they end:
- * that may run anywhere.
+ * It watches every context switch and wakeup of the machine, so it must run in a guest.
+ * With --calls it only watches the calls of the command's own processes, and not their
+ * end: this may run on any machine.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -38,7 +38,7 @@ struct options {
 	bool is_terminal;
 	bool only_calls;
 	bool nccl_detection;
-	u64 every_ns; /* a live report */
+	u64 every_ns; /* interval of live reports */
 	const char *timeline;
 	char **command;
 };
@@ -48,7 +48,7 @@ struct session {
 	struct kernel *kernel;
 	struct manager *manager;
 	FILE *timeline;
-	struct report ended; /* the kernel has forgotten them */
+	struct report ended; /* processes that the kernel has deleted */
 };
 
 static void log_libbpf(const char *text)
@@ -87,7 +87,7 @@ static void on_event(void *ctx, const struct event *event)
 		err = report_add_thread(&session->ended,
 					&((const struct thread_event *)event)->thread);
 	if (err < 0)
-		log_error("process %u is not in the report: %s", event->tgid, strerror(-err));
+		log_error("cannot add process %u to the report: %s", event->tgid, strerror(-err));
 }
 
 static void on_attach_error(void *ctx, const struct library *library, int err)
@@ -146,7 +146,7 @@ static int session_report(struct session *session, bool is_final)
 	return err;
 }
 
-/* Until the command ends; returns its exit status as a shell has it. */
+/* Runs until the command ends; returns its exit status like a shell. */
 static int session_follow(struct session *session, pid_t pid)
 {
 	bool is_live = session->options->json || session->options->is_terminal;
@@ -160,19 +160,20 @@ static int session_follow(struct session *session, pid_t pid)
 		next += every;
 		err = session_report(session, false);
 		if (err < 0 && err != -EAGAIN)
-			log_warning("no report this second: %s", strerror(-err));
+			log_warning("cannot create a report: %s", strerror(-err));
 	}
 	manager_poll(session->manager, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* With --json what the command prints goes to standard error: standard output is ours. */
+/* With --json, the output of the command goes to standard error; standard output is for the report.
+ */
 static pid_t command_start(const struct options *options)
 {
 	pid_t pid = fork();
 
 	if (pid != 0) {
-		/* An interrupt from the terminal ends the command, and we report. */
+		/* Ctrl-C ends the command; this process still reports. */
 		signal(SIGINT, SIG_IGN);
 		return pid;
 	}
@@ -191,7 +192,8 @@ static int options_parse(int argc, char **argv, struct options *ret)
 					      { "every", required_argument, NULL, 'e' },
 					      { "timeline", required_argument, NULL, 't' },
 					      {} };
-	/* The output of a guest is a file: whoever shows it on a terminal says so. */
+	/* In a guest, the output is a file; tools/signals sets SIGNALS_TERMINAL if it is shown on a
+	 * terminal. */
 	struct options options = {
 		.is_terminal = isatty(STDOUT_FILENO) || getenv("SIGNALS_TERMINAL"),
 		.every_ns = NSEC_PER_SEC,
@@ -234,7 +236,7 @@ int main(int argc, char **argv)
 	}
 	err = session_open(&session);
 	if (err < 0) {
-		log_error("cannot follow calls: %s (it needs root and a kernel with BTF)",
+		log_error("cannot load the BPF programs: %s; run as root, on a kernel with BTF",
 			  strerror(-err));
 		session_close(&session);
 		return 1;
@@ -246,7 +248,7 @@ int main(int argc, char **argv)
 		status = session_follow(&session, pid);
 	err = session_report(&session, true);
 	if (err < 0)
-		log_error("no report: %s", strerror(-err));
+		log_error("cannot print the report: %s", strerror(-err));
 	session_close(&session);
 	return err < 0 ? 1 : status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The report for people: tables whose columns are as wide as what is in them. */
+/* The report for people: tables with columns as wide as their content. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,7 +15,7 @@ struct table {
 	FILE *out;
 	bool is_terminal;
 	u32 nr_columns, nr_cells, capacity;
-	int width[MAX_COLUMNS]; /* negative: to the left, as words are */
+	int width[MAX_COLUMNS]; /* negative: aligned to the left, for words */
 	char (*cells)[CELL_SIZE];
 };
 
@@ -42,7 +42,7 @@ __attribute__((format(printf, 2, 3))) static void cell(struct table *table, cons
 		*width = *width < 0 ? -length : length;
 }
 
-/* A heading that starts with '<' has its column to the left. */
+/* A heading that starts with '<' aligns its column to the left. */
 static struct table table_new(FILE *out, bool is_terminal, const char *const *headings)
 {
 	struct table table = { .out = out, .is_terminal = is_terminal };
@@ -58,7 +58,7 @@ static struct table table_new(FILE *out, bool is_terminal, const char *const *he
 	return table;
 }
 
-/* Says nothing when there is no row below the headings. */
+/* Prints nothing if there is no row below the headings. */
 static void table_end(struct table *table)
 {
 	for (u32 i = 0; i < table->nr_cells && table->nr_cells > table->nr_columns; i++) {
@@ -118,17 +118,17 @@ static void print_phases(const struct report *report, bool is_terminal, FILE *ou
 		for (u32 phase = 0; phase < PHASE_NR; phase++)
 			cell_ms(&table, task->phase_ns[phase]);
 	}
-	fputs("Time in each phase, ms\n", out);
+	fputs("Time in each phase, ms:\n", out);
 	table_end(&table);
 }
 
-/* What a distribution is of. */
+/* The label of a distribution. */
 static const char *hist_label(u32 kind)
 {
 	static const char *const labels[HIST_COLLECTIVE] = {
 		[HIST_SYNC_WAIT] = "sync wait",
 		[HIST_LOADER_WAIT] = "loader wait",
-		[HIST_RUNQUEUE_WAIT] = "runqueue wait",
+		[HIST_RUNQUEUE_WAIT] = "run queue wait",
 		[HIST_LAUNCH] = "launch",
 		[HIST_STEP] = "step",
 	};
@@ -138,8 +138,8 @@ static const char *hist_label(u32 kind)
 
 static void print_waits(const struct report *report, bool is_terminal, FILE *out)
 {
-	static const char *const headings[] = { "pid",	  "<wait",  "count", "p50 ms",
-						"p99 ms", "all ms", NULL };
+	static const char *const headings[] = { "pid",	   "<distribution", "count", "p50, ms",
+						"p99, ms", "sum, ms",	    NULL };
 	struct table table = table_new(out, is_terminal, headings);
 
 	for (u32 i = 0; i < report->nr_processes; i++) {
@@ -175,8 +175,8 @@ static void add_book(struct table *table, u32 pid, u32 level, const char *device
 
 static void print_books(const struct report *report, bool is_terminal, FILE *out)
 {
-	static const char *const headings[] = { "pid",	      "<book",	"<memory", "bytes now",
-						"most bytes", "allocs", "frees",   NULL };
+	static const char *const headings[] = { "pid",	      "<level", "<memory", "current bytes",
+						"peak bytes", "allocs", "frees",   NULL };
 	struct table table = table_new(out, is_terminal, headings);
 
 	for (u32 i = 0; i < report->nr_processes; i++) {
@@ -217,11 +217,12 @@ static void print_collectives(const struct report *report, bool is_terminal, FIL
 	table_end(&table);
 }
 
-/* A framework has dozens of threads that are there for nothing of ours: they are only counted. */
+/* A framework has dozens of threads without an ML role; they are only counted. */
 static void print_threads(const struct report *report, bool is_terminal, FILE *out)
 {
-	static const char *const headings[] = { "tid",	       "pid",	 "<comm", "<role",
-						"runqueue ms", "I/O ms", NULL };
+	static const char *const headings[] = {
+		"tid", "pid", "<comm", "<role", "run queue wait, ms", "I/O wait, ms", NULL
+	};
 	struct table table = table_new(out, is_terminal, headings);
 	u32 nr_other = 0;
 
@@ -239,7 +240,7 @@ static void print_threads(const struct report *report, bool is_terminal, FILE *o
 		cell_ms(&table, thread->io_wait_ns);
 	}
 	table_end(&table);
-	fprintf(out, "threads with another role: %u\n", nr_other);
+	fprintf(out, "threads with the role other: %u\n", nr_other);
 }
 
 void table_print(const struct report *report, bool is_terminal, FILE *out)
@@ -251,8 +252,9 @@ void table_print(const struct report *report, bool is_terminal, FILE *out)
 	print_books(report, is_terminal, out);
 	print_threads(report, is_terminal, out);
 	fprintf(out,
-		"dropped: %llu events, %llu processes, %llu frames, %llu samples, %llu comms, "
-		"%llu memory, %llu BPF program runs, %llu maps\n",
+		"dropped: %llu events, %llu processes, %llu frames, %llu samples, %llu "
+		"communicators, "
+		"%llu memory entries, %llu BPF program runs, %llu maps\n",
 		report->drops.nr_events, report->drops.nr_processes, report->drops.nr_frames,
 		report->drops.nr_samples, report->drops.nr_comms, report->drops.nr_memory,
 		report->drops.nr_bpf_program_runs, report->nr_lost_maps);

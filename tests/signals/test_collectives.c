@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long collectives take and how long a process waits for other ranks, on the machine's
- * own kernel: what the kernel side has of them against what the caller measured. What needs to
- * see threads sleep runs where ZERNEL_IN_GUEST is set.
+ * Compares the duration of collectives and of waits for other ranks, as the BPF programs
+ * measure them, with the times of the caller, on the machine's own kernel. Tests that need
+ * to see threads sleep only run if ZERNEL_IN_GUEST is set.
  */
 #include "signals/native.h"
 
@@ -10,7 +10,7 @@
 #include "core/collectives.h"
 #include "signals/collectives.h"
 
-#define BUCKET	  1.1892071150027210667 /* 2^(1/4), from one bound to the next */
+#define BUCKET	  1.1892071150027210667 /* 2^(1/4), the factor between two bucket bounds */
 #define NR_ROUNDS 20
 #define NR_FEW	  8
 #define NR_MANY	  500
@@ -18,7 +18,7 @@
 
 static const char *collectives_lib;
 
-/* What is known of this process in the end. */
+/* The state of this process at the end. */
 struct seen {
 	struct process_state state;
 	struct hist all_reduce, barrier, rank_wait, sync_wait;
@@ -65,7 +65,8 @@ static struct seen probes_detach(struct probes *probes)
 	return seen;
 }
 
-/* Within a bucket and what the bound of the list adds to it; not of an emulated CPU. */
+/* The error must be within a bucket plus `more`, which the limited list may add; not checked on an
+ * emulated CPU. */
 static void compare(const char *what, const struct hist *hist, u64 *exact, u32 nr, double more)
 {
 	assert_int_equal(hist->count, nr);
@@ -73,14 +74,17 @@ static void compare(const char *what, const struct hist *hist, u64 *exact, u32 n
 		double told = (double)hist_quantile(hist, permille);
 		double truth = (double)native_quantile(exact, nr, permille);
 
-		print_message("# %s: p%u of %u: %.0f us, by the caller %.0f us: %+.1f %%\n", what,
-			      permille / 10, nr, told / 1e3, truth / 1e3, (told / truth - 1) * 100);
+		print_message("# %s: p%u of %u: BPF programs %.0f us, caller %.0f us, difference "
+			      "%+.1f %%\n",
+			      what, permille / 10, nr, told / 1e3, truth / 1e3,
+			      (told / truth - 1) * 100);
 		assert_true(getenv("ZERNEL_IN_GUEST") ||
 			    (told >= truth / BUCKET && told <= (truth + more) * BUCKET));
 	}
 }
 
-/* Calls `gap_ns` apart, then a sync that covers them all; when each began and all ended. */
+/* Makes calls `gap_ns` apart, then a sync that covers all; returns when each began and when all
+ * ended. */
 static u64 reduce(u64 *entered, u32 nr, u64 gap_ns, u64 sync_ns)
 {
 	for (u32 i = 0; i < nr; i++) {
@@ -108,20 +112,22 @@ static void test_every_collective_is_timed(void **state)
 			exact[nr] = done - exact[nr];
 			bytes += (100 + i) * sizeof(float);
 		}
-		/* What fails counts nothing. */
+		/* A failed call is not counted. */
 		assert_int_not_equal(ncclAllReduce(0, NULL, 0, TYPE_F32), 0);
 	}
 	seen = probes_detach(&probes);
 	assert_int_equal(seen.state.nr_collectives[op], nr);
 	assert_int_equal(seen.state.collective_bytes[op], bytes);
-	compare("8 a sync", &seen.all_reduce, exact, nr, 0);
-	/* Each sync covers some, and may wait for other ranks from its entry to its return. */
+	compare("8 per sync", &seen.all_reduce, exact, nr, 0);
+	/* Each sync covers some collectives, so its whole duration may be a wait for other ranks.
+	 */
 	assert_int_equal(seen.sync_wait.count, NR_ROUNDS);
 	assert_int_equal(seen.rank_wait.count, NR_ROUNDS);
 	assert_int_equal(seen.rank_wait.sum, seen.sync_wait.sum);
 }
 
-/* More than there is room for: the number stays exact, the error is the stated one. */
+/* More collectives than the list can store: the count stays exact, the error stays within its
+ * bound. */
 static void test_many_collectives_are_all_counted(void **state)
 {
 	static u64 exact[NR_MANY];
@@ -129,13 +135,13 @@ static void test_many_collectives_are_all_counted(void **state)
 	u64 began, done;
 	struct seen seen;
 
-	_Static_assert(NR_MANY > COLLECTIVES_KEPT, "some stand for others");
+	_Static_assert(NR_MANY > COLLECTIVES_KEPT, "some stored calls represent several calls");
 	done = reduce(exact, NR_MANY, 100 * NSEC_PER_USEC, NSEC_PER_MSEC);
 	began = exact[0];
 	for (u32 i = 0; i < NR_MANY; i++)
 		exact[i] = done - exact[i];
 	seen = probes_detach(&probes);
-	compare("500 a sync", &seen.all_reduce, exact, NR_MANY, (double)(done - began) / 8);
+	compare("500 per sync", &seen.all_reduce, exact, NR_MANY, (double)(done - began) / 8);
 	assert_int_equal(seen.rank_wait.count, 1);
 }
 
@@ -190,7 +196,8 @@ static void test_sleep_inside_a_collective_is_a_wait_for_ranks(void **state)
 	struct seen seen;
 
 	if (!getenv("ZERNEL_IN_GUEST")) {
-		print_message("# skipped: sees every switch on the machine, so only in a guest\n");
+		print_message("# skipped: watches every context switch of the machine, so it only "
+			      "runs in a guest\n");
 		skip();
 	}
 	probes = probes_attach();

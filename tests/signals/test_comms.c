@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Ranks, sizes, operations and bytes of collectives: what the kernel side knows
- * must be exactly what the programs did. Probes go onto the virtual GPU's
- * libraries alone, so this runs on any machine; what needs to hear of every
- * exit runs where ZERNEL_IN_GUEST is set.
+ * Ranks, sizes, operations and bytes of collectives: the state of the BPF programs must be
+ * exactly what the programs did. Probes only attach to the virtual GPU's libraries, so
+ * this runs on any machine. Tests that need to see every exit only run if ZERNEL_IN_GUEST
+ * is set.
  */
 #include "signals/comms.h"
 
@@ -34,7 +34,7 @@ static void log_libbpf(const char *text)
 	print_error("# %s\n", text);
 }
 
-/* Whether a process ended; it can still be waited for. */
+/* Returns whether a process ended, without reaping it. */
 static bool has_ended(pid_t pid)
 {
 	siginfo_t info = {};
@@ -107,7 +107,7 @@ static void compare(void)
 		compare_comms(pids[i], &shared->truth[i]);
 	}
 	kernel_snapshot_done(&snapshot);
-	/* All calls came to their end, and so did the groups they were in. */
+	/* All calls and their groups have ended. */
 	assert_int_equal(kernel_nr_groups(kernel), 0);
 }
 
@@ -121,7 +121,7 @@ static bool all_done(void)
 
 static void start(child_fn fn, u32 nr, u64 seed)
 {
-	/* Or each of them would print again what was printed so far. */
+	/* Otherwise each child would print the buffered output again. */
 	fflush(stdout);
 	memset(shared, 0, sizeof(*shared));
 	shared->seed = seed;
@@ -131,7 +131,7 @@ static void start(child_fn fn, u32 nr, u64 seed)
 		pids[nr_pids] = child_start(fn, (int)nr_pids);
 }
 
-/* What a test that failed has left behind. */
+/* Removes the children of a failed test. */
 static int stop(void **state)
 {
 	for (; nr_pids > 0; nr_pids--) {
@@ -141,7 +141,7 @@ static int stop(void **state)
 	return 0;
 }
 
-/* Compares at each stage of the processes, to their end; gives the number of stages. */
+/* Compares at each stage of the processes until they end; returns the number of stages. */
 static u32 follow(void)
 {
 	struct kernel_drops drops;
@@ -209,7 +209,7 @@ static void test_split_of_unseen_communicator_is_unknown(void **state)
 	assert_int_equal(follow(), 2);
 }
 
-/* Ranks 0 to 2 are in a split that the last never comes to, and are killed in it. */
+/* Ranks 0 to 2 enter a split that the last rank never enters, and are killed in it. */
 static void kill_ranks_in_a_split(void **state)
 {
 	start(ranks_never_return, NR_RANKS, 0);
@@ -217,7 +217,7 @@ static void kill_ranks_in_a_split(void **state)
 	while (!kernel_nr_groups(kernel))
 		usleep(1000);
 	usleep(200000);
-	/* Whoever is alive keeps it. */
+	/* A sweep does not remove the state of a live process. */
 	assert_int_equal(kernel_sweep(kernel), 0);
 	assert_int_equal(kernel_nr_groups(kernel), 1);
 	stop(state);
@@ -234,8 +234,8 @@ static void test_killed_ranks_are_removed(void **state)
 static void test_killed_ranks_leave_no_entries(void **state)
 {
 	if (!getenv("ZERNEL_IN_GUEST")) {
-		print_message(
-			"# skipped: hears of every exit on the machine, so only in a guest\n");
+		print_message("# skipped: watches every exit of the machine, so it only runs in a "
+			      "guest\n");
 		skip();
 	}
 	assert_int_equal(kernel_attach_threads(kernel), 0);
@@ -245,7 +245,7 @@ static void test_killed_ranks_leave_no_entries(void **state)
 	assert_int_equal(kernel_nr_groups(kernel), 0);
 }
 
-/* The library by its path, as if a process had mapped it. */
+/* Attaches to the library by its path, as if a process had mapped it. */
 static int attach(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), runtime = library_runtime_of(path), err;
@@ -259,7 +259,7 @@ static int attach(const char *path)
 	return err < 0 ? err : kernel_attach_library(kernel, library);
 }
 
-/* A copy is another file, and nobody attached to that. */
+/* A copy is another file, so it has no probes. */
 static int copy_library(const char *path)
 {
 	CLEANUP_FD int from = open(path, O_RDONLY | O_CLOEXEC), to = -EBADF;
@@ -290,13 +290,14 @@ int main(int argc, char **argv)
 	int err = kernel_new(log_libbpf, &kernel), result;
 
 	if (err == -EPERM || err == -ENOSYS) {
-		printf("1..0 # SKIP this kernel does not let us load BPF: %s\n", strerror(-err));
+		printf("1..0 # SKIP cannot load BPF programs into this kernel: %s\n",
+		       strerror(-err));
 		return 0;
 	}
 	harness_start("4", "1e9");
-	/* An emulated machine that is shared with others takes minutes. */
+	/* An emulated guest on a busy machine takes minutes. */
 	alarm(400);
-	/* So that bytes can be many. */
+	/* Large transfers then take little time. */
 	setenv("VGPU_NCCL_BANDWIDTH", "1e18", 1);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * What a launch costs the program that makes it. Rounds with no probe, an empty
- * one and ours follow each other within milliseconds, and the cheapest round of
- * each counts: whatever else happens to the machine only makes rounds dearer.
- * Ours is what zerneld attaches, with the returns it wants to see.
+ * Measures the cost of a probed launch for the program. Rounds without a probe, with an
+ * empty probe and with Zernel's probes alternate within milliseconds, and the cheapest
+ * round of each counts, because other work on the machine only makes rounds slower.
+ * Zernel's probes are those that zerneld attaches, including return probes.
  */
 #include "signals/native.h"
 
@@ -18,7 +18,7 @@
 
 static const char *cudart, *protected_lib;
 
-/* One way to have the launch probed. */
+/* One way to probe the launch. */
 struct variant {
 	const char *name;
 	bool (*attach)(void *ctx);
@@ -52,7 +52,7 @@ static void rounds_run(struct variant *variants, u32 nr, void (*call)(void))
 			struct variant *variant = &variants[i];
 
 			assert_true(!variant->attach || variant->attach(variant->ctx));
-			call(); /* the first one finds the page changed */
+			call(); /* the first call after an attach is slower */
 			variant->ns_per_round[round] = round_run(call);
 			if (variant->detach)
 				variant->detach(variant->ctx);
@@ -61,7 +61,7 @@ static void rounds_run(struct variant *variants, u32 nr, void (*call)(void))
 	for (u32 i = 0; i < nr; i++) {
 		u64 *ns = variants[i].ns_per_round;
 
-		print_message("# %-24s ns a call: least %5.0f, p25 %5.0f, p50 %5.0f, p75 %5.0f\n",
+		print_message("# %-24s ns per call: min %5.0f, p25 %5.0f, p50 %5.0f, p75 %5.0f\n",
 			      variants[i].name,
 			      (double)native_quantile(ns, NR_ROUNDS, 0) / CALLS_PER_ROUND,
 			      (double)native_quantile(ns, NR_ROUNDS, 250) / CALLS_PER_ROUND,
@@ -70,13 +70,14 @@ static void rounds_run(struct variant *variants, u32 nr, void (*call)(void))
 	}
 }
 
-/* What a variant adds to a bare call, in ns, by their cheapest rounds (sorted first). */
+/* Returns the ns that a variant adds to a call without a probe, from the cheapest rounds (the first
+ * after sorting). */
 static double added_ns(const struct variant *variant, const struct variant *bare)
 {
 	return ((double)variant->ns_per_round[0] - (double)bare->ns_per_round[0]) / CALLS_PER_ROUND;
 }
 
-/* A program at one place of a file. */
+/* A BPF program at one place of a file. */
 struct place {
 	struct bpf_program *prog;
 	const char *path;
@@ -100,7 +101,7 @@ static void place_detach(void *ctx)
 	bpf_link__destroy(((struct place *)ctx)->link);
 }
 
-/* All that is attached to a library. */
+/* Zernel's probes on a library. */
 struct ours {
 	struct kernel *kernel;
 	const struct library *library;
@@ -130,7 +131,7 @@ static void test_probe_costs_little_more_than_an_empty_probe(void **state)
 	static struct variant variants[] = {
 		{ "no probe" },
 		{ "an empty probe", place_attach, place_detach },
-		{ "ours", ours_attach, ours_detach },
+		{ "Zernel's probes", ours_attach, ours_detach },
 		{ "an empty return probe", place_attach, place_detach },
 	};
 	double ratio;
@@ -144,10 +145,10 @@ static void test_probe_costs_little_more_than_an_empty_probe(void **state)
 	variants[3].ctx = &at_return;
 	rounds_run(variants, 4, launch_vgpu);
 	ratio = added_ns(&variants[2], &variants[0]) / added_ns(&variants[1], &variants[0]);
-	print_message("# ours adds %.0f ns a launch, an empty probe %.0f ns: ratio %.3f\n",
-		      added_ns(&variants[2], &variants[0]), added_ns(&variants[1], &variants[0]),
-		      ratio);
-	/* It did its work meanwhile, to the call. */
+	print_message(
+		"# Zernel's probes add %.0f ns per launch, an empty probe %.0f ns: ratio %.3f\n",
+		added_ns(&variants[2], &variants[0]), added_ns(&variants[1], &variants[0]), ratio);
+	/* The probes counted every call meanwhile. */
 	assert_int_equal(native_state(kernel, getpid()).nr_launches[LEVEL_RUNTIME],
 			 NR_ROUNDS * (CALLS_PER_ROUND + 1));
 	assert_true(ratio > 0);
@@ -163,7 +164,7 @@ static void launch_protected(void)
 	protected_launch(1);
 }
 
-/* A function as vendors compile them: endbr64, then a push. */
+/* Uses a function as vendors compile it: endbr64, then a push. */
 static void test_past_endbr64_is_cheaper(void **state)
 {
 	struct library library =
@@ -171,7 +172,7 @@ static void test_past_endbr64_is_cheaper(void **state)
 	struct reader *reader = reader__open_and_load();
 	struct place past, start;
 	static struct variant variants[] = { { "no probe" },
-					     { "empty, past endbr64", place_attach, place_detach },
+					     { "empty, after endbr64", place_attach, place_detach },
 					     { "empty, on endbr64", place_attach, place_detach } };
 	double factor;
 
@@ -183,7 +184,8 @@ static void test_past_endbr64_is_cheaper(void **state)
 	variants[2].ctx = &start;
 	rounds_run(variants, 3, launch_protected);
 	factor = added_ns(&variants[2], &variants[0]) / added_ns(&variants[1], &variants[0]);
-	print_message("# on endbr64 a probe costs %.1f times as much as past it\n", factor);
+	print_message("# a probe on endbr64 costs %.1f times as much as a probe after it\n",
+		      factor);
 	assert_true(factor > 1);
 	reader__destroy(reader);
 }

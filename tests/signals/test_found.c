@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Discovery to the end: a library is found where a child of this test maps it,
- * and from then on the kernel side counts every call. Nobody else is watched.
+ * Discovery, end to end: a library is found when a child of this test maps it, and from
+ * then on the BPF programs count every call. No other process is watched.
  */
 #include "discovery/support.h"
 #include "signals/native.h"
@@ -30,7 +30,7 @@ static void on_attach_error(void *ctx, const struct library *library, int err)
 	print_message("# %s: %s\n", library->name, strerror(-err));
 }
 
-/* Children that are started from now on are followed. */
+/* Watches children that are started from now on. */
 static struct watch watch_start(void)
 {
 	static const struct manager_handler handler = { on_event, on_attach_error };
@@ -38,8 +38,7 @@ static struct watch watch_start(void)
 	int err = manager_new(watch.kernel, getpid(), false, &handler, NULL, &watch.manager);
 
 	if (err == -EACCES || err == -EPERM || err == -ENOENT) {
-		print_message("# skipped: the kernel allows no perf events here: %s\n",
-			      strerror(-err));
+		print_message("# skipped: cannot open perf events: %s\n", strerror(-err));
 		kernel_free(watch.kernel);
 		skip();
 	}
@@ -54,7 +53,7 @@ static void watch_end(struct watch *watch)
 	kernel_free(watch->kernel);
 }
 
-/* Serves events until so many libraries are attached; returns when that was. */
+/* Processes events until `nr_libraries` are attached; returns that time. */
 static u64 watch_until(struct watch *watch, u32 nr_libraries)
 {
 	u64 begin = time_of_ns(CLOCK_MONOTONIC), now = begin;
@@ -67,12 +66,12 @@ static u64 watch_until(struct watch *watch, u32 nr_libraries)
 	return now;
 }
 
-/* The same for one more, which began to be mapped after `since_ns`. */
+/* The same for one more library, whose mapping began after `since_ns`. */
 static void watch_found(struct watch *watch, u32 nr_libraries, u64 since_ns)
 {
 	u64 found = watch_until(watch, nr_libraries);
 
-	print_message("# attached %.2f ms after it began to be mapped\n",
+	print_message("# attached %.2f ms after the start of the mapping\n",
 		      (double)(found - since_ns) / NSEC_PER_MSEC);
 	assert_in_range(found - since_ns, 0, MAX_FOUND_NS);
 }
@@ -102,7 +101,8 @@ static void test_late_open(void **state)
 	watch_end(&watch);
 }
 
-/* In a root and a mount namespace of its own, with a copy of the library that is only there. */
+/* The child has its own root and mount namespace, with a copy of the library that only exists
+ * there. */
 static void test_another_root(void **state)
 {
 	struct watch watch = watch_start();
@@ -114,7 +114,7 @@ static void test_another_root(void **state)
 	if (strcmp(answer, "ok")) {
 		child_end(&child);
 		watch_end(&watch);
-		print_message("# skipped: no mount namespace here: %s\n", answer);
+		print_message("# skipped: cannot create a mount namespace: %s\n", answer);
 		skip();
 	}
 	begun = (u64)child_ask(&child, answer, sizeof(answer), "open /libcuda.so.1");
@@ -135,7 +135,7 @@ static void test_static_runtime(void **state)
 
 	assert_non_null(fgets(line, sizeof(line), child.from));
 	watch_found(&watch, 1, begun);
-	/* The one it makes at its start may have come before anybody could know. */
+	/* The call at its start may happen before the probes are attached. */
 	before = launches_of(&watch, child.pid, LEVEL_RUNTIME);
 	assert_in_range(before, 0, 1);
 	fprintf(child.to, "%u\n", NR_CALLS);
@@ -147,7 +147,8 @@ static void test_static_runtime(void **state)
 	watch_end(&watch);
 }
 
-/* What runs is the old file, which has no name any more; the new one is another's. */
+/* The old process runs the old file, which has no name any more; the new process maps the new file.
+ */
 static void test_replaced_on_disk(void **state)
 {
 	struct watch watch = watch_start();
@@ -191,7 +192,7 @@ static void watch_until_collective(struct watch *watch, pid_t pid)
 	}
 }
 
-/* A library by its name, though none of its calls can be traced, and buffers by theirs. */
+/* A library is detected by its name even without traceable calls, and buffers by their names. */
 static void test_collectives_without_probes(void **state)
 {
 	struct watch watch = watch_start();

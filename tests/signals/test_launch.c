@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * How long launches take, on the machine's own kernel: what the kernel side has of them
- * against what the caller measured.
+ * Compares the duration of launches, as the BPF programs measure it, with the times of
+ * the caller, on the machine's own kernel.
  */
 #include "signals/native.h"
 
 #include <math.h>
 #include "core/launch.h"
 
-#define BUCKET	 1.1892071150027210667 /* 2^(1/4), from one bound to the next */
+#define BUCKET	 1.1892071150027210667 /* 2^(1/4), the factor between two bucket bounds */
 #define NR_MANY	 60000
 #define LEAST_NS 20000.0
 #define MOST_NS	 1000000.0
@@ -34,7 +34,7 @@ static struct probes probes_attach(void)
 	probes.driver.slot = 1;
 	if (!probes.kernel->session_type) {
 		kernel_free(probes.kernel);
-		print_message("# skipped: this kernel cannot time some of the launches\n");
+		print_message("# skipped: this kernel cannot sample launches\n");
 		skip();
 	}
 	assert_int_equal(kernel_attach_library(probes.kernel, &probes.runtime), 0);
@@ -42,7 +42,7 @@ static struct probes probes_attach(void)
 	return probes;
 }
 
-/* What was recorded of this process, and the end of it. */
+/* Returns the distribution of this process and detaches. */
 static struct hist probes_detach(struct probes *probes, struct process_state *ret_state)
 {
 	struct hist hist;
@@ -61,7 +61,7 @@ static u64 timed(int (*launch)(u64 ns), u64 ns)
 	return time_of_ns(CLOCK_MONOTONIC) - begin;
 }
 
-/* Less than a second's worth, so that each is timed; every octave has as many. */
+/* Fewer than the limit per second, so that each launch is timed; equally many in every octave. */
 static void test_every_launch_is_timed_at_low_rates(void **state)
 {
 	static u64 exact[LAUNCH_ALL_TIMED];
@@ -82,13 +82,13 @@ static void test_every_launch_is_timed_at_low_rates(void **state)
 		double told = (double)hist_quantile(&hist, permille);
 		double truth = (double)native_quantile(exact, LAUNCH_ALL_TIMED, permille);
 
-		print_message("# p%u: %.1f us, by the caller %.1f us: %+.1f %%\n", permille / 10,
-			      told / 1e3, truth / 1e3, (told / truth - 1) * 100);
+		print_message("# p%u: BPF programs %.1f us, caller %.1f us, difference %+.1f %%\n",
+			      permille / 10, told / 1e3, truth / 1e3, (told / truth - 1) * 100);
 		assert_true(told >= truth / BUCKET && told <= truth * BUCKET);
 	}
 }
 
-/* Those that were timed stand for all of them, within five standard deviations. */
+/* The weighted samples represent all launches, within five standard deviations. */
 static void test_launches_are_sampled_at_high_rates(void **state)
 {
 	double bound = 5 * sqrt((double)NR_MANY * LAUNCH_TIMED_1_IN);
@@ -101,7 +101,7 @@ static void test_launches_are_sampled_at_high_rates(void **state)
 	hist = probes_detach(&probes, &process);
 	assert_int_equal(process.nr_launches[LEVEL_RUNTIME], NR_MANY / 2);
 	assert_int_equal(process.nr_launches[LEVEL_DRIVER], NR_MANY);
-	print_message("# %d launches, by those that were timed %llu (bound %.0f)\n", NR_MANY,
+	print_message("# %d launches, estimated from the samples: %llu (bound %.0f)\n", NR_MANY,
 		      hist.count, bound);
 	assert_true(fabs((double)hist.count - NR_MANY) < bound);
 }

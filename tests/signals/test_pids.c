@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Short processes through a small space of pids, so that every pid has hundreds
- * of owners. Some launch, each a number of times that is known; most do not. No
- * owner may show what an earlier one did, and in the end nothing may be left.
+ * Starts many short processes in a small range of pids, so that every pid has hundreds of
+ * owners. Some owners launch a known number of times; most do not. No owner may have state
+ * of an earlier owner, and no state may be left at the end.
  *
- * It makes the whole machine's pids few and listens to all of it: guest only.
+ * It limits the pids of the whole machine and watches all processes, so it only runs in a
+ * guest.
  */
 #include "signals/native.h"
 
@@ -18,7 +19,7 @@
 
 #define PID_MAX	     400
 #define BATCH	     48
-#define ONE_LAUNCHES 5 /* of so many */
+#define ONE_LAUNCHES 5 /* one of so many owners launches */
 #define ONE_FORKS    20
 #define STACK_BYTES  8192
 #define MAX_LAUNCHES 20
@@ -31,17 +32,17 @@ static u32 nr_processes;
 
 struct owner {
 	pid_t pid;
-	u32 nr_launches; /* that it makes */
-	u32 nr_told;	 /* how often the kernel side told of its end */
+	u32 nr_launches; /* launches that it makes */
+	u32 nr_told;	 /* how often the BPF programs reported its end */
 };
 
 struct batch {
 	struct owner owners[BATCH];
-	u32 nr_strangers; /* ends of processes that never made a call */
-	u32 nr_inherited; /* more calls than were made */
-	/* Of all batches: */
+	u32 nr_strangers; /* reported ends of processes that never made a call */
+	u32 nr_inherited; /* processes with more calls than they made */
+	/* Totals of all batches: */
 	u64 nr_missing; /* calls that were not counted */
-	u64 nr_unheard; /* ends that were not told of */
+	u64 nr_unheard; /* ends that were not reported */
 };
 
 static void on_event(void *ctx, const struct event *event)
@@ -72,7 +73,7 @@ static void on_attach_error(void *ctx, const struct library *library, int err)
 	print_message("# %s: %s\n", library->name, strerror(-err));
 }
 
-/* The runtime is part of this program, so a call costs no more than its probes. */
+/* The runtime is part of this program, so a call costs only its probes. */
 static int owner_run(void *arg)
 {
 	u32 nr_launches = *(const u32 *)arg;
@@ -85,9 +86,9 @@ static int owner_run(void *arg)
 }
 
 /*
- * Most stay in the memory of their parent, as a process does between vfork() and
- * exec, each with a stack there. They are processes like any other, at a tenth
- * of what a fork costs in an emulated guest.
+ * Most owners share the memory of their parent, like a process between vfork() and exec;
+ * each has its own stack there. They are normal processes, and cost a tenth of a fork in
+ * an emulated guest.
  */
 static pid_t owner_start(u32 *nr_launches, char stack[STACK_BYTES])
 {
@@ -101,7 +102,7 @@ static pid_t owner_start(u32 *nr_launches, char stack[STACK_BYTES])
 	return pid;
 }
 
-/* Within a batch no pid comes twice: nobody is waited for until all were made. */
+/* A pid occurs only once in a batch, because no process is reaped until all have started. */
 static void batch_run(struct batch *batch, struct manager *manager, u32 *owners_of_pid)
 {
 	static char stacks[BATCH][STACK_BYTES] __attribute__((aligned(16)));
@@ -133,7 +134,7 @@ static void check_nothing_is_left(struct kernel *kernel, struct manager *manager
 	assert_int_equal(snapshot.nr_processes, 0);
 	assert_int_equal(snapshot.nr_threads, 0);
 	kernel_snapshot_done(&snapshot);
-	/* Of those whose end nobody heard. */
+	/* The state of processes whose end was not reported. */
 	assert_int_equal(kernel_sweep(kernel), 0);
 	assert_int_equal(kernel_nr_entries(kernel), 0);
 	assert_int_equal(manager_nr_lost_maps(manager), 0);
@@ -159,16 +160,17 @@ static void test_recycled_pid_inherits_no_state(void **state)
 		most = owners_of_pid[pid] > most ? owners_of_pid[pid] : most;
 	}
 	drops = kernel_drops(kernel);
-	print_message("# %u processes had %u pids, one of them %u owners; %llu calls not counted, "
-		      "%llu ends not heard; dropped: %llu events, %llu frames, %llu samples\n",
-		      nr_processes, nr_pids, most, batch.nr_missing, batch.nr_unheard,
-		      drops.nr_events, drops.nr_frames, drops.nr_samples);
+	print_message(
+		"# %u processes had %u pids, at most %u owners of one pid; %llu calls not counted, "
+		"%llu ends not reported; dropped: %llu events, %llu frames, %llu samples\n",
+		nr_processes, nr_pids, most, batch.nr_missing, batch.nr_unheard, drops.nr_events,
+		drops.nr_frames, drops.nr_samples);
 	assert_true(most > 1);
-	/* What was missed is known to be. */
+	/* Missed calls are counted as drops. */
 	assert_in_range(batch.nr_missing, 0, drops.nr_processes);
 	assert_in_range(batch.nr_unheard, 0, drops.nr_bpf_program_runs);
 	assert_int_equal(drops.nr_events + drops.nr_frames, 0);
-	/* The kernel may have no memory for a distribution in that very moment: counted, and rare.
+	/* The kernel may have no free memory for a distribution at that moment: counted, and rare.
 	 */
 	assert_in_range(drops.nr_samples, 0, nr_processes / 1000);
 	manager_free(manager);
@@ -185,7 +187,7 @@ int main(int argc, char **argv)
 	if (argc != 2)
 		return 2;
 	if (!getenv("ZERNEL_IN_GUEST")) {
-		puts("1..0 # SKIP it changes the machine's pids: ./dev vm runs it");
+		puts("1..0 # SKIP limits the pids of the whole machine: run `./dev test signals`");
 		return 0;
 	}
 	pid_max = fopen("/proc/sys/kernel/pid_max", "we");

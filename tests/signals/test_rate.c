@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * 10,000 launches a second, with a sync after every hundred: nothing may be
- * dropped, every call must be counted, and what it costs the process is printed.
+ * 10,000 launches per second, with a sync after every hundred: nothing may be dropped, and
+ * every call must be counted. Prints the cost for the process.
  */
 #include "signals/native.h"
 
@@ -22,7 +22,8 @@ static void on_event(void *ctx, const struct event *event)
 	no_events += event->kind == EVENT_NR;
 }
 
-/* CPU time of so many seconds of launches, in ns a launch. A late burst is followed at once. */
+/* Launches for `seconds`; returns the CPU time in ns per launch. After a late burst, the next
+ * follows at once. */
 static double seconds_run(u32 seconds)
 {
 	static const dim3 one = { 1, 1, 1 };
@@ -54,7 +55,7 @@ static void test_ten_thousand_launches_per_second(void **state)
 	struct process_state process;
 	struct kernel_drops drops;
 
-	/* Blocking, so that the CPU time is that of calls and probes. */
+	/* Blocking syncs, so that only calls and probes use CPU time. */
 	assert_int_equal(cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync), cudaSuccess);
 	assert_int_equal(kernel_open_events(kernel, false, on_event, NULL), 0);
 	before = seconds_run(1);
@@ -66,10 +67,11 @@ static void test_ten_thousand_launches_per_second(void **state)
 
 	bare = before < after ? before : after;
 	drops = kernel_drops(kernel);
-	print_message("# %u s at %u launches/s: %.0f ns of CPU a launch, %.0f without probes; of "
-		      "the process's wall time the probes take %.2f %%\n",
-		      nr_seconds, LAUNCHES_PER_SECOND, during, bare,
-		      (during - bare) * LAUNCHES_PER_SECOND / 1e7);
+	print_message(
+		"# %u s at %u launches/s: %.0f ns of CPU time per launch, %.0f without probes; the "
+		"probes take %.2f %% of the wall time of the process\n",
+		nr_seconds, LAUNCHES_PER_SECOND, during, bare,
+		(during - bare) * LAUNCHES_PER_SECOND / 1e7);
 	assert_int_equal(process.nr_launches[LEVEL_RUNTIME], nr_seconds * LAUNCHES_PER_SECOND);
 	assert_int_equal(process.nr_syncs[LEVEL_RUNTIME],
 			 nr_seconds * LAUNCHES_PER_SECOND / LAUNCHES_PER_SYNC);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * A certain change must be there for a BPF reader within 10 us. The reader is a
- * probe on marker(), which the program calls right after a launch or a sync, with
- * the time it took itself: right before the launch, right after the sync. So what
- * is measured is no less than the delay, call and both probes included.
+ * A certain change must be visible to a BPF reader within 10 us. The reader is a probe on
+ * marker(), which the program calls right after a launch or a sync, with the time that it
+ * took itself: right before the launch, right after the sync. The result is an upper bound
+ * of the delay, because it includes the call and both probes.
  */
 #include "signals/native.h"
 
@@ -51,7 +51,7 @@ static void steps_run(void)
 	}
 }
 
-/* The slowest p99 of the two changes. */
+/* Returns the larger p99 of the two changes. */
 static u64 sightings_show(const struct reader *reader)
 {
 	static u64 seen[MAX_SIGHTINGS];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An MPI program that knows what it did: all-reduces, broadcasts and barriers of
- * known sizes, with a small datatype, a large one and one of its own making. Checks
- * its results and prints, for each rank, its own counts as one line of JSON.
+ * An MPI program that counts its own calls: all-reduces, broadcasts and barriers of known
+ * sizes, with a small datatype, a large one and a derived one. Checks its results and
+ * prints, for each rank, its own counts as one line of JSON.
  */
 #include <mpi.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void reduce(struct counts *counts, int rank, int nr_ranks)
 		fail("wrong sum");
 }
 
-/* Three ints of every four: what is sent is the size of the type, not its extent. */
+/* Three of every four ints: the sent bytes are the size of the type, not its extent. */
 static void broadcast(struct counts *counts, int rank)
 {
 	int values[4 * 5] = {};
@@ -72,7 +72,7 @@ static void broadcast(struct counts *counts, int rank)
 	MPI_Type_free(&triple);
 }
 
-/* Ranks and sizes of other communicators must not be taken for the process's own. */
+/* Rank and size in another communicator must not replace those of the process. */
 static void ask_half(int rank)
 {
 	MPI_Comm half;
@@ -86,7 +86,7 @@ static void ask_half(int rank)
 	MPI_Comm_free(&half);
 }
 
-/* One write, so that lines of several ranks do not mix. */
+/* Prints with one write, so that lines of several ranks do not mix. */
 static void print(const struct counts *counts, int rank, int nr_ranks)
 {
 	char line[512];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * An OpenCL program that knows what it did: buffers of known sizes, writes, launches
- * and reads, one clFinish() a round. Checks its results, so that a run that counts
- * is a run that worked, and prints its own counts as one line of JSON.
+ * An OpenCL program that counts its own calls: buffers of known sizes, writes, launches
+ * and reads, one clFinish() per round. Checks its results, so that only a correct run
+ * counts, and prints its own counts as one line of JSON.
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -15,7 +15,7 @@
 #define ELEMENTS	   1024
 #define BUFFERS		   3
 
-/* One buffer is let go before the others, so that current and peak differ. */
+/* One buffer is released earlier, so that current and peak differ. */
 static const size_t buffer_bytes[BUFFERS] = { ELEMENTS * sizeof(float), ELEMENTS * sizeof(float),
 					      1 << 20 };
 
@@ -49,8 +49,8 @@ static void open_device(struct session *s)
 	cl_device_id device;
 	cl_int err;
 
-	check(clGetPlatformIDs(1, &platform, NULL), "no platform");
-	check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "no device");
+	check(clGetPlatformIDs(1, &platform, NULL), "no platform found");
+	check(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL), "no device found");
 	s->context = clCreateContext(NULL, 1, &device, NULL, NULL, &err);
 	check(err, "context");
 	s->queue = clCreateCommandQueue(s->context, device, 0, &err);
@@ -72,7 +72,7 @@ static void make_buffers(struct session *s)
 		check(err, "buffer");
 		s->counts.allocs++;
 	}
-	/* A call that fails: it must count nothing. */
+	/* A failed call must not be counted. */
 	if (clCreateBuffer(s->context, CL_MEM_READ_WRITE, 0, NULL, &err) || err == CL_SUCCESS)
 		check(CL_INVALID_BUFFER_SIZE, "a buffer without size");
 	for (int i = 0; i < 2; i++)
@@ -81,7 +81,7 @@ static void make_buffers(struct session *s)
 
 static void release_buffer(struct session *s, int i)
 {
-	/* Held once more and let go once more is still held: no free. */
+	/* A retain and a release leave the buffer allocated: this is not a free. */
 	check(clRetainMemObject(s->buffer[i]), "retain");
 	check(clReleaseMemObject(s->buffer[i]), "release");
 	check(clReleaseMemObject(s->buffer[i]), "release");

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Real runtimes: what the kernel side counted, against what the programs counted themselves.
+"""Real runtimes: compares the counts of the BPF programs with the programs' own counts.
 
-Watches the whole machine, so it is the one job of a guest. Programs that could
-not be built here are skipped: tests/signals/real/run says why.
+Watches the whole machine, so it runs alone in a guest. Programs that could not be
+built are skipped; tests/signals/real/run passes the reason.
 """
 import json
 import os
@@ -16,14 +16,14 @@ import tap
 HERE = pathlib.Path(__file__).parent
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"]) / "tests/signals"
 RANKS = 4
-# Memory is all they share, and there are more ranks than CPUs.
+# Ranks communicate through shared memory only, and there are more ranks than CPUs.
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--mca", "btl", "self,sm", "-n", str(RANKS)]
-# Emulated, importing PyTorch alone takes minutes.
+# In an emulated guest, importing PyTorch alone takes minutes.
 ENDS_WITHIN_S = 800
 
 
 def follow(*command):
-    """Runs a command under the kernel side. What it printed, and what is known of its processes, by pid."""
+    """Runs a command under `signals`. Returns its output, its processes by pid, and the report."""
     with tempfile.NamedTemporaryFile("r") as output:
         done = subprocess.run(
             [BUILD / "signals", "--json", "--", "sh", "-c", 'exec "$@" >"$0"', output.name, *command],
@@ -35,7 +35,7 @@ def follow(*command):
 
 
 def needs(name):
-    """Skips a test whose program is not there, with the reason that `run` found."""
+    """Skips a test whose program is missing, with the reason from `run`."""
     reason = os.environ.get(f"WITHOUT_{name}")
     return unittest.skipIf(reason, reason)
 
@@ -64,11 +64,11 @@ class Real(unittest.TestCase):
                 self.assertLessEqual(counts.items(), process["collectives"][operation].items(), operation)
 
     @needs("TORCH")
-    def test_torch_waits_as_long_as_it_says(self):
+    def test_torch_loader_waits_match_its_own_times(self):
         (mine,), seen, report = follow("python3", HERE / "torch_train.py")
         waits, wait = mine["waits_ns"], seen[mine["pid"]]["loader_wait"]
-        print(f"# waited {sum(waits) / 1e6:.1f} ms in {len(waits)} waits by its own clock, "
-              f"{wait['sum_ns'] / 1e6:.1f} ms in {wait['count']} by the kernel's", flush=True)
+        print(f"# program: {sum(waits) / 1e6:.1f} ms in {len(waits)} waits; "
+              f"BPF programs: {wait['sum_ns'] / 1e6:.1f} ms in {wait['count']} waits", flush=True)
         self.assertEqual(wait["count"], len(waits))
         self.assertAlmostEqual(wait["sum_ns"] / sum(waits), 1, delta=0.1)
         self.check_loaders(mine, seen, report)
@@ -78,7 +78,7 @@ class Real(unittest.TestCase):
         self.assertEqual(len(loaders), mine["workers"])
         roles = {thread["tid"]: thread["role"] for thread in report["threads"]}
         self.assertEqual(roles[mine["pid"]], "launcher")
-        # Their first threads prepare the data, others hand them on.
+        # The first thread of a loader prepares the data, other threads pass it on.
         self.assertEqual([roles[pid] for pid in loaders], ["loader"] * mine["workers"])
         own = {thread["role"] for thread in report["threads"]
                if thread["tgid"] == mine["pid"] != thread["tid"]}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Trains a small model on the CPU and tells what it waited for.
+"""Trains a small model on the CPU and reports its waits for data.
 
 Two loader processes prepare every sample with some CPU time and a sleep, so
 that the training loop waits for them at every step. It measures each
@@ -16,7 +16,7 @@ STEPS = 15
 BATCH = 8
 FEATURES = 64
 WORKERS = 2
-# What a sample costs its loader.
+# Time that a loader needs for a sample.
 CPU_S, SLEEP_S = 0.010, 0.030
 
 
@@ -33,7 +33,7 @@ class Samples(Dataset):
 
 
 def update(model):
-    """What an optimizer does. Those of torch.optim would import the compiler, which takes minutes in the guest."""
+    """Does the work of an optimizer. torch.optim would import the compiler, which takes minutes in the guest."""
     with torch.autograd.profiler.record_function("Optimizer.step#mine"), torch.no_grad():
         for parameter in model.parameters():
             parameter -= 1e-6 * parameter.grad
@@ -41,7 +41,7 @@ def update(model):
 
 
 def train(loader, model):
-    """Returns the ns that each next() took; the last one found the end of the data."""
+    """Returns the duration of each next() in ns; the last call reaches the end of the data."""
     waits = []
     batches = iter(loader)
     while True:
