@@ -130,9 +130,9 @@ def difference(first, last):
 
 
 def show(where, truth, seen, span_ns):
-    print(f"# {where}: idle {sum(seen.values()) / 1e6:.1f} ms of {span_ns / 1e6:.1f}, "
+    print(f"# {where}: idle {sum(seen.values()) / 1e6:.1f} ms of {span_ns / 1e6:.1f} ms; detected (truth), ms: "
           + ", ".join(f"{cause} {seen[cause] / 1e6:.1f} ({truth[cause] / 1e6:.1f})" for cause in idle_truth.CAUSES
-                      if max(seen[cause], truth[cause]) > span_ns / 1000) + " [truth]")
+                      if max(seen[cause], truth[cause]) > span_ns / 1000))
 
 
 def judge_steps(tap, where, rank, ends, process):
@@ -191,10 +191,10 @@ def print_matrix(matrix):
     """Prints a matrix of the largest causes of all ranks and runs."""
     causes = [cause for cause in idle_truth.CAUSES if any(cause in pair for pair in matrix)]
     right = sum(number for (true, seen), number in matrix.items() if true == seen)
-    print(f"# largest cause right: {right} of {sum(matrix.values())}")
-    print("#", f"{'truth, seen as':>16}", *(f"{cause:>16}" for cause in causes))
+    print(f"# largest cause detected correctly: {right} of {sum(matrix.values())} ranks")
+    print("#", f"{'ranks':>26}", *(f"{'detected ' + cause:>26}" for cause in causes))
     for true in causes:
-        print("#", f"{true:>16}", *(f"{matrix[true, seen]:16}" for seen in causes))
+        print("#", f"{'true cause ' + true:>26}", *(f"{matrix[true, seen]:26}" for seen in causes))
 
 
 def parse(argv):
