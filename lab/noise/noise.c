@@ -222,7 +222,7 @@ static const struct kind {
 
 static const struct option_row options[] = {
 	{ "seconds", OPTION_DOUBLE, offsetof(struct noise, seconds), 0, NULL,
-	  "run for so many seconds; 0: until SIGTERM" },
+	  "run for this many seconds; 0: until SIGTERM" },
 	{ "seed", OPTION_U64, offsetof(struct noise, seed), 0, NULL,
 	  "seed of the lengths of jobs" },
 };

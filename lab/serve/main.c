@@ -25,7 +25,7 @@ static const struct option_row options[] = {
 	/* clang-format off */
 	{ "rate", OPTION_DOUBLE, AT(rate), 0, NULL, "mean number of requests per second (Poisson)" },
 	{ "requests", OPTION_U64, AT(requests), 1, NULL, "number of requests" },
-	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "generate requests for so long, instead of --requests" },
+	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "generate requests for this many seconds, instead of --requests" },
 	{ "tokenizers", OPTION_U64, AT(tokenizers), 1, NULL, "number of tokenizer threads" },
 	{ "tokenize-us", OPTION_U64, AT(tokenize_us), 0, NULL, "CPU time to tokenize a request, +-20 %" },
 	{ "prefill-us", OPTION_U64, AT(prefill_us), 0, NULL, "GPU time of the first token of a request" },
@@ -126,8 +126,7 @@ static void serve_close(struct serve *serve)
 	free(serve->requests);
 }
 
-/* A thread that cannot be created, or a device that fails, ends the program: no request would
- * complete. */
+/* Ends the program if a thread or the device fails, because no request would complete. */
 static int serve_run(struct serve *serve)
 {
 	pthread_t threads[SERVE_MAX_TOKENIZERS + 1];

@@ -16,6 +16,5 @@ int loaders_start(const struct train_config *config, u64 rank, u64 nr_batches, s
 /* Returns whether the loader of this batch can no longer deliver it. */
 bool loaders_lost(struct loaders *loaders, u64 batch);
 
-/* Waits until all loaders end (ring_stop() stops them) and frees. Returns a negative value if one
- * failed. */
+/* Waits until all loaders end (ring_stop() stops them) and frees. Negative if one failed. */
 int loaders_finish(struct loaders *loaders);

@@ -26,7 +26,7 @@ static const struct option_row options[] = {
 	/* clang-format off */
 	{ "ranks", OPTION_U64, AT(ranks), 1, NULL, "number of ranks, one process each" },
 	{ "steps", OPTION_U64, AT(steps), 1, NULL, "number of training steps" },
-	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "run for so many seconds, instead of --steps" },
+	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "run for this many seconds, instead of --steps" },
 	{ "loaders", OPTION_U64, AT(loaders), 0, NULL, "loaders per rank" },
 	{ "loader-kind", OPTION_CHOICE, AT(loader_threads), 0, loader_kinds, "kind of a loader" },
 	{ "load-cpu-us", OPTION_U64, AT(load_cpu_us), 0, NULL, "CPU time to produce a batch, +-20 %" },

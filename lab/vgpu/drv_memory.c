@@ -161,8 +161,7 @@ CUresult CU(MemcpyDtoDAsync_v2)(CUdeviceptr dst, CUdeviceptr src, size_t count, 
 	return copy_async(dst, src, count, COPY_BOTH, stream);
 }
 
-/* For copies whose direction depends on the pointers. Returns true if both are on the host and the
- * copy is done. */
+/* If both pointers are on the host, copies and returns true. */
 static bool copy_on_host(u64 dst, u64 src, size_t count)
 {
 	if (!count || !dst || !src || book_covers(dst, 1) || book_covers(src, 1))

@@ -196,8 +196,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm)
 	return comm_leave(comm, true);
 }
 
-/* Ranks of one color, ordered by key and then by old rank, get an id that each of them can compute.
- */
+/* Ranks of one color, ordered by key and then by old rank, compute the same id. */
 ncclResult_t split_finish(struct ncclComm *parent, u64 number, struct ncclComm **ret)
 {
 	const struct shm_rank *ranks = parent->shared->ranks;

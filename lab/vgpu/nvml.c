@@ -212,8 +212,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 	return NVML_SUCCESS;
 }
 
-/* Writes a process with a context on the device as entry `i` of `list`, in the form of an NVML
- * call. */
+/* Writes a process with a context on the device as entry `i` of the list of an NVML call. */
 typedef void (*process_show)(void *list, u32 i, u32 proc, u32 device, u64 now);
 
 /* Fills up to *count entries and sets *count to the number of processes. */

@@ -57,8 +57,7 @@ static CUresult ops_submit(int ordinal, CUstream stream, external_poll poll, voi
 		return r;
 	r = stream_submit_external(stream, poll, arg, entry_ns);
 	ctx_pop(&popped);
-	/* Release the reference for the push, but never the last one: the program keeps the
-	 * context. */
+	/* Drop the reference for the push, but never the last one of the program. */
 	if (ctx->refs > 1)
 		ctx_release(ctx, false);
 	return r;

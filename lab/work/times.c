@@ -38,8 +38,7 @@ struct times times_read(int fd)
 
 		times.delay_ns = read_delay(fd);
 		times.cpu_ns = thread_cpu_ns();
-		/* Both times belong to the same moment only if the thread was not preempted in
-		 * between. */
+		/* Both times belong to one moment only if the thread was not preempted. */
 		if (truth_now_ns() - start <= times.cpu_ns - cpu + ASKING_NS)
 			break;
 	}

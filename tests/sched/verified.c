@@ -57,8 +57,7 @@ int main(int argc, char **argv)
 	}
 	bpf_object__for_each_program(prog, object)
 		bpf_program__set_log_buf(prog, calloc(1, LOG_BYTES), LOG_BYTES);
-	/* zerneld selects at run time whether it is a probe or a session (choose_launch_program()).
-	 */
+	/* Its type, probe or session, is set by zerneld (choose_launch_program()). */
 	prog = bpf_object__find_program_by_name(object, "launch_session");
 	if (prog)
 		bpf_program__set_autoload(prog, false);

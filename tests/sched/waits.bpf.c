@@ -33,8 +33,7 @@ static void now_running(struct task_struct *p)
 		return;
 	waited = bpf_ktime_get_ns() - *since;
 	*since = 0;
-	/* A race of two CPUs may lose a new maximum, or combine the time of one task with the name
-	 * of the other. */
+	/* A race of two CPUs may lose a maximum or mix up the names of two tasks. */
 	if (waited <= longest.ns)
 		return;
 	longest.ns = waited;

@@ -175,8 +175,7 @@ static void op_destroy_context(struct caller *c)
 
 	if (!v->nr_contexts)
 		return op_create_context(c);
-	/* Another thread may get the same handle for its context, so it must not stay on the stack.
-	 */
+	/* Another thread may get the same handle, so it must not stay on the stack. */
 	while (!in_turn() && pop_context(c) == 0)
 		;
 	CALL_DRV(CtxDestroy_v2, ctx);

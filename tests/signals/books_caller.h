@@ -15,8 +15,7 @@
 #define MAX_PUSHED   12
 #define UNIT	     (2ULL << 20)
 #define NR_UNITS     32
-/* Any thread may release the primary context of this device; those of the other devices are reset.
- */
+/* Any thread may release the primary context of this device; other devices are reset. */
 #define ODD_DEVICE   3
 
 #define RUNTIME_CALLS(X)                                                                           \

@@ -16,8 +16,7 @@ static bool live_take(struct truth_books *books, u64 pointer)
 	return false;
 }
 
-/* Returns whether the memory was allocated through the runtime; such memory counts at both levels.
- */
+/* Returns whether the runtime allocated the memory; it then counts at both levels. */
 static bool is_runtimes(struct run *run, const struct truth_record *record)
 {
 	struct truth_books *books = &run->truth;

@@ -90,8 +90,7 @@ void op_release_handle(struct caller *c)
 
 	if (!c->nr_handles)
 		return op_create_handle(c);
-	/* A second release is invalid; it is tried only while no other thread can get the same
-	 * handle. */
+	/* A second release is invalid; try it only while no other thread can get the handle. */
 	if (CALL_DRV(MemRelease, c->handles[i].handle) == 0 && in_turn() && one_in(c, 4))
 		return;
 	c->handles[i] = c->handles[--c->nr_handles];

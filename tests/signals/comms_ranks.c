@@ -240,8 +240,7 @@ static void split(struct part *part)
 
 	for (u32 n = 0; n < NR_SPLITS; n++) {
 		split_once(part, n, children[n]);
-		/* Some splits follow at once, while other ranks have not returned from the last
-		 * split. */
+		/* Some splits follow while other ranks are still in the last split. */
 		if (n < 2 || n == NR_SPLITS - 1)
 			truth_compare(part->truth);
 	}

@@ -166,8 +166,7 @@ static int session_follow(struct session *session, pid_t pid)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* With --json, the output of the command goes to standard error; standard output is for the report.
- */
+/* With --json, the output of the command goes to standard error. */
 static pid_t command_start(const struct options *options)
 {
 	pid_t pid = fork();
@@ -192,8 +191,7 @@ static int options_parse(int argc, char **argv, struct options *ret)
 					      { "every", required_argument, NULL, 'e' },
 					      { "timeline", required_argument, NULL, 't' },
 					      {} };
-	/* In a guest, the output is a file; tools/signals sets SIGNALS_TERMINAL if it is shown on a
-	 * terminal. */
+	/* In a guest the output is a file; tools/signals sets this for a terminal. */
 	struct options options = {
 		.is_terminal = isatty(STDOUT_FILENO) || getenv("SIGNALS_TERMINAL"),
 		.every_ns = NSEC_PER_SEC,

@@ -65,8 +65,7 @@ static struct seen probes_detach(struct probes *probes)
 	return seen;
 }
 
-/* The error must be within a bucket plus `more`, which the limited list may add; not checked on an
- * emulated CPU. */
+/* The error must be within a bucket plus `more`; not checked on an emulated CPU. */
 static void compare(const char *what, const struct hist *hist, u64 *exact, u32 nr, double more)
 {
 	assert_int_equal(hist->count, nr);
@@ -83,8 +82,7 @@ static void compare(const char *what, const struct hist *hist, u64 *exact, u32 n
 	}
 }
 
-/* Makes calls `gap_ns` apart, then a sync that covers all; returns when each began and when all
- * ended. */
+/* Makes calls `gap_ns` apart, then a sync. Returns when each began and all ended. */
 static u64 reduce(u64 *entered, u32 nr, u64 gap_ns, u64 sync_ns)
 {
 	for (u32 i = 0; i < nr; i++) {
@@ -119,15 +117,13 @@ static void test_every_collective_is_timed(void **state)
 	assert_int_equal(seen.state.nr_collectives[op], nr);
 	assert_int_equal(seen.state.collective_bytes[op], bytes);
 	compare("8 per sync", &seen.all_reduce, exact, nr, 0);
-	/* Each sync covers some collectives, so its whole duration may be a wait for other ranks.
-	 */
+	/* Each sync covers collectives, so it may wait for ranks during its whole time. */
 	assert_int_equal(seen.sync_wait.count, NR_ROUNDS);
 	assert_int_equal(seen.rank_wait.count, NR_ROUNDS);
 	assert_int_equal(seen.rank_wait.sum, seen.sync_wait.sum);
 }
 
-/* More collectives than the list can store: the count stays exact, the error stays within its
- * bound. */
+/* More collectives than the list can store: the count is exact, the error is bounded. */
 static void test_many_collectives_are_all_counted(void **state)
 {
 	static u64 exact[NR_MANY];

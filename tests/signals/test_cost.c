@@ -70,8 +70,7 @@ static void rounds_run(struct variant *variants, u32 nr, void (*call)(void))
 	}
 }
 
-/* Returns the ns that a variant adds to a call without a probe, from the cheapest rounds (the first
- * after sorting). */
+/* Returns the ns that a variant adds to a call, from the cheapest rounds (the first ones). */
 static double added_ns(const struct variant *variant, const struct variant *bare)
 {
 	return ((double)variant->ns_per_round[0] - (double)bare->ns_per_round[0]) / CALLS_PER_ROUND;

@@ -101,8 +101,7 @@ static void test_late_open(void **state)
 	watch_end(&watch);
 }
 
-/* The child has its own root and mount namespace, with a copy of the library that only exists
- * there. */
+/* The child has its own root and mount namespace, with its own copy of the library. */
 static void test_another_root(void **state)
 {
 	struct watch watch = watch_start();
@@ -147,8 +146,7 @@ static void test_static_runtime(void **state)
 	watch_end(&watch);
 }
 
-/* The old process runs the old file, which has no name any more; the new process maps the new file.
- */
+/* The old process runs the old, deleted file; the new process maps the new file. */
 static void test_replaced_on_disk(void **state)
 {
 	struct watch watch = watch_start();

@@ -19,7 +19,7 @@
 
 #define PID_MAX	     400
 #define BATCH	     48
-#define ONE_LAUNCHES 5 /* one of so many owners launches */
+#define ONE_LAUNCHES 5 /* one of this many owners launches */
 #define ONE_FORKS    20
 #define STACK_BYTES  8192
 #define MAX_LAUNCHES 20
@@ -170,8 +170,7 @@ static void test_recycled_pid_inherits_no_state(void **state)
 	assert_in_range(batch.nr_missing, 0, drops.nr_processes);
 	assert_in_range(batch.nr_unheard, 0, drops.nr_bpf_program_runs);
 	assert_int_equal(drops.nr_events + drops.nr_frames, 0);
-	/* The kernel may have no free memory for a distribution at that moment: counted, and rare.
-	 */
+	/* The kernel may have no free memory for a distribution: counted, and rare. */
 	assert_in_range(drops.nr_samples, 0, nr_processes / 1000);
 	manager_free(manager);
 	kernel_free(kernel);

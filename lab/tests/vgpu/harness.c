@@ -30,8 +30,7 @@ void harness_start(const char *devices, const char *memory_bytes)
 	setenv("VGPU_BANDWIDTH", "1e9", 1);
 	setenv("VGPU_NCCL_BANDWIDTH", "1e9", 1);
 	setenv("VGPU_NUMA", "0,1", 1);
-	/* A test that hangs must not block the run. The time allows for a machine with few free
-	 * CPUs. */
+	/* A test that hangs must not block the run, also on a machine with few free CPUs. */
 	alarm(HANG_SECONDS);
 	unsetenv("VGPU_KERNEL_NS");
 	unsetenv("CUDA_VISIBLE_DEVICES");

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Tests the load that the lab must support: 8 ranks on 4 devices, 64 loaders, 10,000 launches per
- * second. */
+/* Tests the maximum load: 8 ranks on 4 devices, 64 loaders, 10,000 launches per second. */
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/mman.h>

@@ -67,8 +67,7 @@ static ncclComm_t rank_init(int rank)
 
 	shared->pids[rank] = getpid();
 	CHECK(!RT(SetDevice)(rank % 4));
-	/* There are more ranks than CPUs: a spinning rank would delay the arrival of other ranks.
-	 */
+	/* With more ranks than CPUs, a spinning rank would delay the other ranks. */
 	CHECK(!RT(SetDeviceFlags)(RT(DeviceScheduleBlockingSync)));
 	CHECK(!ncclCommInitRank(&comm, NR_RANKS, shared->id, rank));
 	return comm;

@@ -273,8 +273,7 @@ static void kill_loop(int index)
 	}
 }
 
-/* A process that is killed anywhere, also while it holds the shared lock, blocks no other process.
- */
+/* A process that is killed, even while it holds the shared lock, blocks no other process. */
 static void test_killed_process_blocks_no_other(void **state)
 {
 	for (int i = 0; i < 15; i++) {

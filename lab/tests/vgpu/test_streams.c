@@ -143,8 +143,7 @@ static void test_event_orders_streams(void **state)
 	OK(cudaEventElapsedTime(&ms, first, second));
 	work_read(start, a, &work[0], 1);
 	work_read(start, b, &work[1], 1);
-	/* Virtual time is exact: b starts exactly at the end of a, unless it was queued too late.
-	 */
+	/* Virtual time is exact: b starts at the end of a, unless it was queued too late. */
 	for (int i = 0; i < 2; i++)
 		behind[i] = moment_behind(recorded[i], &work[i]);
 	work_check(&work[0], 0, 50 * MS);
