@@ -172,14 +172,14 @@ static void test_old_kernel(void **state)
 {
 	put("/proc/sys/kernel/osrelease", "5.10.0\n");
 	assert_machine(VERDICT_FAILURE, "failure  kernel        5.10.0 is older",
-		       "-> boot a kernel of your distribution");
+		       "-> boot Linux 6.16 or newer");
 }
 
 static void test_kernel_without_sched_ext(void **state)
 {
 	take_away("/sys/kernel/sched_ext");
 	assert_machine(VERDICT_FAILURE, "failure  sched_ext     this kernel has no sched_ext",
-		       "-> to use the scheduler, boot Linux 6.12");
+		       "-> to use the scheduler, boot Linux 6.16");
 }
 
 static void test_broken_btf_kernel(void **state)
