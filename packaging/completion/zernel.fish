@@ -2,7 +2,7 @@
 # Generated from the tables of commands by zernel-docs. Do not edit.
 complete -c zernel -f
 complete -c zernel -n 'true' -s j -l json -d 'print the result as JSON'
-complete -c zernel -n 'true' -l color -r -a 'auto always never' -d 'use color: auto, always or never (auto)'
+complete -c zernel -n 'true' -l color -r -a 'auto always never' -d 'use color: auto, always or never (default: auto)'
 complete -c zernel -n 'true' -s h -l help -d 'print this text and exit'
 complete -c zernel -n 'true' -s V -l version -d 'print the version and exit'
 complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why ab record replay export doctor config procdb serve demo version' -a status -d 'show the current state of zerneld on one screen'

@@ -68,8 +68,8 @@ static const struct {
 	{ IDLE_DISK, UNNAMED,
 	  "The launching thread itself waits for a disk. Read and write in another thread." },
 	{ IDLE_MEMORY, ALWAYS,
-	  "Memory is short. Raise the memory limit of the job, or use less memory on this "
-	  "machine." },
+	  "The launching thread waits until the kernel reclaims memory. Raise the memory limit of "
+	  "the job, or use less memory on this machine." },
 	{ IDLE_LOCK, ALWAYS,
 	  "The launching thread waits for another thread of process $P. Use a profiler to find "
 	  "that thread." },
@@ -156,8 +156,9 @@ static u64 weight(const struct why_group *group, u32 cause)
 			       ? group->straggler.lead_ns
 			       : 0;
 	/*
-	 * Time in which the GPU waits for other ranks is not idle time, but needs the same advice.
-	 * An upper bound of it is evidence only if one rank stands out.
+	 * A GPU that waits for other ranks is not idle, but the same advice applies. The wait
+	 * counts if it was measured. If only an upper bound is known, the wait counts only if
+	 * a straggler was found.
 	 */
 	if (cause == IDLE_COLLECTIVE && !is_straggler) {
 		bool is_known = blame->waited == WAITED_MEASURED || group->has_straggler;

@@ -51,8 +51,8 @@ static int add(struct command_call *call, const char **list, size_t *nr, size_t 
 {
 	if (*nr == max)
 		return command_misuse(
-			call, "too many --%s, the first too many is '%s': at most %zu are allowed",
-			call->option->name, optarg, max);
+			call, "cannot use --%s '%s': --%s can be repeated at most %zu times",
+			call->option->name, optarg, call->option->name, max);
 	list[(*nr)++] = optarg;
 	return 0;
 }

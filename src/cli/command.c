@@ -21,7 +21,8 @@
 
 const struct command_option command_common_options[] = {
 	{ "json", 'j', NULL, "print the result as JSON" },
-	{ "color", KEY_COLOUR, "WHEN", "use color: auto, always or never (auto)", COMPLETE_COLOUR },
+	{ "color", KEY_COLOUR, "WHEN", "use color: auto, always or never (default: auto)",
+	  COMPLETE_COLOUR },
 	{ "help", 'h', NULL, "print this text and exit" },
 	{ "version", 'V', NULL, "print the version and exit" },
 	{},

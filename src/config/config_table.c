@@ -113,7 +113,7 @@ static int parse_list(const struct config_key *key, const char *value, void *to)
 	return copy_text(key, value, to);
 }
 
-/* Converts comma-separated names to bits. An empty text is no rule. */
+/* Converts comma-separated names to bits. An empty text names no rule. */
 static int parse_rules(const struct config_key *key, const char *value, void *to)
 {
 	u32 bits = 0, rule;
@@ -187,9 +187,9 @@ const struct config_key config_keys[] = {
 	  KEY(phase_detection.phase_stability_count), 0, 1000, .value = "3",
 	  .help = "Number of equal samples in a row, one every 20 ms, before an inferred phase "
 		  "takes "
-		  "effect. With 0 or 1, it takes effect at once. Calls of a GPU runtime always "
+		  "effect. With 0 or 1, it takes effect immediately. Calls of a GPU runtime always "
 		  "change "
-		  "the phase at once." },
+		  "the phase immediately." },
 	{ "phase_detection", "nccl_detection_enabled", &type_bool,
 	  KEY(phase_detection.nccl_detection_enabled), .value = "no",
 	  .help = "Infer collectives from mapped collective buffers and futex waits. Use this for "

@@ -29,7 +29,7 @@ static u32 raise_limit(void)
 	}
 	if (limit.rlim_cur >= wanted)
 		return CONNECTIONS_MAX;
-	log_warning("the limit of open files is %llu, so that fewer clients can connect; raise it "
+	log_warning("the limit of open files is %llu, so fewer clients can connect; raise it "
 		    "with ulimit -n or LimitNOFILE=",
 		    (unsigned long long)limit.rlim_cur);
 	return limit.rlim_cur > DESCRIPTORS_SPARE ? (u32)limit.rlim_cur - DESCRIPTORS_SPARE : 1;

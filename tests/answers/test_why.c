@@ -193,7 +193,7 @@ static void test_advice_depends_on_evidence(void **state)
 		{ IDLE_CPU, NULL, SCHED_ATTACHED, "Do less work between steps" },
 		{ IDLE_DISK, "sda", SCHED_ATTACHED, "thread itself waits for the disk sda." },
 		{ IDLE_DISK, NULL, SCHED_ATTACHED, "thread itself waits for a disk." },
-		{ IDLE_MEMORY, NULL, SCHED_ATTACHED, "Memory is short" },
+		{ IDLE_MEMORY, NULL, SCHED_ATTACHED, "until the kernel reclaims memory." },
 		{ IDLE_LOCK, NULL, SCHED_ATTACHED, "Use a profiler" },
 	};
 

@@ -76,7 +76,7 @@ static bool look(struct session *s, struct snapshot **ret)
 	return true;
 }
 
-/* What the job did between the snapshot `since` and now. */
+/* Measures the job between the snapshot `since` and now. */
 static bool measure(struct session *s, const struct snapshot *since, struct ab_window *ret)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *now = NULL;
@@ -201,7 +201,8 @@ static int make_plan(struct session *s)
 		return -ESRCH;
 	}
 	if (s->report->usual.steps.count < AB_STEPS_MIN) {
-		log_error("zerneld sees too few steps of %s: there is nothing to compare",
+		log_error("zerneld saw too few steps of %s: there is nothing to compare. Check "
+			  "that the job runs steps: zernel top",
 			  s->report->subject);
 		return -ENODATA;
 	}

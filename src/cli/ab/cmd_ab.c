@@ -104,15 +104,16 @@ const struct command command_ab = {
 	.operands = "PID|JOB",
 	.completion = COMPLETE_JOB,
 	.help = "measure whether the scheduler helps a job",
-	.description = "Switches the scheduler on and off in windows of random order while the job "
-		       "runs.\n"
-		       "Compares the mean and the p99 of the step time, and the busy share of the "
-		       "GPU, with 95 %\n"
-		       "confidence intervals. Stops at once if the job gets slower than --bound "
-		       "allows. Restores\n"
-		       "the initial state of the scheduler when it ends, unless the kernel ejected "
-		       "the scheduler\n"
-		       "or another client switched it. Switching affects all jobs of the machine.",
+	.description =
+		"Switches the scheduler on and off in windows of random order while the job "
+		"runs.\n"
+		"Compares the mean and the p99 of the step time, and the busy share of the "
+		"GPU, with 95 %\n"
+		"confidence intervals. Stops immediately if the job gets slower than --bound "
+		"allows. Restores\n"
+		"the initial state of the scheduler when it ends, unless the kernel ejected "
+		"the scheduler\n"
+		"or another client switched it. Switching affects all jobs of the machine.",
 	.options = command_options,
 	.statuses = statuses,
 	.run = run,

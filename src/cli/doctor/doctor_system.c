@@ -64,7 +64,7 @@ struct finding check_capabilities(const struct doctor *doctor)
 		return finding(VERDICT_FAILURE, NULL,
 			       "zerneld is not running, and you lack %s to start it",
 			       first_missing(effective));
-	return finding(VERDICT_OK, NULL, "all that zerneld needs are available");
+	return finding(VERDICT_OK, NULL, "you have all capabilities that zerneld needs");
 }
 
 struct finding check_zerneld(const struct doctor *doctor)
