@@ -94,7 +94,7 @@ static void span_done(struct span *span)
 	free(span->first);
 }
 
-/* Reads beyond the span to the end, because the ending is reported. */
+/* Reads all frames, also after the span, because the caller reports how the recording ends. */
 static int read_span(const struct recording *recording, const struct request *request,
 		     struct span *span)
 {

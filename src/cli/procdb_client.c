@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "cli/ask.h"
 
-/* So many profiles fit into one request as a base64 image. */
+/* Number of profiles that fit into one request as a base64 image. */
 #define BATCH_MAX 256
 
 /* The parameters of one page request; the name is escaped for JSON. */

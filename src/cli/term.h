@@ -23,7 +23,7 @@ enum style {
 
 struct term {
 	FILE *out;
-	u32 width; /* 0: no limit, as is a height of 0 */
+	u32 width; /* 0: no limit; also for the height */
 	u32 height;
 	bool colour;
 };

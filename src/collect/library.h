@@ -32,7 +32,8 @@ struct library_ops {
 	int (*attach)(void *ctx, const struct library *library);
 	void (*detach)(void *ctx, const struct library *library);
 	/*
-	 * Called when a process starts or stops to have a collective library or its buffers mapped.
+	 * Called when a process maps a collective library or its buffers, and when it no
+	 * longer has them mapped.
 	 */
 	void (*collective)(void *ctx, int pidfd, bool is_mapped);
 };

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Reports code mappings when they happen; a late dlopen() has no other sign. The kernel
+ * Reports code mappings when they happen. A late dlopen() is visible only here. The kernel
  * writes the side-band records of a dummy perf event to one ring per CPU. CPUs that come
  * online later have no ring, and records are lost when a ring is full. Periodic calls of
  * library_set_scan_all() find the missing mappings.

@@ -16,7 +16,7 @@ struct cache_id {
 	s32 package;
 };
 
-/* The first number in a file of a CPU, such as "3" or "0-7,16-23"; -1 when there is none. */
+/* The first number in a file of a CPU, such as "3" or "0-7,16-23"; -1 if it has no number. */
 static int read_number(const char *sysfs, u32 cpu, const char *file)
 {
 	char path[PATH_MAX];

@@ -12,7 +12,7 @@
 
 #define CONFIG_FILE		    "/etc/zernel/zernel.conf"
 #define CONFIG_PATH_LEN		    108 /* also the limit of a socket address */
-#define CONFIG_TEXT_LEN		    256 /* longer than a line of the file can be */
+#define CONFIG_TEXT_LEN		    256 /* longer than the longest line of a file */
 #define CONFIG_NAME_LEN		    33	/* of a user name */
 #define CONFIG_LISTEN_MAX	    8
 #define CONFIG_ORIGINS_MAX	    16

@@ -129,7 +129,7 @@ static inline struct comm_place comm_split(const struct comm_group *group, u32 r
 
 /*
  * The rank of a process is its rank in its world: the largest communicator that was not
- * created by a split. Of several with the same size, the oldest counts.
+ * created by a split. If several have the same size, the oldest counts.
  */
 static inline bool comm_is_world_before(const struct comm *comm, const struct comm *than)
 {

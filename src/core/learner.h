@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * What Zernel learns about one thread: running averages of its behavior, the tier that
- * follows from them, and when to report an observation. The BPF programs keep one learner
+ * A learner observes one thread. It keeps running averages of the behavior, derives the tier
+ * from them, and decides when to report an observation. The BPF programs keep one learner
  * per thread, in task storage.
  *
  * The age of a learner is its amount of evidence: one per sleep, and one per millisecond

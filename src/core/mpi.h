@@ -46,7 +46,7 @@ static inline u64 mpich_datatype_bytes(u64 handle)
 
 /*
  * The rank of a process and the number of ranks, as MPI returned them for the largest
- * communicator that the program asked about. Of several with the same size, the first
+ * communicator that the program asked about. If several have the same size, the first
  * counts. This is the world, unless the program never asks about the world.
  */
 struct mpi_world {

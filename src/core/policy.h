@@ -17,8 +17,8 @@
 /* A spinning sync runs again this long before the expected end of the work on the GPU. */
 #define SPIN_MARGIN_NS NSEC_PER_MSEC
 /*
- * A collective helper that polls for other ranks runs once per this interval. It is recognized
- * as polling if it gives up its CPU in less than this time.
+ * The interval at which a collective helper that polls for other ranks runs. A helper that
+ * gives up its CPU in less than this time and stays runnable counts as polling.
  */
 #define POLL_NS	       (2 * NSEC_PER_MSEC)
 
@@ -43,10 +43,10 @@ static const struct class_rule class_rules[CLASS_SLOTS] = {
 /* clang-format on */
 
 /*
- * What a tier means for ordinary tasks: which of several tasks with similar virtual time
- * runs first, and which task may preempt when it wakes up. A credit applies to one wait in
- * the queue and is returned when the task starts to run. So a tier changes when a task
- * gets its CPU time, but not how much.
+ * The effect of a tier on ordinary tasks. Among tasks with similar virtual time, the tier
+ * decides which task runs first. It also decides whether a task that wakes up may preempt.
+ * A credit applies to one wait in the queue and is returned when the task starts to run. A
+ * tier therefore changes when a task gets its CPU time, but not how much.
  */
 struct tier_rule {
 	u64 credit_ns;

@@ -22,7 +22,7 @@
 
 /*
  * The reference implementation counts per 100 ms, Zernel counts per second. The scheduler
- * of the reference limits its rates to these maxima, so a written file does too.
+ * of the reference limits its rates to these maxima, so Zernel writes no higher rates.
  */
 #define PERIODS_PER_S	10
 #define WAKEUPS_V2_MAX	64

@@ -267,7 +267,7 @@ static void read_more(struct connection *c)
 
 /*
  * While complete requests are pending and the outbox has room, waits for EPOLLOUT. A socket is
- * nearly always writable, so the next loop iteration continues at once.
+ * nearly always writable, so the next loop iteration continues immediately.
  */
 static void wait_for_more(struct connection *c)
 {
@@ -289,8 +289,8 @@ static bool may_read_more(const struct connection *c)
 }
 
 /*
- * Answers at most one request. A connection that is over leaves the loop at once and is freed
- * later.
+ * Answers at most one request. A connection that is over leaves the loop immediately and is
+ * freed later.
  */
 static void on_event(void *ctx, u32 events)
 {
@@ -316,7 +316,7 @@ static bool push_is_due(const struct connection *c, u64 now)
 
 static void push(struct connection *c, u64 now)
 {
-	/* Pushes keep the rhythm of the first push, independent of the tick. */
+	/* Pushes are due at fixed intervals after the first push, independent of the tick. */
 	c->due_ms = c->due_ms && now < c->due_ms + c->interval_ms ? c->due_ms + c->interval_ms
 								  : now + c->interval_ms;
 	if (c->output.nr > 0) {

@@ -2,9 +2,10 @@
 #pragma once
 
 /*
- * The socket and its clients. The server never waits for a client: a client has buffers for one
- * request and a few replies, the server answers one of its requests per loop iteration, and a
- * client that does not read in time is disconnected. docs/reference/protocol.md lists the limits.
+ * The socket and its clients. The server never waits for a client. Each client has buffers for
+ * one request and a few replies. The server answers at most one request of a client per loop
+ * iteration, and disconnects a client that does not read in time. docs/reference/protocol.md
+ * lists the limits.
  */
 #include "base/macros.h"
 #include "daemon/access.h"

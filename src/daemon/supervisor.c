@@ -181,7 +181,7 @@ static int attach(struct supervisor *s)
 	return 0;
 }
 
-/* Loads the BPF programs and attaches the scheduler, as far as wanted and not done yet. */
+/* Loads the BPF programs if they are not loaded. Attaches the scheduler if it is wanted. */
 static int start(struct supervisor *s)
 {
 	int err = s->kernel ? 0 : load(s);

@@ -55,7 +55,7 @@ void supervisor_detach(struct supervisor *supervisor);
  */
 void supervisor_set_timeline(struct supervisor *supervisor, bool wanted);
 
-/* The setters take effect at once. */
+/* The setters take effect immediately. */
 void supervisor_set_policy(struct supervisor *supervisor, const struct sched_policy *policy);
 const struct sched_policy *supervisor_policy(const struct supervisor *supervisor);
 void supervisor_set_phase_config(struct supervisor *supervisor, const struct phase_config *config);

@@ -11,7 +11,7 @@
 #include "abi/types.h"
 
 #define PROTOCOL_VERSION     2
-/* The text of a client about a zerneld that refuses this version. */
+/* The error text of a client if zerneld refuses this version. */
 #define PROTOCOL_UPDATE_BOTH "speaks another protocol version: update both to the same version"
 #define PROTOCOL_SOCKET	     "/run/zernel/zernel.sock"
 /* Maximum length of a line, including the newline. */

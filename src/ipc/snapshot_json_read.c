@@ -196,7 +196,10 @@ static int get_inner(yyjson_val *list, const struct field *fields, void *array, 
 	return err;
 }
 
-/* Some members repeat those of the process under other names. An older zerneld does not send it. */
+/*
+ * Some members of `task` repeat members of the process under other names. An older zerneld
+ * does not send `task`.
+ */
 static int get_task(yyjson_val *object, struct snapshot_process *process)
 {
 	if (!object)

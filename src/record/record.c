@@ -120,7 +120,7 @@ int record_write(struct record_writer *writer, enum record_frame_kind kind, u64 
 	if (!copy)
 		return -ENOMEM;
 	memcpy(copy, text, length);
-	/* The prefix applies to the next frame only; there is none for the first frame. */
+	/* The prefix applies to the next frame only. The first frame has no prefix. */
 	ZSTD_CCtx_refPrefix(writer->compressor, last->text, last->length);
 	size = ZSTD_compress2(writer->compressor, writer->payload, writer->capacity, text, length);
 	free(last->text);

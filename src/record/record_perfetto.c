@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Tracks and counters are written while the snapshots are read. Slices are written at the
- * end, when all events are known, because events are not in the order of their times: when
- * a wait turns out not to be a wait, a later event corrects it with the time of its
- * beginning.
+ * end, when all events are known, because events are not in the order of their times. A
+ * wait can turn out not to be a wait. A later event then corrects it, with the time at
+ * which the wait began.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -97,5 +97,5 @@ u32 ws_interval_ms(const struct gateway *gateway);
 int listen_open(const struct serve_config *config, int *ret_fds, size_t *ret_nr);
 /* Initializes a watch that accepts connections on `fd`. */
 void listen_watch(struct gateway *gateway, int fd, struct watch *ret);
-/* Must be called when a connection of the loop ends, of any kind. */
+/* Must be called when a connection of any kind ends. */
 void listen_closed(struct gateway *gateway, struct lws *wsi);

@@ -99,7 +99,7 @@ static int send_chunk(struct lws *wsi, struct session *session)
 		return 0;
 	}
 	session->body = body_unref(body);
-	/* The session is freed with the transaction, hence the copy of `last`. */
+	/* The session is freed with the transaction, so `last` is a copy. */
 	return lws_http_transaction_completed(wsi) || last ? -1 : 0;
 }
 

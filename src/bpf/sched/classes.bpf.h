@@ -124,9 +124,9 @@ static void take_over(u32 cpu, u32 class, u32 tier)
 }
 
 /*
- * The launcher went to sleep outside of any call. This CPU looks for one of its
- * loaders next. If more of them wait, other CPUs of the LLC are preempted for
- * them.
+ * The launcher went to sleep outside of any call. This CPU searches for a loader
+ * of the launcher next. If more loaders wait, this function preempts other CPUs
+ * of the LLC for these loaders.
  */
 __noinline int want_loaders(struct task_struct *p __arg_trusted)
 {

@@ -97,8 +97,8 @@ __noinline int serve_promoted(u32 llc, u32 cpu, u64 now)
 }
 
 /*
- * Loaders that work ahead are ordinary tasks: the queue whose first task is due
- * first goes first.
+ * Loaders that work ahead are ordinary tasks. The queue whose first task has the
+ * earlier virtual time is served first.
  */
 __noinline int serve_others(u32 llc)
 {

@@ -2,24 +2,24 @@
 /*
  * The `zernel` scheduler.
  *
- * Decides which task runs next and on which CPU. A task that wakes up while a CPU
- * is idle is dispatched to the local DSQ of that CPU. Every other task waits in a
- * queue (a DSQ) of a last-level cache (LLC), ordered by virtual time: the CPU
- * time that the task received, divided by its weight. A CPU dispatches from the
- * queues of its own LLC first, and from those of the other LLCs when its own are
- * empty.
+ * It decides which task runs next and on which CPU. A task that wakes up while a
+ * CPU is idle is dispatched to the local DSQ of that CPU. Every other task waits
+ * in a queue (a DSQ) of a last-level cache (LLC), ordered by virtual time: the
+ * CPU time that the task received, divided by its weight. A CPU dispatches from
+ * the queues of its own LLC first, and from those of the other LLCs when its own
+ * are empty.
  *
- * What Zernel knows of ML processes determines the class of a task
- * (core/policy.h). The class is determined again at each enqueue. A feeder goes
- * first and preempts a CPU if necessary, and so does a loader whose consumer
- * waits for data. A loader that works ahead is an ordinary task, but it waits in
- * a queue of its own, where it can be promoted when its consumer starts to wait.
- * A spinning sync gives up its CPU until the GPU should nearly be done. A
- * collective helper that polls for other ranks polls at intervals instead of all
- * the time. The CPU time of promoted tasks is a debt to the other tasks, which
- * keeps a share of each CPU reserved for them.
+ * The class of a task (core/policy.h) depends on what Zernel knows about its ML
+ * process. The class is determined again at each enqueue. A feeder goes first and
+ * preempts a CPU if necessary, and so does a loader whose consumer waits for
+ * data. A loader that works ahead is an ordinary task, but it waits in a queue of
+ * its own, where it can be promoted when its consumer starts to wait. A spinning
+ * sync gives up its CPU until the GPU should nearly be done. A collective helper
+ * that polls for other ranks polls at intervals instead of all the time. The CPU
+ * time of promoted tasks is a debt to the ordinary tasks, which keeps a share of
+ * each CPU reserved for them.
  *
- * Trusts user space for the topology (which CPU belongs to which LLC), and the
+ * It trusts user space for the topology (which CPU belongs to which LLC), and the
  * kernel for weights and affinity. Any CPU can dispatch from any queue, so a
  * wrong topology costs locality and never causes a stall. A task is enqueued on
  * an LLC that one of its allowed CPUs serves first. Otherwise it could wait
@@ -27,9 +27,9 @@
  *
  * Fairness by weight alone can starve a task: on a busy machine the lightest
  * tasks are due so late that the watchdog of sched_ext would eject the scheduler.
- * Therefore each queue is swept at intervals. A task that has waited too long moves to
- * the overdue queue of the LLC, which is FIFO and comes first in every other
- * dispatch.
+ * Therefore each queue is swept at intervals. A task that has waited too long
+ * moves to the overdue queue of the LLC, which is FIFO and comes first in every
+ * other dispatch.
  *
  * When a CPU goes offline, the kernel no longer calls ops.dispatch for it. The
  * tasks that wait for that CPU move to its local DSQ: the CPU runs each task once
@@ -97,9 +97,9 @@ s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fl
 
 /*
  * A CPU may have become idle since select_cpu. The kernel also skips select_cpu
- * for some tasks, such as tasks that are bound to one CPU. An ordinary task for
- * which select_cpu has just searched is not searched for again: it waits one
- * slice at most.
+ * for some tasks, such as tasks that are bound to one CPU. If select_cpu has just
+ * searched for an idle CPU for an ordinary task, this function does not search
+ * again: the task waits one slice at most.
  */
 static s32 idle_cpu_for(struct task_struct *p, bool was_looked_for)
 {

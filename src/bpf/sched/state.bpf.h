@@ -178,7 +178,10 @@ __noinline int may_run_on(struct task_struct *p __arg_trusted, u32 cpu)
 	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
-/* The LLC for the task: that of its CPU, unless its affinity has just changed. */
+/*
+ * The LLC of the CPU of the task. If the affinity has just changed and excludes that CPU,
+ * the LLC of the first allowed CPU.
+ */
 static u32 llc_of_task(struct task_struct *p)
 {
 	u32 cpu = scx_bpf_task_cpu(p);

@@ -3,9 +3,9 @@
 
 /*
  * Weights and virtual time. The weight of a task is its nice weight times the
- * weights of the cgroups above it, each relative to the default of 100: a task in
- * a cgroup of weight 200 counts as two tasks. The cgroup itself has no share: ten
- * tasks in it count as twenty.
+ * weights of the cgroups above it. A cgroup weight is relative to the default of
+ * 100: a task in a cgroup of weight 200 counts as two tasks. The cgroup itself has
+ * no share: ten tasks in it count as twenty.
  */
 #include "bpf/sched/state.bpf.h"
 

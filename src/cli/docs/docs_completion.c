@@ -174,7 +174,10 @@ static void print_zsh_options(FILE *out, const struct command *command, const ch
 	fputc('\n', out);
 }
 
-/* The names of its commands, or the words after one of them. Depth counts the commands so far. */
+/*
+ * Completes the names of subcommands, or the words that follow a subcommand. `depth` is the
+ * number of subcommands before the word.
+ */
 static void print_zsh_command(FILE *out, const struct command *command, u32 depth)
 {
 	static const char tabs[] = "\t\t\t\t\t\t\t\t";

@@ -52,7 +52,7 @@ static void print_options(FILE *out, const struct command *command,
 		print_option(out, command, row);
 }
 
-/* Commands without exit statuses of their own have the usual ones, which are printed once. */
+/* `row` is NULL for a command with the common exit statuses, which the page lists once. */
 static void print_statuses(FILE *out, const struct command_status *row)
 {
 	if (!row)

@@ -46,7 +46,7 @@ static struct top_counters counters_between(const struct top_counters *from,
 		.nr_timed_steps = to->nr_timed_steps - from->nr_timed_steps,
 		.timed_steps_ns = to->timed_steps_ns - from->timed_steps_ns,
 		.busy_ns = grown(from->busy_ns, to->busy_ns),
-		/* The minimum and maximum are those of all time: they bound the window. */
+		/* The minimum and maximum of all recorded values are bounds for the window. */
 		.runqueue_wait = to->runqueue_wait,
 	};
 

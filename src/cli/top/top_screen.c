@@ -16,7 +16,7 @@ struct top_screen {
 	struct canvas canvas;
 };
 
-/* The look of a style with and without colors. */
+/* The attributes of a style with and without colors. */
 static const struct look {
 	short foreground, background; /* -1: default color of the terminal */
 	attr_t coloured;
