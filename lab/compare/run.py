@@ -133,7 +133,7 @@ def judge(plan, job, truth_dir, summary):
 
 
 def run_jobs(plan, scenario, scheduler, noise_group):
-    """Runs all jobs at once. Returns (job, truth directory, summary) of each, and the noise's share of all CPUs."""
+    """Runs all jobs in parallel. Returns (job, truth directory, summary) of each, and the noise's share of all CPUs."""
     seconds = plan["seconds"]
     pathlib.Path(SHM).unlink(missing_ok=True)
     shutil.rmtree(WORK / "truth", ignore_errors=True)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * noise: competing load on the same machine. It reports how much CPU time it got, so
- * that a comparer can tell a scheduler that helps a job from one that starves all
- * other tasks.
+ * noise: competing load on the same machine. It reports its own CPU time. A comparison
+ * can therefore distinguish a scheduler that helps a job from a scheduler that starves
+ * all other tasks.
  *
  *   hogs N          N processes that only compute
  *   forkstorm RATE  RATE processes per second, each like a short compiler run: a
@@ -27,7 +27,7 @@
 
 #define MAX_HOGS      1024
 #define MAX_RATE      1000
-#define MAX_JOBS      64 /* that run at once; jobs above the limit are skipped and counted */
+#define MAX_JOBS      64 /* jobs at the same time; jobs above the limit are skipped and counted */
 #define HOG_UNIT_NS   NSEC_PER_MSEC
 #define JOB_MIN_US    5000
 #define JOB_MAX_US    50000

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Everything else is compared with the truth, so it must be complete: no record is
- * lost, every instant of a thread's life is in exactly one phase, every launch has
- * exactly one span of GPU time, and every step follows the previous step.
+ * Tests compare all other data with the truth, so the truth must be complete. No record
+ * is lost. Every instant of a thread's life is in exactly one phase. Every launch has
+ * exactly one span of GPU time. Every step follows the previous step.
  */
 #include "truth/check.h"
 

@@ -92,7 +92,7 @@ static void window_grow(struct span *window, u64 start_ns, u64 end_ns)
 		window->end_ns = end_ns;
 }
 
-/* Returns the launcher thread, 0 if the log contains none. */
+/* Returns the launcher thread, or 0 if the log contains no launcher. */
 static u32 launcher_of(const struct truth_file *file)
 {
 	for (u64 i = 0; i < file->nr_records; i++)

@@ -34,7 +34,7 @@
 #define TRUTH_VERSION 1
 
 enum truth_kind {
-	TRUTH_NONE = 0, /* not written, or not yet */
+	TRUTH_NONE = 0, /* the slot was not written */
 	TRUTH_THREAD,	/* life of a thread; sub: enum truth_role */
 	TRUTH_PHASE,	/* a thread was in phase sub (enum phase) */
 	TRUTH_STEP,	/* one training step; a: step number, b: rank */

@@ -137,7 +137,7 @@ class Report(unittest.TestCase):
         made, _ = rows.make_rows(runs, ["quiet", "noisy"], ["eevdf", "nice"], 1)
         picture = xml.etree.ElementTree.fromstring(report.svg(made, "a < b & c"))
         bars = [e for e in picture if e.tag.endswith("rect") and e.get("fill") in report.COLOURS]
-        self.assertEqual(len(bars), 3)  # quiet under nice has no run
+        self.assertEqual(len(bars), 3)  # scenario quiet was not run under scheduler nice
         self.assertTrue(all(float(e.get("width")) <= report.WIDTH for e in bars))
 
     def test_spread_is_relative_to_the_smallest_round(self):

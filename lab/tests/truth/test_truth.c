@@ -123,7 +123,7 @@ static void test_overflow_is_counted(void **state)
 
 struct writers {
 	struct truth *truth;
-	pthread_barrier_t start; /* starts all threads at once, so that they run in parallel */
+	pthread_barrier_t start; /* starts all threads at the same time */
 };
 
 static void *write_many(void *arg)

@@ -33,7 +33,7 @@ struct work {
 };
 /* Reads the work that this process queued on a stream since then: `nr` pieces, in order. */
 void work_read(u64 since_ns, const void *stream, struct work *ret, u32 nr);
-/* Checks that the work starts at the later of: the device is ready, the call queues it. */
+/* Checks that the work starts as soon as the device is ready and the call has queued it. */
 void work_check(const struct work *work, u64 ready_ns, u64 duration_ns);
 /* Returns how long a device was busy for a process in that time. */
 u64 work_busy_ns(pid_t pid, u32 device, u64 from_ns, u64 to_ns);

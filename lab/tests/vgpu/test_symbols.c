@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Tests that each library exports its names of symbols.txt itself. Where the vendor's
- * runtime is installed, calls that need no device must return the same as there.
+ * Tests that each library itself exports the names that symbols.txt lists for it. If the
+ * vendor's runtime is installed, calls that need no device must return the same values as
+ * that runtime.
  */
 #include <dlfcn.h>
 #include <stdio.h>

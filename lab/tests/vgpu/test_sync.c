@@ -54,7 +54,7 @@ static struct cost sync_cost(unsigned int flags, u64 ns)
 	cost.guests_ns = taken_by_guests_ns() - cost.guests_ns;
 	work_read(start, NULL, &work, 1);
 	assert_true(truth_now_ns() >= work.end_ns);
-	/* It takes no longer than that. */
+	/* The sync returns soon after the work ended. */
 	assert_true(cost.wall_ns <= ns + NSEC_PER_SEC + cost.taken_ns);
 	OK(cudaSetDeviceFlags(cudaDeviceScheduleAuto));
 	return cost;
