@@ -34,7 +34,7 @@ def run(lab, tap, server, seed):
     jobs = json.loads(done.stdout)["jobs"] if done.stdout else [{"answer": done.stderr, "processes": []}]
     named = [job["straggler"]["rank"] for job in jobs if "straggler" in job]
     waited = " ".join(f"{process.get('waited_for_ranks_ns', -1) / 1e6:.0f}" for process in jobs[0]["processes"])
-    print(f"# {jobs[0]['answer']}\n# ranks waited for others, in ms: {waited}", flush=True)
+    print(f"# {jobs[0]['answer']}\n# wait of each rank for other ranks, in ms: {waited}", flush=True)
     tap.check(named == [slow], f"seed {seed}: rank {slow} is slow, named: {named}")
 
 

@@ -69,7 +69,7 @@ class Truth:
                 (*span, record["sub"], record["b"], record["c"]))
 
     def loader_parts(self, rank, start, end, slept):
-        """What the loader of the batch did from `start` to `end`, while the launcher slept for `slept` ns."""
+        """Returns the time of the loader by cause from `start` to `end`, while the launcher slept for `slept` ns."""
         parts, batch = collections.Counter(), rank.step_at(start)
         for begin, finish, what, cpu, delay in self.loads[rank.number, batch]:
             overlap = min(end, finish) - max(start, begin)

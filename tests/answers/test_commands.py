@@ -30,7 +30,7 @@ def on_terminal(*words, **variables):
 
 
 class Status(Case):
-    def test_of_a_running_zerneld(self):
+    def test_status_of_a_running_zerneld(self):
         server = self.zerneld()
         text = zernel("status", "--socket", server.path)
         self.assertIn("scheduler  attached", text)
@@ -67,7 +67,7 @@ class AnotherVersion(Case):
         zerneld.version = 1
         self.addCleanup(zerneld.start().stop)
 
-    def test_every_command_says_so(self):
+    def test_every_command_reports_another_protocol_version(self):
         for words in ("status",), ("why",), ("top",), ("procdb", "list"), ("record", f"{self.path}.zr"):
             text = zernel(*words, "--socket", self.path, status=1)
             self.assertIn(f"zerneld at {self.path} speaks another protocol version: update both to the same version",
@@ -93,7 +93,7 @@ class Doctor(Case):
         self.assertEqual(verdicts["zerneld"], "ok")
         self.assertEqual(verdicts["capabilities"], "ok")
 
-    def test_user_without_access_is_told_the_group(self):
+    def test_remedy_names_the_group_to_join(self):
         server = self.zerneld()
         done = as_user(OTHERS, OTHERS, [], lambda: subprocess.run(
             [ZERNEL, "doctor", "--socket", server.path], capture_output=True, text=True, check=False).stdout)

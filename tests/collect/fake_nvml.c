@@ -2,8 +2,8 @@
 
 /*
  * A fake NVML with two devices that fails or hangs on demand. FAKE_SYMBOLS selects its
- * functions: 0 lacks a required function, 1 has only the required ones, 2 has all others
- * too, and 3 also has performance monitoring.
+ * functions: 0 lacks a required function, 1 has only the required functions, 2 also has the
+ * optional functions, and 3 also has performance monitoring.
  */
 #include <stdio.h>
 #include <stdlib.h>

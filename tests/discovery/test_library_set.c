@@ -251,7 +251,7 @@ static void test_unreadable_keeps_its_use(void **state)
 }
 
 /* A failed attach is tried again. A file without calls is not read again. */
-static void test_retry_and_barren(void **state)
+static void test_failed_attach_and_file_without_calls(void **state)
 {
 	struct recorder recorder = { .fail_with = -EPERM };
 	CLEANUP_SET struct library_set *set = set_make(&recorder);
@@ -410,7 +410,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_stale_name),
 		cmocka_unit_test(test_link_stays_in_root),
 		cmocka_unit_test(test_unreadable_keeps_its_use),
-		cmocka_unit_test(test_retry_and_barren),
+		cmocka_unit_test(test_failed_attach_and_file_without_calls),
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_scan_all),
 		cmocka_unit_test(test_excess_processes),

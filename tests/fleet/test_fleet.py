@@ -39,7 +39,7 @@ class Fleet(unittest.TestCase):
         self.assertEqual(other.pid(), pid)
 
     def value(self, query, at=None):
-        """Waits for a value, because Prometheus can be too busy to answer at once."""
+        """Waits for a value, because Prometheus can be too busy to answer immediately."""
         return wait_until(lambda: self.prometheus.query(query, at), query)
 
     def assert_scraped(self):

@@ -3,7 +3,7 @@
 """Checks docs/reference/names.md: no cell is empty, and every name of Zernel in it exists.
 
 Prints TAP. The first column contains the names of the reference. Text between backticks in
-the other columns is a name of Zernel; its form tells where it must exist:
+the other columns is a name of Zernel; its form shows where it must exist:
 
     `struct hist`             a type that src defines
     `hist.count`              a member of a type, a key of zernel.conf as section.key,

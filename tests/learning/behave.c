@@ -71,7 +71,7 @@ static u32 nap(double seconds, u64 period_ns, u64 *late_ns)
 		now = clock_ns(CLOCK_MONOTONIC);
 		late_ns[nr++] = now - next;
 		burn_ns(NAP_WORK_NS);
-		/* After a late wakeup, the period restarts. Missed wakeups are not made up for. */
+		/* After a late wakeup, the period restarts. Missed wakeups are skipped. */
 		if (now > next)
 			next = clock_ns(CLOCK_MONOTONIC);
 	}

@@ -43,7 +43,7 @@ show() { sed 's/^/# /' <<<"$1" >&3; }
 	done
 	let_learn
 	"$work/spin" burn 5
-	# kill fails unless all of them still run.
+	# kill fails unless all processes still run.
 	kill -9 "${spins[@]}"
 	watched
 	show "$output"

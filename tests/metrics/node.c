@@ -21,8 +21,8 @@ static void set(char *to, size_t size, const char *text)
 }
 
 /*
- * Records values over several powers of two around `middle`, always the same ones; more
- * with age.
+ * Records values over several powers of two around `middle`. The values are the same in
+ * every run. Their number grows with the age.
  */
 static void fill(struct hist *hist, u64 middle, u32 age_s)
 {

@@ -94,7 +94,7 @@ static struct shown check_limit(const struct snapshot *s, u32 series_max)
 	assert_int_equal(shown.nr_of[METRIC_SERIES_LEFT_OUT], 1);
 	for (u32 metric = 0; metric < METRIC_LEGACY_NR; metric++)
 		assert_true(shown.nr_of[metric] > 0);
-	/* All series of a process, or none of them. */
+	/* Either all series of a process are shown, or no series. */
 	assert_int_equal(shown.nr_of[METRIC_PHASE_TIME],
 			 PHASE_NR * shown.nr_of[METRIC_PHASE_TRANSITIONS]);
 	assert_int_equal(shown.nr_of[METRIC_GPU_MEMORY_PEAK], shown.nr_of[METRIC_GPU_MEMORY_USED]);

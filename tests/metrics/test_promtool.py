@@ -40,7 +40,7 @@ class Promtool(unittest.TestCase):
 
 
 class Documentation(unittest.TestCase):
-    def test_is_up_to_date(self):
+    def test_documentation_is_up_to_date(self):
         made = output(BUILD / "src/metrics/metrics-md").decode()
         self.assertEqual(made, (SOURCE / "docs/reference/metrics.md").read_text(), "run ./dev docs")
 

@@ -123,7 +123,7 @@ static void add_changing(struct snapshot *s, u32 pid, u64 nr_transitions)
 	snapshot_set_transitions(s, snapshot_add_process(s, pid), nr_transitions);
 }
 
-/* The transitions of a process stay counted after its exit, each of them once. */
+/* Each transition of a process is counted once and stays counted after its exit. */
 static void test_transitions_of_exited_processes_stay(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *one = make(8), *two = make(8);

@@ -62,7 +62,7 @@ static void test_a_node_makes_the_round_trip(void **state)
 	check_round_trip(s);
 }
 
-/* A snapshot is read as a member of a line; other members are ignored, and it can be missing. */
+/* A snapshot can be a member of a line, or missing. Other members of the line are ignored. */
 static void test_a_snapshot_is_read_as_a_member_of_a_line(void **state)
 {
 	CLEANUP(snapshot_free_cleanup)

@@ -81,7 +81,7 @@ class Run:
         self.nr_up = prometheus.number("sum(up)")
         self.nr_ranks = prometheus.number("sum(job_name:zernel_ranks:count)")
         self.scrape_ms = prometheus.number("avg(scrape_duration_seconds)") * 1000
-        # Of one node only: counting the names of all nodes takes longer than all rules.
+        # Count the series of one node only: a count over all nodes takes longer than all rules.
         first = f"{exporters.address(0)}:{exporters.PORT}"
         self.per_node = prometheus.number(f'count({{instance="{first}", __name__=~"(zernel|plain)_.*"}})')
 

@@ -48,7 +48,7 @@ static u32 nr_of(const struct procdb *db, u32 owner)
 }
 
 /* Mallory runs new programs every second, often enough for a profile. Other users lose nothing. */
-static void test_one_user_cannot_evict_others(void **state)
+static void test_one_user_cannot_evict_profiles_of_other_users(void **state)
 {
 	CLEANUP_DB struct procdb *db = db_make(small);
 	u64 now = EPOCH_S, next = 1 << 20;
@@ -234,7 +234,7 @@ static void test_weeks_of_use(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_user_cannot_evict_others),
+		cmocka_unit_test(test_one_user_cannot_evict_profiles_of_other_users),
 		cmocka_unit_test(test_every_user_has_a_limit),
 		cmocka_unit_test(test_root_has_no_limit),
 		cmocka_unit_test(test_a_program_that_root_runs_belongs_to_root),

@@ -2,7 +2,7 @@
 
 /*
  * Tests a save on a model of a disk that guarantees only what fsync() requests. Unsynced data
- * of a file is lost. Of the unsynced changes of a directory, any number reaches the disk, in
+ * of a file is lost. Any number of the unsynced changes of a directory reaches the disk, in
  * order. The power fails after every operation. The disk must then contain the old or the new
  * content.
  */

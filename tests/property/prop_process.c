@@ -23,7 +23,7 @@ static bool has_expired(const struct life *life)
 }
 
 /*
- * A random event: a call, a check of the inferred evidence, the begin or the end
+ * A random event: a call, a check of the inferred evidence, the start or the end
  * of a wait for data.
  */
 static void happen(struct random *r, struct life *life)
@@ -48,8 +48,8 @@ static void happen(struct random *r, struct life *life)
 }
 
 /*
- * The counter goes up at each end of a phase. Only a wait that is taken back
- * decrements the counter again.
+ * The counter is incremented at each end of a phase. It is decremented only if a
+ * wait is revoked.
  */
 static bool live(struct random *r, struct life *life)
 {

@@ -37,7 +37,7 @@ static void check_next(struct timeline *timeline, u64 *position, u32 first, u32 
 	events_done(&events);
 }
 
-static void test_each_reads_on_from_its_own_position(void **state)
+static void test_each_reader_has_its_own_position(void **state)
 {
 	struct timeline timeline = {};
 	u64 early, late;
@@ -85,7 +85,7 @@ static void test_internal_events_take_no_space(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_each_reads_on_from_its_own_position),
+		cmocka_unit_test(test_each_reader_has_its_own_position),
 		cmocka_unit_test(test_a_slow_reader_gets_the_number_of_lost_events),
 		cmocka_unit_test(test_internal_events_take_no_space),
 	};

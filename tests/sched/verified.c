@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * verified OBJECT: loads all BPF programs at once, as zerneld does, and prints for
- * each program the figures of the verifier that veristat prints. veristat opens the
+ * verified OBJECT: loads all BPF programs together, as zerneld does. Prints for each
+ * program the figures of the verifier that veristat prints. veristat opens the
  * object again for each program, which takes many minutes on an emulated CPU.
  */
 #include <stdio.h>

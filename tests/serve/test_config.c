@@ -13,7 +13,7 @@
 
 #define CONFIG(...) (&(struct serve_config){ __VA_ARGS__ })
 
-static void loopback_needs_nothing(void **state)
+static void loopback_needs_no_tls_and_no_token(void **state)
 {
 	assert_null(serve_config_defect(CONFIG()));
 	assert_null(serve_config_defect(CONFIG(.addresses = { "127.0.0.1" }, .nr_addresses = 1)));
@@ -21,7 +21,7 @@ static void loopback_needs_nothing(void **state)
 		CONFIG(.addresses = { "127.9.9.9", "::1" }, .nr_addresses = 2)));
 }
 
-static void an_exposed_address_needs_tls_and_a_way_to_know_its_callers(void **state)
+static void an_exposed_address_needs_tls_and_authentication(void **state)
 {
 	static const char *const exposed[] = {
 		"0.0.0.0", "::", "10.0.0.1", "fe80::1", "::ffff:127.0.0.1", "128.0.0.1", "::2",
@@ -44,7 +44,7 @@ static void an_exposed_address_needs_tls_and_a_way_to_know_its_callers(void **st
 	}
 }
 
-static void what_belongs_together_is_given_together(void **state)
+static void tls_settings_must_be_complete(void **state)
 {
 	assert_non_null(serve_config_defect(CONFIG(.tls_cert = "c")));
 	assert_non_null(serve_config_defect(CONFIG(.tls_key = "k")));
@@ -52,7 +52,7 @@ static void what_belongs_together_is_given_together(void **state)
 	assert_null(serve_config_defect(CONFIG(.tls_cert = "c", .tls_key = "k")));
 }
 
-static void what_is_no_address_or_origin_is_refused(void **state)
+static void invalid_addresses_and_origins_are_refused(void **state)
 {
 	static const char *const wrong[] = {
 		"localhost", "", "127.0.0.1:80", "*", "1.2.3", "[::1]"
@@ -108,7 +108,7 @@ static const char *const keys[][2] = {
 	{ "serve.series_max", "1000" },
 };
 
-static void what_the_file_says_is_used(void **state)
+static void values_of_the_file_are_used(void **state)
 {
 	struct serve_config config = {};
 	struct config file = file_with(keys, ARRAY_SIZE(keys));
@@ -130,7 +130,7 @@ static void what_the_file_says_is_used(void **state)
 	assert_null(serve_config_defect(&config));
 }
 
-static void the_fewest_series_have_every_family(void **state)
+static void series_max_has_a_lower_bound(void **state)
 {
 	struct config_problem problem;
 	struct config file = file_with(NULL, 0);
@@ -174,7 +174,7 @@ static void the_command_line_overrides_the_file(void **state)
 	assert_string_equal(config.user, "U");
 }
 
-static void the_socket_is_that_of_zerneld(void **state)
+static void the_default_socket_is_the_socket_of_zerneld(void **state)
 {
 	static const char *const moved[][2] = { { "socket.path", "/elsewhere" } };
 	struct config file = file_with(moved, 1);
@@ -187,15 +187,15 @@ static void the_socket_is_that_of_zerneld(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(loopback_needs_nothing),
-		cmocka_unit_test(an_exposed_address_needs_tls_and_a_way_to_know_its_callers),
-		cmocka_unit_test(what_belongs_together_is_given_together),
-		cmocka_unit_test(what_is_no_address_or_origin_is_refused),
+		cmocka_unit_test(loopback_needs_no_tls_and_no_token),
+		cmocka_unit_test(an_exposed_address_needs_tls_and_authentication),
+		cmocka_unit_test(tls_settings_must_be_complete),
+		cmocka_unit_test(invalid_addresses_and_origins_are_refused),
 		cmocka_unit_test(defaults_come_from_the_table),
-		cmocka_unit_test(what_the_file_says_is_used),
-		cmocka_unit_test(the_fewest_series_have_every_family),
+		cmocka_unit_test(values_of_the_file_are_used),
+		cmocka_unit_test(series_max_has_a_lower_bound),
 		cmocka_unit_test(the_command_line_overrides_the_file),
-		cmocka_unit_test(the_socket_is_that_of_zerneld),
+		cmocka_unit_test(the_default_socket_is_the_socket_of_zerneld),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,7 +143,7 @@ class Callers(ServeCase):
                                       b"Connection: close\r\n\r\n")
         self.assertNotEqual(answer.status, 200)
 
-    def test_no_host(self):
+    def test_a_request_without_host_is_refused(self):
         self.assertEqual(raw(self.serve.port, b"GET /metrics HTTP/1.1\r\nConnection: close\r\n\r\n").status, 400)
 
 
@@ -169,7 +169,7 @@ class Tricks(ServeCase):
         for path in (b"http://evil.example/healthz", b"http://127.0.0.1:1/", b"https://localhost/metrics"):
             self.assertIn(self.request(path).status, (0, 400, 403, 404), path)
 
-    def test_very_long(self):
+    def test_a_very_long_path_is_refused(self):
         for length in (1000, 7000, 100000):
             self.assertNotEqual(self.request(b"/" + b"a" * length).status, 200, length)
             self.assertNotEqual(self.request(b"/metrics?" + b"a" * (100 * length)).status, 200, length)

@@ -54,7 +54,7 @@ class Scraped(ServeCase):
         self.assertTrue(result, text)
         return result
 
-    def test_it_is_up(self):
+    def test_the_target_is_up(self):
         result = wait_for(lambda: [row for row in self.query("up") if row["value"][1] == "1"], 60)
         self.assertEqual(len(result), 1)
 

@@ -92,7 +92,7 @@ static void intervals_are_bounded(void **state)
 static const char *const list[] = { "https://grafana.example:3000", "http://board" };
 static const struct origins origins = { list, 2 };
 
-static void the_own_origin_and_those_of_the_list_may_ask(void **state)
+static void its_own_origin_and_listed_origins_are_allowed(void **state)
 {
 	const char *host = "127.0.0.1:9476";
 
@@ -111,7 +111,7 @@ static void the_own_origin_and_those_of_the_list_may_ask(void **state)
 	assert_false(origin_is_allowed(&origins, "", "http", host));
 }
 
-static void an_origin_has_a_scheme_and_a_host_and_nothing_more(void **state)
+static void an_origin_is_scheme_host_and_optional_port(void **state)
 {
 	assert_true(origin_is_valid("http://a"));
 	assert_true(origin_is_valid("https://[::1]:9476"));
@@ -125,7 +125,7 @@ static void an_origin_has_a_scheme_and_a_host_and_nothing_more(void **state)
 	assert_false(origin_is_valid("*"));
 }
 
-static void names_that_a_stranger_can_have_are_not_known(void **state)
+static void host_names_that_an_attacker_can_own_are_refused(void **state)
 {
 	static const char *const known[] = {
 		"localhost", "localhost:9476", "LOCALHOST", "127.0.0.1", "127.0.0.1:9476",
@@ -158,9 +158,9 @@ int main(void)
 		cmocka_unit_test(only_exact_paths_are_endpoints),
 		cmocka_unit_test(formats_are_negotiated),
 		cmocka_unit_test(intervals_are_bounded),
-		cmocka_unit_test(the_own_origin_and_those_of_the_list_may_ask),
-		cmocka_unit_test(an_origin_has_a_scheme_and_a_host_and_nothing_more),
-		cmocka_unit_test(names_that_a_stranger_can_have_are_not_known),
+		cmocka_unit_test(its_own_origin_and_listed_origins_are_allowed),
+		cmocka_unit_test(an_origin_is_scheme_host_and_optional_port),
+		cmocka_unit_test(host_names_that_an_attacker_can_own_are_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

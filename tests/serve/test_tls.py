@@ -58,7 +58,7 @@ class Token(TlsCase):
     options = ("--listen", "0.0.0.0", "--tls-cert", "{}/server.pem", "--tls-key", "{}/server.key",
                "--token-file", "{}/token")
 
-    def test_only_with_the_token(self):
+    def test_requests_need_the_token(self):
         self.assertEqual(self.get("-H", f"Authorization: Bearer {TOKEN}"), 200)
         for path in ("/metrics", "/api/v1/snapshot", "/healthz", "/readyz", "/ws", "/nothing"):
             self.assertEqual(self.get(path=path), 401, path)
@@ -134,7 +134,7 @@ class ClientCertificates(TlsCase):
     def identity(self, name):
         return ("--cert", f"{self.folder.name}/{name}.pem", "--key", f"{self.folder.name}/{name}.key")
 
-    def test_only_with_a_certificate_of_the_authority(self):
+    def test_clients_need_a_certificate_of_the_authority(self):
         self.assertEqual(self.get(*self.identity("client")), 200)
         self.assertEqual(self.get(), 0)
         self.assertEqual(self.get(*self.identity("stranger")), 0)
@@ -147,7 +147,7 @@ class ClientCertificates(TlsCase):
 
 
 class Exposed(unittest.TestCase):
-    def test_refused_without(self):
+    def test_an_exposed_address_without_tls_is_refused(self):
         serve = Serve("/nowhere", "--listen", "0.0.0.0")
         self.assertEqual(serve.process.wait(10), 2)
         self.assertTrue(serve.said("needs TLS"))

@@ -53,7 +53,7 @@ static void a_file_of_one_line_is_a_token(void **state)
 	assert_string_equal(token.text, SECRET);
 }
 
-static void a_file_that_will_not_do_leaves_the_old_token(void **state)
+static void an_invalid_file_does_not_replace_the_token(void **state)
 {
 	struct token token = { .length = 3, .text = "old" };
 	char huge[300];
@@ -71,7 +71,7 @@ static void a_file_that_will_not_do_leaves_the_old_token(void **state)
 	assert_int_equal(token.length, 255);
 }
 
-static void only_the_whole_token_is_right(void **state)
+static void only_the_whole_token_is_accepted(void **state)
 {
 	static const char *const wrong[] = {
 		"",
@@ -97,7 +97,7 @@ static void only_the_whole_token_is_right(void **state)
 	assert_false(token_is_shown(&token, huge));
 }
 
-static void no_token_is_never_right(void **state)
+static void an_empty_token_is_never_accepted(void **state)
 {
 	assert_false(token_is_shown(&(struct token){}, "Bearer "));
 }
@@ -106,9 +106,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_of_one_line_is_a_token),
-		cmocka_unit_test(a_file_that_will_not_do_leaves_the_old_token),
-		cmocka_unit_test(only_the_whole_token_is_right),
-		cmocka_unit_test(no_token_is_never_right),
+		cmocka_unit_test(an_invalid_file_does_not_replace_the_token),
+		cmocka_unit_test(only_the_whole_token_is_accepted),
+		cmocka_unit_test(an_empty_token_is_never_accepted),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, remove_file);

@@ -21,12 +21,12 @@ from compare import run, scenarios
 from compare.results import Tap
 
 MIN_PHASE, MIN_ROLE = 0.97, 0.99
-# For collectives without calls that mark their begin and end.
+# For collectives whose start and end are not marked by calls.
 MIN_HIDDEN = 0.9
 # The role of a thread is known only after it did its work, so its start counts as wrong. The allowed 1 % covers
 # this in a run of this length; a shorter run allows the same time.
 ROLE_SECONDS = 20
-ALL_REDUCES = 12  # per step: more than one, so that each of them must be timed
+ALL_REDUCES = 12  # per step; each all-reduce must be timed, so there is more than one
 COLLECTIVES = scenarios.Scenario("collectives", "many all-reduces before each sync", (scenarios.Job(
     "ranks", "train", f"--ranks 2 --launches 4 --kernel-us 1000 --launch-gap-us 200 --sync block --loaders 0 "
     f"--allreduces {ALL_REDUCES} --allreduce-bytes 65536", launchers=2, env=(("VGPU_DEVICES", "2"),)),))

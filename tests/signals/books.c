@@ -2,9 +2,9 @@
 
 /*
  * Compares the memory accounts ("books") of the BPF programs with those of the virtual
- * GPU, to the byte: after every call when threads take turns, at the end when they all
- * call at once. It only reads its own child and only attaches to the lab's libraries,
- * so it may run on any machine.
+ * GPU. They must be equal to the byte. When threads take turns, it compares after every
+ * call. When threads call in parallel, it compares at the end. It only reads its own child and only
+ * attaches to the lab's libraries, so it may run on any machine.
  *
  *   books [--exits] LIBRARY-DIR [CALLS [SEED]]
  *
@@ -38,9 +38,9 @@ static const struct scenario scenarios[] = {
 	{ "in turn", BOOKS_IN_TURN, .share = 1 },
 	{ "in turn, devices renumbered", BOOKS_IN_TURN, .share = 4, .visible = "2,0,3,1" },
 	{ "in turn, one level", BOOKS_IN_TURN, .share = 4, .is_hip = true, .visible = "3,1,2,0" },
-	{ "at once", BOOKS_AT_ONCE, .share = 1 },
-	{ "at once, one level", BOOKS_AT_ONCE, .share = 4, .is_hip = true },
-	{ "at once, killed", BOOKS_AT_ONCE, .share = 1, .killed = true },
+	{ "in parallel", BOOKS_AT_ONCE, .share = 1 },
+	{ "in parallel, one level", BOOKS_AT_ONCE, .share = 4, .is_hip = true },
+	{ "in parallel, killed", BOOKS_AT_ONCE, .share = 1, .killed = true },
 };
 
 struct options {

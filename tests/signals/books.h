@@ -15,7 +15,7 @@ enum books_mode {
 	/* One call at a time, by the selected thread. Threads also free memory and destroy
 	 * contexts of other threads, and many of these calls are invalid. */
 	BOOKS_IN_TURN,
-	/* All threads at once; no thread uses memory of another. */
+	/* All threads call in parallel. No thread uses memory of another thread. */
 	BOOKS_AT_ONCE,
 };
 

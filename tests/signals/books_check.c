@@ -93,7 +93,7 @@ static bool same(struct run *run, const char *what, u32 level, u32 device,
 	return false;
 }
 
-/* Returns the machine's number of a device of the process; the same number if none is known yet. */
+/* Returns the GPU number of the machine for a device of the process; `device` if not known yet. */
 static u32 number_of(struct run *run, const struct process_state *process, u32 device)
 {
 	u32 number = device;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * Ranks, sizes, operations and bytes of collectives: the state of the BPF programs must be
- * exactly what the programs did. Probes only attach to the virtual GPU's libraries, so
- * this runs on any machine. Tests that need to see every exit only run if ZERNEL_IN_GUEST
- * is set.
+ * Compares ranks, sizes, operations and bytes of collectives in the state of the BPF
+ * programs with the calls that the test programs made. They must be equal. Probes only
+ * attach to the virtual GPU's libraries, so this runs on any machine. Tests that need to
+ * see every exit only run if ZERNEL_IN_GUEST is set.
  */
 #include "signals/comms.h"
 

@@ -19,7 +19,7 @@
 
 #define PID_MAX	     400
 #define BATCH	     48
-#define ONE_LAUNCHES 5 /* one of this many owners launches */
+#define ONE_LAUNCHES 5 /* one owner out of this many launches */
 #define ONE_FORKS    20
 #define STACK_BYTES  8192
 #define MAX_LAUNCHES 20

@@ -22,7 +22,7 @@ static void on_event(void *ctx, const struct event *event)
 	no_events += event->kind == EVENT_NR;
 }
 
-/* Returns the CPU time in ns per launch. After a late burst, the next follows at once. */
+/* Returns the CPU time in ns per launch. After a late burst, the next burst starts immediately. */
 static double seconds_run(u32 seconds)
 {
 	static const dim3 one = { 1, 1, 1 };

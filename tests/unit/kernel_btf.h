@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* BTF of made-up kernels, for tests of the code that reads BTF. */
+/* BTF of synthetic kernels, for tests of the code that reads BTF. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

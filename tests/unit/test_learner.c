@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* What is learned about one thread: when its averages mature, its tier, and its observations. */
+/* Tests the learner of one thread: when its averages mature, its tier, and its observations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

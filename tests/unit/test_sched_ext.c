@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Which kernels can load the scheduler, tested with made-up BTF. */
+/* Tests which kernels can load the scheduler, with synthetic BTF. */
 #include "unit/kernel_btf.h"
 
 /* The BPF object of the scheduler. */

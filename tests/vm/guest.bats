@@ -91,7 +91,7 @@ teardown() {
 	grep -q 'scheduler detached: unregistered from user space' "$BATS_TEST_TMPDIR/log"
 }
 
-# One zerneld for all of these, because loading its programs takes an emulated CPU the longest.
+# One zerneld serves all of these cases, because an emulated CPU spends most of the time on loading it.
 @test "$(uname -r): zernel handles a CPU that was offline at the start, a second zerneld, and kill -9" {
 	echo 0 >$cpu1
 	start_zerneld

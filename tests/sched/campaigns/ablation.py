@@ -34,7 +34,7 @@ def line(cells):
 
 
 def label_of(scenario):
-    """A step of the serving job is the time to first token; its rows say so."""
+    """Returns the label of a scenario. For serving, it says that the figures are times to first token."""
     return f"{scenario.name} (time to first token)" if scenario.jobs[0].program == "serve" else scenario.name
 
 

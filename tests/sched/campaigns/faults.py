@@ -38,7 +38,8 @@ def kill(number):
                 state = machine.read_sysfs("state")
                 begin = time.monotonic()
                 process.kill()
-                # When zerneld dies before it attached, this returns at once; but it may still attach while it dies.
+                # If zerneld was killed before it attached, this returns immediately. But zerneld may still attach
+                # while it exits.
                 machine.wait_for(machine.is_back, machine.BACK_SECONDS)
                 back = time.monotonic() - begin
                 process.wait()
