@@ -126,8 +126,10 @@ static int replay(const struct request *request, size_t question)
 	if (err == 0)
 		recording_tell_ending(&recording);
 	if (err == 0 && span.nr < questions[question].nr_needed) {
-		log_error("%s has %u snapshots in the selected time, but '%s' needs %u",
-			  request->path, span.nr, request->question, questions[question].nr_needed);
+		log_error(
+			"%s has %u snapshots in the selected time, but '%s' needs %u: select more "
+			"time with --from and --to, or record again for longer",
+			request->path, span.nr, request->question, questions[question].nr_needed);
 		err = -ENODATA;
 	} else if (err == 0) {
 		err = questions[question].answer(request, &span);

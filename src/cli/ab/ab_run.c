@@ -197,7 +197,9 @@ static int make_plan(struct session *s)
 	if (s->report->end == AB_INTERRUPTED)
 		return -EINTR;
 	if (s->report->end != AB_COMPLETE) {
-		log_error("%s or zerneld ended before the first switch", s->report->subject);
+		log_error("%s or zerneld ended before the first switch: start it, then run the "
+			  "command again",
+			  s->report->subject);
 		return -ESRCH;
 	}
 	if (s->report->usual.steps.count < AB_STEPS_MIN) {
@@ -224,7 +226,9 @@ static int open_session(struct session *s)
 	if (err < 0)
 		return err;
 	if (!client_may(s->client, "change")) {
-		log_error("only root and members of group zernel-admin may switch the scheduler");
+		log_error(
+			"only root and members of group zernel-admin may switch the scheduler: use "
+			"sudo, or ask an administrator to add you to the group");
 		return -EACCES;
 	}
 	return choose_subject(s);
