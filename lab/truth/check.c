@@ -186,7 +186,9 @@ static void fault_work(struct check *check, const struct truth_event *event, con
 static void check_pair(struct check *check, const struct truth_event *launch,
 		       const struct truth_event *busy)
 {
-	if (launch->rec.sub != busy->rec.sub || launch->rec.b != busy->rec.b)
+	bool other = launch->rec.sub != busy->rec.sub && launch->rec.sub != TRUTH_WORK_GRAPH;
+
+	if (other || launch->rec.b != busy->rec.b)
 		fault_work(check, busy, "the device did other work than the launch requested");
 	if (busy->rec.start_ns < launch->rec.start_ns)
 		fault_work(check, busy, "the device was busy before the launch");
@@ -202,9 +204,14 @@ static void check_pairs(struct check *check, const struct truth_event *launches,
 			    : b == nr_busy   ? -1
 					     : work_cmp(&launches[l], &busy[b]);
 
-		if (order == 0)
-			check_pair(check, &launches[l++], &busy[b++]);
-		else if (order < 0)
+		if (order == 0) {
+			const struct truth_event *launch = &launches[l++];
+
+			do
+				check_pair(check, launch, &busy[b++]);
+			while (launch->rec.sub == TRUTH_WORK_GRAPH && b < nr_busy &&
+			       work_cmp(launch, &busy[b]) == 0);
+		} else if (order < 0)
 			fault_work(check, &launches[l++],
 				   "the device was never busy with this launch");
 		else
@@ -212,21 +219,39 @@ static void check_pairs(struct check *check, const struct truth_event *launches,
 	}
 }
 
+static void check_blocked(struct check *check, const struct truth_event *launches, u64 nr_launches,
+			  const struct truth_event *blocked, u64 nr_blocked)
+{
+	for (u64 i = 0; i < nr_blocked; i++) {
+		const struct truth_event *launch =
+			bsearch(&blocked[i], launches, nr_launches, sizeof(*launches), work_cmp);
+
+		if (!launch || blocked[i].rec.b != launch->rec.b ||
+		    blocked[i].rec.start_ns < launch->rec.start_ns ||
+		    blocked[i].rec.end_ns > launch->rec.end_ns)
+			fault_work(check, &blocked[i], "blocked outside of a launch");
+	}
+}
+
 static int check_work(struct check *check)
 {
-	struct truth_event *launches = NULL, *busy = NULL;
-	u64 nr_launches, nr_busy;
+	struct truth_event *launches = NULL, *busy = NULL, *blocked = NULL;
+	u64 nr_launches, nr_busy, nr_blocked;
 	int r = truth_dir_collect(check->dir, TRUTH_LAUNCH, &launches, &nr_launches);
 
 	if (r == 0)
 		r = truth_dir_collect(check->dir, TRUTH_BUSY, &busy, &nr_busy);
+	if (r == 0)
+		r = truth_dir_collect(check->dir, TRUTH_BLOCKED, &blocked, &nr_blocked);
 	if (r == 0) {
 		qsort(launches, nr_launches, sizeof(*launches), work_cmp);
 		qsort(busy, nr_busy, sizeof(*busy), work_cmp);
 		check_pairs(check, launches, nr_launches, busy, nr_busy);
+		check_blocked(check, launches, nr_launches, blocked, nr_blocked);
 	}
 	free(launches);
 	free(busy);
+	free(blocked);
 	return r;
 }
 

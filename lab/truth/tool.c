@@ -25,6 +25,7 @@ static const char *const kind_names[TRUTH_NR] = {
 	[TRUTH_SYNC] = "sync",
 	[TRUTH_LAUNCH] = "launch",
 	[TRUTH_IDLE] = "idle",
+	[TRUTH_BLOCKED] = "blocked",
 };
 
 static int fail(const char *what, int r)

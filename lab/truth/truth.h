@@ -21,7 +21,10 @@
  *    and therefore not DataLoading;
  *  - a process is in the phase of its launcher, or of its only thread;
  *  - every TRUTH_LAUNCH has one TRUTH_BUSY of the same process, device and
- *    sequence, with the same work on the same stream, that starts no earlier;
+ *    sequence, with the same work on the same stream, that starts no earlier.
+ *    A launch of a graph has one or more, of any work;
+ *  - every TRUTH_BLOCKED lies within the TRUTH_LAUNCH of the same process, device and
+ *    sequence;
  *  - CPU time and delay in TRUTH_IDLE and TRUTH_LOAD do not exceed their span;
  *  - steps count up from 0, and each starts at the end of the previous step;
  *  - a request completes no earlier than its first token.
@@ -50,6 +53,7 @@ enum truth_kind {
 	TRUTH_LAUNCH,	  /* a launch, copy or collective call, entry to return; rest as BUSY */
 	TRUTH_IDLE, /* a launcher in a phase (sub) without work for its device; a, b: b, c of LOAD
 		     */
+	TRUTH_BLOCKED, /* part of a launch: its queue was full; rest as the launch */
 	TRUTH_NR,
 };
 
@@ -72,6 +76,7 @@ enum truth_work {
 	TRUTH_WORK_COPY,
 	TRUTH_WORK_COLLECTIVE,
 	TRUTH_WORK_MEMSET,
+	TRUTH_WORK_GRAPH, /* a launch; the device is busy with the work in the graph */
 };
 
 struct truth_header {

@@ -156,7 +156,8 @@ CUresult book_alloc(enum vgpu_alloc api, u64 size, u64 *ret_ptr)
 
 static void entry_free(struct book_entry *entry)
 {
-	munmap((void *)entry->base, entry->size);
+	if (!entry->registered)
+		munmap((void *)entry->base, entry->size);
 	memory_give(entry->device, entry->api, entry->base, entry->bytes);
 	free(entry);
 }
@@ -169,9 +170,53 @@ CUresult book_free(u64 ptr, bool host)
 		BOOK_LOCKED();
 
 		entry = find_locked(ptr);
-		if (!entry || entry->base != ptr || entry->api == VGPU_ALLOC_VMM ||
-		    host != (entry->api == VGPU_ALLOC_HOST))
+		if (!entry || entry->base != ptr || entry->registered ||
+		    entry->api == VGPU_ALLOC_VMM || host != (entry->api == VGPU_ALLOC_HOST))
 			return CUDA_ERROR_INVALID_VALUE;
+		tdelete(entry, &book, entry_cmp);
+	}
+	entry_free(entry);
+	return CUDA_SUCCESS;
+}
+
+CUresult book_register(u64 ptr, u64 size)
+{
+	struct CUctx_st *ctx;
+	struct book_entry *entry;
+	CUresult r = ctx_current(&ctx);
+
+	if (r != CUDA_SUCCESS)
+		return r;
+	if (!ptr || !size || ptr + size < ptr)
+		return CUDA_ERROR_INVALID_VALUE;
+	entry = calloc(1, sizeof(*entry));
+	if (!entry)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*entry = (struct book_entry){ .base = ptr,
+				      .size = size,
+				      .bytes = size,
+				      .device = ctx->device,
+				      .api = VGPU_ALLOC_HOST,
+				      .registered = true,
+				      .ctx = ctx };
+	if (!book_add(entry)) {
+		free(entry);
+		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
+	}
+	memory_log(TRUTH_ALLOC, entry->device, entry->api, ptr, size);
+	return CUDA_SUCCESS;
+}
+
+CUresult book_unregister(u64 ptr)
+{
+	struct book_entry *entry;
+
+	{
+		BOOK_LOCKED();
+
+		entry = find_locked(ptr);
+		if (!entry || entry->base != ptr || !entry->registered)
+			return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
 		tdelete(entry, &book, entry_cmp);
 	}
 	entry_free(entry);

@@ -44,6 +44,20 @@ static const struct {
 	{ CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported" },
 	{ CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
 	  "operation not permitted when stream is capturing" },
+	{ CUDA_ERROR_STREAM_CAPTURE_MERGE, "CUDA_ERROR_STREAM_CAPTURE_MERGE",
+	  "operation would have resulted in a merge of separate capture sequences" },
+	{ CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
+	  "capture was not ended in the same stream as it began" },
+	{ CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
+	  "capturing stream has unjoined work" },
+	{ CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
+	  "dependency created on uncaptured work in another stream" },
+	{ CUDA_ERROR_CAPTURED_EVENT, "CUDA_ERROR_CAPTURED_EVENT",
+	  "operation not permitted on an event last recorded in a capturing stream" },
+	{ CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
+	  "part or all of the requested memory range is already mapped" },
+	{ CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
+	  "pointer does not correspond to a registered memory region" },
 	{ CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error" },
 };
 
@@ -153,6 +167,27 @@ CUresult CU(DeviceGetPCIBusId)(char *id, int length, CUdevice device)
 		return r ?: CUDA_ERROR_INVALID_VALUE;
 	snprintf(id, (size_t)length, "0000:%02X:00.0", IDENTITY_PCI_BUS(engine.visible[device]));
 	return CUDA_SUCCESS;
+}
+
+static CUresult uuid_get(CUuuid *uuid, CUdevice device)
+{
+	CUresult r = device_check(device);
+
+	if (r != CUDA_SUCCESS || !uuid)
+		return r ?: CUDA_ERROR_INVALID_VALUE;
+	identity_uuid(engine.visible[device], (u8 *)uuid->bytes);
+	return CUDA_SUCCESS;
+}
+
+CUresult CU(DeviceGetUuid)(CUuuid *uuid, CUdevice device)
+{
+	return uuid_get(uuid, device);
+}
+
+/* The two forms differ only for a part of a device (MIG). */
+CUresult CU(DeviceGetUuid_v2)(CUuuid *uuid, CUdevice device)
+{
+	return uuid_get(uuid, device);
 }
 
 CUresult CU(CtxCreate_v2)(CUcontext *ctx, unsigned int flags, CUdevice device)

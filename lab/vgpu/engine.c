@@ -3,6 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+
+#include "vgpu/identity.h"
 
 /* The file is sparse: only written records use space. */
 #define TRUTH_CAPACITY (4U << 20)
@@ -12,6 +15,29 @@ struct engine engine = {
 	.progressed = PTHREAD_COND_INITIALIZER,
 	.state = CUDA_ERROR_NOT_INITIALIZED,
 };
+
+/*
+ * A device as the program names it, which ends at `end`: by its index, or by its UUID or
+ * the beginning of its UUID, if no other device has the same. SHM_DEVICES: none.
+ */
+static u32 device_named(const char *text, const char *end)
+{
+	u32 nr = engine.shm->config.nr_devices, found = SHM_DEVICES;
+	char uuid[IDENTITY_UUID_TEXT], *stop;
+	unsigned long index = strtoul(text, &stop, 10);
+
+	if (stop == end && stop > text)
+		return index < nr ? (u32)index : SHM_DEVICES;
+	for (u32 i = 0; i < nr && end - text > (ptrdiff_t)strlen("GPU-"); i++) {
+		identity_uuid_text(i, uuid);
+		if (strncasecmp(text, uuid, (size_t)(end - text)))
+			continue;
+		if (found != SHM_DEVICES)
+			return SHM_DEVICES;
+		found = i;
+	}
+	return found;
+}
 
 /* As with the real libraries, the list ends at the first entry that is not a valid device. */
 static void visible_read(void)
@@ -26,12 +52,12 @@ static void visible_read(void)
 		return;
 	}
 	while (*text && engine.nr_visible < SHM_DEVICES) {
-		char *end;
-		unsigned long index = strtoul(text, &end, 10);
+		const char *end = strchrnul(text, ',');
+		u32 device = device_named(text, end);
 
-		if (end == text || (*end && *end != ',') || index >= nr)
+		if (device == SHM_DEVICES)
 			return;
-		engine.visible[engine.nr_visible++] = (u32)index;
+		engine.visible[engine.nr_visible++] = device;
 		text = *end ? end + 1 : end;
 	}
 }
@@ -42,11 +68,22 @@ static void engine_forked(void)
 	engine.state = CUDA_ERROR_NOT_INITIALIZED;
 }
 
+/* Values outside of the range mean the default. */
+static u32 env_u32(const char *name, u32 min, u32 fallback, u32 max)
+{
+	const char *text = getenv(name);
+	unsigned long value = text ? strtoul(text, NULL, 10) : fallback;
+
+	return value < min || value > max ? fallback : (u32)value;
+}
+
 static CUresult engine_start(void)
 {
 	const char *dir = getenv("VGPU_TRUTH"), *ns = getenv("VGPU_KERNEL_NS");
 	const char *launch_ns = getenv("VGPU_LAUNCH_NS");
 
+	engine.queue = env_u32("VGPU_QUEUE", 1, 1024, 1 << 20);
+	engine.sm_percent = env_u32("VGPU_SM_PERCENT", 0, 100, 100);
 	if (shm_attach(&engine.shm) < 0)
 		return CUDA_ERROR_UNKNOWN;
 	visible_read();

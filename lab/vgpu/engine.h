@@ -14,7 +14,13 @@
  * A collective ends when the last rank has arrived. That rank may be in another
  * process, and its arrival may not be known yet. Such work, and all work queued behind
  * it, waits in the stream's list; engine_progress() sets its times as soon as they are
- * known. Without collectives the list is never used.
+ * known. A function on the host, which a library thread calls, is such work, too. Without
+ * either, the list is never used.
+ *
+ * The launch queue. Each stream has room for engine.queue launches that are not done; a
+ * launch into a full queue spins until the oldest is done. Real drivers have one such
+ * queue for each hardware channel, and use a channel of its own for each of the first
+ * streams (8 by default) of a context. Events take no entry, a graph takes one.
  *
  * Simplifications: streams and processes on one device run in parallel at full speed
  * (utilization is the union of their spans); each copy has its own engine; device
@@ -45,10 +51,19 @@ struct target {
 };
 
 /*
- * Work whose end depends on other processes. The engine calls it with its lock held
- * after the stream has reached the work, repeatedly until it returns true.
+ * Work whose end the engine cannot compute: a collective depends on other processes, a
+ * host function on its own code. The engine calls all of these with its lock held.
  */
-typedef bool (*external_poll)(void *arg, u64 arrival_ns, u64 *ret_end_ns);
+struct external {
+	bool on_device; /* the device is busy from the arrival to the end */
+	/* Called once, when the work is queued. */
+	void (*start)(void *arg);
+	/* Called after the stream has reached the work, until it returns true, which frees arg. */
+	bool (*poll)(void *arg, u64 arrival_ns, u64 *ret_end_ns);
+	/* A graph keeps the captured argument: each launch of the graph queues a copy of it. */
+	void *(*copy)(const void *arg, u64 entry_ns);
+	void (*drop)(void *arg);
+};
 
 enum op_kind { OP_WORK, OP_WAIT, OP_EXTERNAL };
 
@@ -56,13 +71,14 @@ struct op {
 	struct op *next;
 	enum op_kind kind;
 	enum truth_work work;
+	u64 stream; /* for the log: the handle that the program passed */
 	u64 seq;
-	u64 queued_ns;
+	u64 queued_ns;	 /* it starts no earlier */
 	u64 duration_ns; /* OP_WAIT: wait at least until this time */
 	u64 arrival_ns;	 /* OP_EXTERNAL: when the stream reached it, 0 before */
 	struct node *wait;
 	struct node *node;
-	external_poll poll;
+	const struct external *external;
 	void *arg;
 };
 
@@ -89,8 +105,11 @@ struct CUstream_st {
 	u64 ready_ns;
 	struct op *head, *tail;
 	bool destroyed; /* by the program; work may still be queued */
-	bool capturing;
-	u64 captured_ns;
+	u64 owner;	/* a thread or an executable graph; 0: the program */
+	struct CUgraph_st *capture;
+	u32 lane;	       /* its number in the capture */
+	u64 nr_launched;       /* including the ones that are done */
+	struct target queue[]; /* ends of the last launches: a ring of engine.queue entries */
 };
 
 struct CUevent_st {
@@ -100,18 +119,12 @@ struct CUevent_st {
 	unsigned int flags;
 	bool recorded;
 	struct target target; /* held */
+	u64 capture;	      /* the capture that it was recorded in; 0: none */
+	u32 capture_node;     /* it waits for this node (from 1); 0: the start of the graph */
 };
 
 struct CUfunc_st {
 	bool busy; /* the first parameter is the duration */
-};
-
-struct CUgraph_st {
-	u64 duration_ns;
-};
-
-struct CUgraphExec_st {
-	u64 duration_ns;
 };
 
 /* One for each process, because the vendors' calls pass no handle for it. */
@@ -124,7 +137,10 @@ struct engine {
 	struct truth *truth;
 	u64 kernel_ns;
 	u64 launch_ns;
+	u32 queue;	/* entries of the launch queue of a stream */
+	u32 sm_percent; /* share of the multiprocessors that a kernel fills */
 	u64 seq;
+	u64 nr_captures;
 	u32 nr_pending;
 	u32 nr_visible;
 	u32 visible[SHM_DEVICES];
@@ -169,19 +185,45 @@ CUresult ctx_new(CUdevice ordinal, unsigned int flags, struct CUctx_st **ret);
 CUresult ctx_retain(CUdevice ordinal, struct CUctx_st **ret);
 CUresult ctx_release(struct CUctx_st *ctx, bool reset);
 
-/* stream.c */
+/* stream.c: the handles 1 and 2 mean the default stream of the context and of the thread. */
 CUresult stream_get(CUstream handle, struct CUstream_st **ret);
+u64 stream_id(const struct CUstream_st *stream); /* for the log */
+/* The caller of these holds the lock. */
 struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned int flags);
-void stream_free(struct CUstream_st *stream); /* the caller holds the lock */
-CUresult stream_submit(CUstream handle, enum truth_work work, u64 duration_ns);
-/* Submits to the legacy stream and returns when the work is done. */
-CUresult stream_submit_wait(enum truth_work work, u64 duration_ns);
-CUresult stream_submit_external(CUstream handle, external_poll poll, void *arg, u64 entry_ns);
-void engine_progress(void); /* the caller holds the lock */
+void stream_free(struct CUstream_st *stream);
+void stream_retire(struct CUstream_st *stream); /* when its last work is done */
+CUresult stream_join(struct CUstream_st *stream, struct target target);
+CUresult stream_join_legacy(struct CUstream_st *stream);
 
-/* The caller of these two holds the lock. */
-void stream_join(struct CUstream_st *stream, struct target target);
-void stream_join_legacy(struct CUstream_st *stream);
+/* work.c: the caller holds the lock. */
+CUresult work_put(struct CUstream_st *stream, struct op op);
+CUresult work_queue(struct CUstream_st *stream, struct op op);
+void engine_progress(void);
+
+/* submit.c */
+CUresult stream_submit(CUstream handle, enum truth_work work, u64 duration_ns);
+/* Returns when the work is done. */
+CUresult stream_submit_wait(CUstream handle, enum truth_work work, u64 duration_ns);
+/* Owns `arg` if it succeeds. */
+CUresult stream_submit_external(CUstream handle, const struct external *external, void *arg,
+				u64 entry_ns);
+CUresult stream_launch_graph(CUstream handle, struct CUgraphExec_st *exec);
+
+/* graph.c: the caller holds the lock. */
+CUresult capture_begin(struct CUstream_st *stream);
+CUresult capture_end(struct CUstream_st *stream, struct CUgraph_st **ret);
+CUresult capture_add(struct CUstream_st *stream, const struct op *op);
+void capture_record(const struct CUstream_st *stream, struct CUevent_st *event);
+CUresult capture_wait(struct CUstream_st *stream, const struct CUevent_st *event);
+CUresult graph_instantiate(struct CUgraph_st *graph, struct CUgraphExec_st **ret);
+bool graph_has_work(const struct CUgraphExec_st *exec);
+CUresult graph_replay(struct CUgraphExec_st *exec, struct CUstream_st *stream, u64 seq,
+		      u64 entry_ns);
+void graph_exec_free(struct CUgraphExec_st *exec);
+void graph_unref(struct CUgraph_st *graph);
+
+/* host.c: a library thread calls `function` when the stream reaches it. */
+CUresult stream_call_host(CUstream handle, void (*function)(void *), void *data);
 
 /* sync.c: the caller of the first four holds the lock. */
 struct target stream_target(const struct CUstream_st *stream);
@@ -203,11 +245,15 @@ struct book_entry {
 	u64 bytes;
 	u32 device;
 	enum vgpu_alloc api;
+	bool registered; /* the memory belongs to the program */
 	struct CUctx_st *ctx;
 	void *owner; /* VMM: the handle mapped here */
 };
 CUresult book_alloc(enum vgpu_alloc api, u64 size, u64 *ret_ptr);
 CUresult book_free(u64 ptr, bool host);
+/* Memory of the program, which the device may access from now on. */
+CUresult book_register(u64 ptr, u64 size);
+CUresult book_unregister(u64 ptr);
 /* Removes the allocations of the context. */
 void book_drop(struct CUctx_st *ctx);
 bool book_covers(u64 ptr, u64 size); /* true if the whole range is device memory */

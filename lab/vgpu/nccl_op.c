@@ -2,6 +2,7 @@
 
 /* Collective work: publishes arrivals and computes ends; see nccl.h. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "vgpu/nccl.h"
 
@@ -100,6 +101,31 @@ static void work_finish(struct work *work, u64 end_ns)
 	free(work);
 }
 
+/* The number of a call is its place among the calls that were queued; a capture queues none. */
+static void work_start(void *arg)
+{
+	struct work *work = arg;
+
+	work->order = work->comm->nr_queued++;
+	for (u32 i = 0; i < work->nr_calls; i++)
+		work->calls[i].number = ++*counter_of(&work->calls[i]);
+	pthread_cond_signal(&work->comm->wake);
+}
+
+static void *work_copy(const void *arg, u64 entry_ns)
+{
+	const struct work *work = arg;
+	size_t size = sizeof(*work) + work->nr_calls * sizeof(work->calls[0]);
+	struct work *copy = malloc(size);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, work, size);
+	for (u32 i = 0; i < copy->nr_calls; i++)
+		copy->calls[i].entry_ns = entry_ns;
+	return copy;
+}
+
 static bool work_poll(void *arg, u64 arrival_ns, u64 *ret_end_ns)
 {
 	struct work *work = arg;
@@ -122,6 +148,14 @@ static bool work_poll(void *arg, u64 arrival_ns, u64 *ret_end_ns)
 	*ret_end_ns = end;
 	return true;
 }
+
+static const struct external work_external = {
+	.on_device = true,
+	.start = work_start,
+	.poll = work_poll,
+	.copy = work_copy,
+	.drop = free,
+};
 
 static bool fuses(const struct call *a, const struct call *b)
 {
@@ -165,27 +199,13 @@ static bool work_fits(const struct work *work)
 
 static ncclResult_t work_submit(struct work *work, u64 entry_ns)
 {
-	struct ncclComm *comm = work->comm;
-	CUstream stream = work->calls[0].stream;
-	CUresult r;
+	CUresult r = VGPU_OPS.submit(work->comm->device, work->calls[0].stream, &work_external,
+				     work, entry_ns);
 
-	/* After submission, the work may be finished and freed at any moment. */
-	VGPU_OPS.lock();
-	work->order = comm->nr_queued++;
-	for (u32 i = 0; i < work->nr_calls; i++)
-		work->calls[i].number = ++*counter_of(&work->calls[i]);
-	VGPU_OPS.unlock();
-	r = VGPU_OPS.submit(comm->device, stream, work_poll, work, entry_ns);
-	VGPU_OPS.lock();
-	if (r != CUDA_SUCCESS) {
-		comm->nr_queued--;
-		for (u32 i = 0; i < work->nr_calls; i++)
-			--*counter_of(&work->calls[i]);
-		free(work);
-	}
-	pthread_cond_signal(&comm->wake);
-	VGPU_OPS.unlock();
-	return r == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
+	if (r == CUDA_SUCCESS)
+		return ncclSuccess;
+	free(work);
+	return ncclUnhandledCudaError;
 }
 
 ncclResult_t calls_submit(struct call *calls, u32 nr, u64 entry_ns)

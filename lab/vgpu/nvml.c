@@ -8,9 +8,6 @@
 #include "vgpu/identity.h"
 #include "vgpu/nvml.h"
 
-/* The documentation allows a sample period between 1/6 s and 1 s. */
-#define SAMPLE_NS (NSEC_PER_SEC / 2)
-
 #define IDLE_WATTS 50
 #define BUSY_WATTS 300
 
@@ -126,13 +123,23 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int len
 
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
 {
-	char buffer[64];
+	char buffer[IDENTITY_UUID_TEXT];
 	nvmlReturn_t r = nvml_check(device, uuid);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	snprintf(buffer, sizeof(buffer), "GPU-76677075-0000-0000-0000-%012x", device->index);
+	identity_uuid_text(device->index, buffer);
 	return text(uuid, length, buffer);
+}
+
+/* The number of its device node: /dev/nvidia0 is the first device. */
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minor)
+{
+	nvmlReturn_t r = nvml_check(device, minor);
+
+	if (r == NVML_SUCCESS)
+		*minor = device->index;
+	return r;
 }
 
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
@@ -155,28 +162,6 @@ nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned int *node)
 	if (r == NVML_SUCCESS)
 		*node = shm->devices[device->index].numa_node;
 	return r;
-}
-
-static unsigned int percent(u32 device, u32 proc, u32 kinds, u64 now)
-{
-	u64 busy = shm_busy_ns(shm, device, proc, kinds, now - SAMPLE_NS, now);
-
-	return (unsigned int)((busy * 100 + SAMPLE_NS / 2) / SAMPLE_NS);
-}
-
-nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
-{
-	nvmlReturn_t r = nvml_check(device, utilization);
-	u64 now = truth_now_ns();
-
-	if (r != NVML_SUCCESS)
-		return r;
-	SHM_LOCKED(shm);
-	shm_reap(shm);
-	utilization->gpu = percent(device->index, SHM_ANY_PROC, SHM_SPAN_KERNELS, now);
-	utilization->memory =
-		percent(device->index, SHM_ANY_PROC, SHM_SPAN_KERNELS | SHM_SPAN_COPY, now);
-	return NVML_SUCCESS;
 }
 
 static u64 memory_used(u32 device)
@@ -212,15 +197,10 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 	return NVML_SUCCESS;
 }
 
-/* Writes a process with a context on the device as entry `i` of the list of an NVML call. */
-typedef void (*process_show)(void *list, u32 i, u32 proc, u32 device, u64 now);
-
-/* Fills up to *count entries and sets *count to the number of processes. */
-static nvmlReturn_t processes_list(nvmlDevice_t device, unsigned int *count, void *list,
-				   process_show show)
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+						     nvmlProcessInfo_t *infos)
 {
 	nvmlReturn_t r = nvml_check(device, count);
-	u64 now = truth_now_ns();
 	unsigned int nr = 0;
 
 	if (r != NVML_SUCCESS)
@@ -228,10 +208,17 @@ static nvmlReturn_t processes_list(nvmlDevice_t device, unsigned int *count, voi
 	SHM_LOCKED(shm);
 	shm_reap(shm);
 	for (u32 i = 0; i < SHM_PROCS; i++) {
-		if (!shm->procs[i].pid || !shm->procs[i].contexts[device->index])
+		const struct shm_proc *proc = &shm->procs[i];
+
+		if (!proc->pid || !proc->contexts[device->index])
 			continue;
-		if (nr < *count && list)
-			show(list, nr, i, device->index, now);
+		if (nr < *count && infos)
+			infos[nr] = (nvmlProcessInfo_t){
+				.pid = proc->pid,
+				.usedGpuMemory = proc->memory[device->index],
+				.gpuInstanceId = ~0U,
+				.computeInstanceId = ~0U,
+			};
 		nr++;
 	}
 	r = nr > *count ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
@@ -239,52 +226,18 @@ static nvmlReturn_t processes_list(nvmlDevice_t device, unsigned int *count, voi
 	return r;
 }
 
-static void show_memory(void *list, u32 i, u32 proc, u32 device, u64 now)
-{
-	((nvmlProcessInfo_t *)list)[i] = (nvmlProcessInfo_t){
-		.pid = shm->procs[proc].pid,
-		.usedGpuMemory = shm->procs[proc].memory[device],
-		.gpuInstanceId = ~0U,
-		.computeInstanceId = ~0U,
-	};
-}
-
-nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
-						     nvmlProcessInfo_t *infos)
-{
-	return processes_list(device, count, infos, show_memory);
-}
-
-static void show_utilisation(void *list, u32 i, u32 proc, u32 device, u64 now)
-{
-	((nvmlProcessUtilizationSample_t *)list)[i] = (nvmlProcessUtilizationSample_t){
-		.pid = shm->procs[proc].pid,
-		.timeStamp = now / NSEC_PER_USEC,
-		.smUtil = percent(device, proc, SHM_SPAN_KERNELS, now),
-		.memUtil = percent(device, proc, SHM_SPAN_KERNELS | SHM_SPAN_COPY, now),
-	};
-}
-
-nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
-					     nvmlProcessUtilizationSample_t *samples,
-					     unsigned int *count, unsigned long long last_seen)
-{
-	nvmlReturn_t r = processes_list(device, count, samples, show_utilisation);
-
-	return r == NVML_SUCCESS && !*count ? NVML_ERROR_NOT_FOUND : r;
-}
-
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *mj)
 {
 	nvmlReturn_t r = nvml_check(device, mj);
-	u64 now = truth_now_ns(), busy;
+	u64 now = truth_now_ns();
+	struct shm_fold fold;
 
 	if (r != NVML_SUCCESS)
 		return r;
 	SHM_LOCKED(shm);
-	busy = shm_busy_total_ns(shm, device->index, now);
+	shm_fold_read(shm, device->index, now, &fold);
 	*mj = ((now - shm->created_ns) / 1000 * IDLE_WATTS +
-	       busy / 1000 * (BUSY_WATTS - IDLE_WATTS)) /
+	       fold.kernel_ns / 1000 * (BUSY_WATTS - IDLE_WATTS)) /
 	      1000;
 	return NVML_SUCCESS;
 }

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * NVML's performance monitoring: the share of the device that was busy between two
- * samples. Kernels use all multiprocessors. The kernel of a collective, which mostly
- * waits for other ranks, uses only a few.
+ * NVML's performance monitoring: how busy the device was between two samples of its
+ * counters. GRAPHICS_UTIL is the share of the time in which a kernel was executing;
+ * SM_UTIL is the share of the multiprocessors that were in use.
  */
 #include <stdlib.h>
 
 #include "truth/truth.h"
 #include "vgpu/nvml.h"
 
-#define COLLECTIVE_SM_PERCENT 10
-
 struct nvmlGpmSample_st {
 	u64 time_ns; /* 0: no sample taken */
+	u64 kernel_ns;
+	u64 sm_ns;
 	u32 device;
 };
 
@@ -22,7 +22,7 @@ nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *su
 	nvmlReturn_t r = nvml_check(device, support);
 
 	if (r == NVML_SUCCESS)
-		support->isSupportedDevice = 1;
+		support->isSupportedDevice = shm->config.gpm;
 	return r;
 }
 
@@ -43,25 +43,32 @@ nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
 {
 	nvmlReturn_t r = nvml_check(device, sample);
+	u64 now = truth_now_ns();
+	struct shm_fold fold;
 
-	if (r == NVML_SUCCESS)
-		*sample = (struct nvmlGpmSample_st){ truth_now_ns(), device->index };
-	return r;
-}
-
-/* In percent of the time between the samples. */
-static double sm_utilisation(const struct nvmlGpmSample_st *from, const struct nvmlGpmSample_st *to)
-{
-	u64 all, kernels;
-
+	if (r != NVML_SUCCESS)
+		return r;
+	if (!shm->config.gpm)
+		return NVML_ERROR_NOT_SUPPORTED;
 	SHM_LOCKED(shm);
 	shm_reap(shm);
-	kernels = shm_busy_ns(shm, from->device, SHM_ANY_PROC, SHM_SPAN_COMPUTE | SHM_SPAN_COPY,
-			      from->time_ns, to->time_ns);
-	all = shm_busy_ns(shm, from->device, SHM_ANY_PROC, SHM_SPAN_KERNELS | SHM_SPAN_COPY,
-			  from->time_ns, to->time_ns);
-	return ((double)kernels * 100 + (double)(all - kernels) * COLLECTIVE_SM_PERCENT) /
-	       (double)(to->time_ns - from->time_ns);
+	shm_fold_read(shm, device->index, now, &fold);
+	*sample = (struct nvmlGpmSample_st){ now, fold.kernel_ns, fold.sm_ns, device->index };
+	return NVML_SUCCESS;
+}
+
+static void metric_set(nvmlGpmMetric_t *metric, const struct nvmlGpmSample_st *from,
+		       const struct nvmlGpmSample_st *to)
+{
+	u64 busy_ns = 0;
+
+	metric->nvmlReturn = NVML_SUCCESS;
+	switch (metric->metricId) {
+	case NVML_GPM_METRIC_GRAPHICS_UTIL: busy_ns = to->kernel_ns - from->kernel_ns; break;
+	case NVML_GPM_METRIC_SM_UTIL: busy_ns = to->sm_ns - from->sm_ns; break;
+	default: metric->nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
+	}
+	metric->value = (double)busy_ns * 100 / (double)(to->time_ns - from->time_ns);
 }
 
 nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *metrics)
@@ -75,13 +82,7 @@ nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *metrics)
 	if (!shm || !from || !to || !from->time_ns || to->time_ns <= from->time_ns ||
 	    to->device != from->device)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	for (unsigned int i = 0; i < metrics->numMetrics; i++) {
-		nvmlGpmMetric_t *metric = &metrics->metrics[i];
-
-		metric->nvmlReturn = metric->metricId == NVML_GPM_METRIC_SM_UTIL
-					     ? NVML_SUCCESS
-					     : NVML_ERROR_NOT_SUPPORTED;
-		metric->value = metric->nvmlReturn == NVML_SUCCESS ? sm_utilisation(from, to) : 0;
-	}
+	for (unsigned int i = 0; i < metrics->numMetrics && i < NVML_GPM_METRIC_MAX; i++)
+		metric_set(&metrics->metrics[i], from, to);
 	return NVML_SUCCESS;
 }

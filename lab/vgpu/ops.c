@@ -47,7 +47,7 @@ static void ops_sleep(pthread_cond_t *cond)
 	pthread_cond_wait(cond, &engine.lock);
 }
 
-static CUresult ops_submit(int ordinal, CUstream stream, external_poll poll, void *arg,
+static CUresult ops_submit(int ordinal, CUstream stream, const struct external *external, void *arg,
 			   u64 entry_ns)
 {
 	struct CUctx_st *ctx, *popped;
@@ -55,7 +55,7 @@ static CUresult ops_submit(int ordinal, CUstream stream, external_poll poll, voi
 
 	if (r != CUDA_SUCCESS)
 		return r;
-	r = stream_submit_external(stream, poll, arg, entry_ns);
+	r = stream_submit_external(stream, external, arg, entry_ns);
 	ctx_pop(&popped);
 	/* Drop the reference for the push, but never the last one of the program. */
 	if (ctx->refs > 1)

@@ -17,7 +17,7 @@ struct vgpu_ops {
 	void (*progress)(void);		     /* the caller holds the lock */
 	void (*sleep)(pthread_cond_t *cond); /* the same, as for pthread_cond_wait() */
 	/* Puts work on a stream of this device, which need not be the current device. */
-	CUresult (*submit)(int ordinal, CUstream stream, external_poll poll, void *arg,
+	CUresult (*submit)(int ordinal, CUstream stream, const struct external *external, void *arg,
 			   u64 entry_ns);
 };
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The runtime's launches, graphs and error names; see rt.c. */
+/* The runtime's launches and error names; see rt.c. */
 #include <pthread.h>
 
 #include "base/macros.h"
-#include "vgpu/rt.h"
+#include "vgpu/per_thread.h"
 
 static struct {
 	pthread_once_t once;
@@ -43,20 +43,39 @@ static CUresult dim_check(dim3 grid, dim3 block)
 		       : (CUresult)RT(ErrorInvalidConfiguration);
 }
 
-RT(Error_t)
-RT(LaunchKernel)(const void *func, dim3 grid, dim3 block, void **args, size_t shared,
-		 RT(Stream_t) stream)
+RUNTIME_CALL(LaunchKernel, _ptsz,
+	     (const void *func, dim3 grid, dim3 block, void **args, size_t shared,
+	      RT(Stream_t) stream),
+	     (func, grid, block, args, shared, stream))
 {
 	CUfunction function;
 
 	return rt_result(rt_enter() ?:
 			 kernel_find(func, &function) ?:
 			 dim_check(grid, block) ?:
-			 CU(LaunchKernel)(function, grid.x, grid.y, grid.z, block.x, block.y,
-					  block.z, (unsigned int)shared, stream, args, NULL));
+			 DRIVER(LaunchKernel, _ptsz)(function, grid.x, grid.y, grid.z, block.x,
+						     block.y, block.z, (unsigned int)shared, stream,
+						     args, NULL));
 }
 
-RT(Error_t) RT(LaunchKernelExC)(const RT(LaunchConfig_t) * config, const void *func, void **args)
+RUNTIME_CALL(LaunchCooperativeKernel, _ptsz,
+	     (const void *func, dim3 grid, dim3 block, void **args, size_t shared,
+	      RT(Stream_t) stream),
+	     (func, grid, block, args, shared, stream))
+{
+	CUfunction function;
+
+	return rt_result(rt_enter() ?:
+			 kernel_find(func, &function) ?:
+			 dim_check(grid, block) ?:
+			 DRIVER(LaunchCooperativeKernel,
+				_ptsz)(function, grid.x, grid.y, grid.z, block.x, block.y, block.z,
+				       (unsigned int)shared, stream, args));
+}
+
+RUNTIME_CALL(LaunchKernelExC, _ptsz,
+	     (const RT(LaunchConfig_t) * config, const void *func, void **args),
+	     (config, func, args))
 {
 	CUfunction function;
 	CUlaunchConfig launch;
@@ -78,38 +97,13 @@ RT(Error_t) RT(LaunchKernelExC)(const RT(LaunchConfig_t) * config, const void *f
 	return rt_result(rt_enter() ?:
 			 kernel_find(func, &function) ?:
 			 dim_check(config->gridDim, config->blockDim) ?:
-			 CU(LaunchKernelEx)(&launch, function, args, NULL));
+			 DRIVER(LaunchKernelEx, _ptsz)(&launch, function, args, NULL));
 }
 
-RT(Error_t) RT(StreamBeginCapture)(RT(Stream_t) stream, enum RT(StreamCaptureMode) mode)
+RUNTIME_CALL(LaunchHostFunc, _ptsz, (RT(Stream_t) stream, RT(HostFn_t) function, void *data),
+	     (stream, function, data))
 {
-	return rt_result(rt_enter() ?: CU(StreamBeginCapture_v2)(stream, (int)mode));
-}
-
-RT(Error_t) RT(StreamEndCapture)(RT(Stream_t) stream, RT(Graph_t) * graph)
-{
-	return rt_result(rt_enter() ?: CU(StreamEndCapture)(stream, graph));
-}
-
-RT(Error_t)
-RT(GraphInstantiateWithFlags)(RT(GraphExec_t) * exec, RT(Graph_t) graph, unsigned long long flags)
-{
-	return rt_result(rt_enter() ?: CU(GraphInstantiateWithFlags)(exec, graph, flags));
-}
-
-RT(Error_t) RT(GraphLaunch)(RT(GraphExec_t) exec, RT(Stream_t) stream)
-{
-	return rt_result(rt_enter() ?: CU(GraphLaunch)(exec, stream));
-}
-
-RT(Error_t) RT(GraphExecDestroy)(RT(GraphExec_t) exec)
-{
-	return rt_result(CU(GraphExecDestroy)(exec));
-}
-
-RT(Error_t) RT(GraphDestroy)(RT(Graph_t) graph)
-{
-	return rt_result(CU(GraphDestroy)(graph));
+	return rt_result(rt_enter() ?: DRIVER(LaunchHostFunc, _ptsz)(stream, function, data));
 }
 
 /* The error texts come from the driver; the error names belong to the runtime. */
@@ -134,6 +128,14 @@ static const struct {
 	NAME(ErrorNotReady),
 	NAME(ErrorIllegalAddress),
 	NAME(ErrorNotSupported),
+	NAME(ErrorHostMemoryAlreadyRegistered),
+	NAME(ErrorHostMemoryNotRegistered),
+	NAME(ErrorStreamCaptureUnsupported),
+	NAME(ErrorStreamCaptureMerge),
+	NAME(ErrorStreamCaptureUnmatched),
+	NAME(ErrorStreamCaptureUnjoined),
+	NAME(ErrorStreamCaptureIsolation),
+	NAME(ErrorCapturedEvent),
 	NAME(ErrorUnknown),
 };
 #undef NAME

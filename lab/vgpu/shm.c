@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "truth/truth.h"
@@ -34,6 +35,7 @@ static void config_read(struct shm_config *ret)
 
 	memset(ret, 0, sizeof(*ret));
 	ret->nr_devices = nr > SHM_DEVICES ? SHM_DEVICES : (u32)nr;
+	ret->gpm = env_u64("VGPU_GPM", 1) != 0;
 	ret->memory_bytes = env_u64("VGPU_MEMORY_BYTES", 16ULL << 30);
 	ret->bandwidth = env_u64("VGPU_BANDWIDTH", 25000000000ULL) ?: 1;
 	ret->nccl_bandwidth = env_u64("VGPU_NCCL_BANDWIDTH", 100000000000ULL) ?: 1;
@@ -98,7 +100,7 @@ static void proc_clear(struct shm *shm, u32 index)
 
 	/* Queued work ends with its process. */
 	for (u32 d = 0; d < shm->config.nr_devices; d++)
-		for (u32 i = 0; i < SHM_SPANS; i++) {
+		for (u32 i = 0; i < shm_span_count(&shm->devices[d]); i++) {
 			struct shm_span *span = &shm->devices[d].spans[i];
 
 			if (span->proc != index || !span->end_ns)
@@ -143,7 +145,11 @@ static void shm_make(struct shm *shm, const struct shm_config *config)
 {
 	pthread_mutexattr_t attr;
 	u64 now = truth_now_ns();
+	struct timespec real;
 
+	clock_gettime(CLOCK_REALTIME, &real);
+	shm->realtime_minus_monotonic_ns =
+		(u64)real.tv_sec * NSEC_PER_SEC + (u64)real.tv_nsec - truth_now_ns();
 	pthread_mutexattr_init(&attr);
 	pthread_mutexattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
 	pthread_mutexattr_setrobust(&attr, PTHREAD_MUTEX_ROBUST);
@@ -154,7 +160,7 @@ static void shm_make(struct shm *shm, const struct shm_config *config)
 	shm->size = sizeof(*shm);
 	for (u32 i = 0; i < SHM_DEVICES; i++) {
 		shm->devices[i].numa_node = config->numa_node[i];
-		shm->devices[i].folded_until_ns = now;
+		shm->devices[i].fold.until_ns = now;
 	}
 	__atomic_store_n(&shm->magic, SHM_MAGIC, __ATOMIC_RELEASE);
 }

@@ -14,10 +14,10 @@
 
 #include "abi/types.h"
 
-#define SHM_MAGIC   0x7667707573686d31ULL
+#define SHM_MAGIC   0x7667707573686d32ULL
 #define SHM_DEVICES 16
 #define SHM_PROCS   256
-#define SHM_SPANS   16384
+#define SHM_SPANS   65536
 #define SHM_COMMS   64
 #define SHM_RANKS   32
 #define SHM_P2P	    16 /* maximum number of sends in flight from one rank to another */
@@ -28,22 +28,42 @@ enum shm_span_kind {
 	SHM_SPAN_COPY = 1 << 1,
 	SHM_SPAN_COLLECTIVE = 1 << 2, /* includes the wait for ranks */
 };
-#define SHM_SPAN_KINDS	 3
-/* The spans that count as device utilization. */
-#define SHM_SPAN_KERNELS (SHM_SPAN_COMPUTE | SHM_SPAN_COLLECTIVE)
+#define SHM_SPAN_KINDS		  3
+/* The kernel of a collective, which mostly waits for other ranks, uses few multiprocessors. */
+#define SHM_COLLECTIVE_SM_PERCENT 10
+
+/* The driver samples its utilization in periods of this length, counted from the boot. */
+#define SHM_PERIOD_NS (NSEC_PER_SEC / 6)
+#define SHM_PERIODS   120 /* completed periods that a monitor can read */
 
 /* A time when the device was busy for one process; end 0: not written, or not yet. */
 struct shm_span {
 	u64 start_ns;
 	u64 end_ns;
 	u32 proc;
-	u32 kind;
+	u16 kind;
+	u16 sm_percent; /* share of the multiprocessors in use */
+};
+
+/* Nanoseconds in which at least one kernel, or one kernel or copy, was executing. */
+struct shm_period {
+	u64 number;
+	u64 kernel_ns;
+	u64 any_ns;
+};
+
+/* The device's utilization from its creation until a moment. */
+struct shm_fold {
+	u64 until_ns;
+	u64 kernel_ns;
+	u64 sm_ns; /* kernel time, weighted by the share of the multiprocessors in use */
+	/* A period that is not here was idle. Room for the current period, too. */
+	struct shm_period periods[SHM_PERIODS + 1];
 };
 
 struct shm_device {
 	u64 head; /* total number of spans added */
-	u64 folded_until_ns;
-	u64 folded_busy_ns; /* kernel time before folded_until_ns */
+	struct shm_fold fold;
 	u32 numa_node;
 	u32 pad;
 	struct shm_span spans[SHM_SPANS];
@@ -92,6 +112,7 @@ struct shm_config {
 	u64 bandwidth;
 	u64 nccl_bandwidth;
 	u32 nr_devices;
+	u32 gpm; /* 0: a GPU without performance monitoring */
 	u32 numa_node[SHM_DEVICES];
 };
 
@@ -99,6 +120,7 @@ struct shm {
 	u64 magic;
 	u64 size;
 	u64 created_ns;
+	u64 realtime_minus_monotonic_ns;
 	struct shm_config config;
 	pthread_mutex_t lock;
 	struct shm_proc procs[SHM_PROCS];
@@ -136,11 +158,16 @@ u64 shm_memory_used(const struct shm *shm, u32 device);
  * Adds a busy span of this process. `cursor` (initially 0) refers to the last span, so
  * that consecutive work stays one span.
  */
-void shm_span_add(struct shm *shm, u32 device, u32 proc, u32 kind, u64 start_ns, u64 end_ns,
-		  u64 *cursor);
+void shm_span_add(struct shm *shm, u32 device, u32 proc, u32 kind, u32 sm_percent, u64 start_ns,
+		  u64 end_ns, u64 *cursor);
+/* Number of spans in the ring of the device. */
+u32 shm_span_count(const struct shm_device *device);
 
 #define SHM_ANY_PROC (~0U)
-/* Nanoseconds in [from, to) that are covered by spans of these kinds: the union, not the sum. */
-u64 shm_busy_ns(const struct shm *shm, u32 device, u32 proc, u32 kinds, u64 from_ns, u64 to_ns);
-/* Kernel time on the device since it was created. The caller holds the lock. */
-u64 shm_busy_total_ns(struct shm *shm, u32 device, u64 now_ns);
+/* Adds the spans of a process between fold->until_ns and `until_ns`. */
+void shm_fold_extend(const struct shm *shm, u32 device, u32 proc, u64 until_ns,
+		     struct shm_fold *fold);
+/* The utilization of the device until now. The caller holds the lock. */
+void shm_fold_read(const struct shm *shm, u32 device, u64 now_ns, struct shm_fold *ret);
+/* The period with this number, all zero if the device was idle. */
+struct shm_period shm_period_of(const struct shm_fold *fold, u64 number);

@@ -158,13 +158,13 @@ CUresult stream_sync(CUstream handle)
 	{
 		ENGINE_LOCKED();
 
-		if (stream->capturing)
+		if (stream->capture)
 			return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 		stream_join_legacy(stream);
 		target = target_hold(stream_target(stream));
 	}
 	target_wait(&target, stream->ctx->flags);
-	sync_log(entry, stream->ctx->device, (u64)handle);
+	sync_log(entry, stream->ctx->device, stream_id(stream));
 	return CUDA_SUCCESS;
 }
 
@@ -178,6 +178,8 @@ CUresult event_sync(struct CUevent_st *event)
 	{
 		ENGINE_LOCKED();
 
+		if (event->capture)
+			return CUDA_ERROR_CAPTURED_EVENT;
 		target = target_hold(event->target);
 	}
 	target_wait(&target, flags);

@@ -56,54 +56,89 @@ static void test_live_process_keeps_its_slot(void **state)
 	shm_leave(shm, b);
 }
 
-static void test_union_of_spans(void **state)
+/* What a process, or all of them, did between two moments. */
+static struct shm_fold fold_of(u32 device, u32 proc, u64 from, u64 to)
 {
-	const u64 t = truth_now_ns();
-	u64 cursor[2] = {};
+	struct shm_fold fold = { .until_ns = from };
 
-	shm_span_add(shm, 0, 0, SHM_SPAN_COMPUTE, t, t + 100, &cursor[0]);
-	shm_span_add(shm, 0, 1, SHM_SPAN_COMPUTE, t + 50, t + 150, &cursor[1]);
-	shm_span_add(shm, 0, 0, SHM_SPAN_COPY, t + 140, t + 240, &(u64){ 0 });
-	assert_int_equal(shm_busy_ns(shm, 0, SHM_ANY_PROC, SHM_SPAN_COMPUTE, t, t + 1000), 150);
-	assert_int_equal(shm_busy_ns(shm, 0, SHM_ANY_PROC, SHM_SPAN_COMPUTE, t + 20, t + 120), 100);
-	assert_int_equal(shm_busy_ns(shm, 0, 1, SHM_SPAN_COMPUTE, t, t + 1000), 100);
-	assert_int_equal(
-		shm_busy_ns(shm, 0, SHM_ANY_PROC, SHM_SPAN_COMPUTE | SHM_SPAN_COPY, t, t + 1000),
-		240);
-	/* Consecutive work is one span; after a gap, a new span starts. */
-	u64 head = shm->devices[0].head;
-
-	shm_span_add(shm, 0, 0, SHM_SPAN_COMPUTE, t + 100, t + 160, &cursor[0]);
-	assert_int_equal(shm->devices[0].head, head);
-	shm_span_add(shm, 0, 0, SHM_SPAN_COMPUTE, t + 300, t + 310, &cursor[0]);
-	assert_int_equal(shm->devices[0].head, head + 1);
-	assert_int_equal(shm_busy_ns(shm, 0, SHM_ANY_PROC, SHM_SPAN_COMPUTE, t, t + 1000), 170);
-	assert_int_equal(shm_busy_ns(shm, 1, SHM_ANY_PROC, SHM_SPAN_COMPUTE, t, t + 1000), 0);
-	shm_span_add(shm, 0, 0, SHM_SPAN_COLLECTIVE, t + 305, t + 400, &(u64){ 0 });
-	assert_int_equal(shm_busy_ns(shm, 0, SHM_ANY_PROC, SHM_SPAN_COMPUTE, t, t + 1000), 170);
-	assert_int_equal(shm_busy_ns(shm, 0, SHM_ANY_PROC, SHM_SPAN_KERNELS, t, t + 1000), 260);
+	shm_fold_extend(shm, device, proc, to, &fold);
+	return fold;
 }
 
-/* With more spans than the ring can store, the total still includes all of them. */
-static void test_total_includes_spans_beyond_the_ring(void **state)
+static u64 kernel_ns(u32 device, u32 proc, u64 from, u64 to)
 {
-	u64 cursor = 0, before, after, nr = 3 * SHM_SPANS, last = truth_now_ns();
+	return fold_of(device, proc, from, to).kernel_ns;
+}
+
+/* At the begin of a sample period, so that the spans are in one period. */
+static void test_union_of_spans(void **state)
+{
+	const u64 period = truth_now_ns() / SHM_PERIOD_NS + 1, t = period * SHM_PERIOD_NS;
+	u64 cursor[2] = {}, head;
+	struct shm_fold fold;
+
+	shm_span_add(shm, 0, 0, SHM_SPAN_COMPUTE, 60, t, t + 100, &cursor[0]);
+	shm_span_add(shm, 0, 1, SHM_SPAN_COMPUTE, 60, t + 50, t + 150, &cursor[1]);
+	shm_span_add(shm, 0, 0, SHM_SPAN_COPY, 0, t + 140, t + 240, &(u64){ 0 });
+	assert_int_equal(kernel_ns(0, SHM_ANY_PROC, t, t + 1000), 150);
+	assert_int_equal(kernel_ns(0, SHM_ANY_PROC, t + 20, t + 120), 100);
+	assert_int_equal(kernel_ns(0, 1, t, t + 1000), 100);
+	fold = fold_of(0, SHM_ANY_PROC, t, t + 1000);
+	/* 60 % each, and all of the multiprocessors where both run. */
+	assert_int_equal(fold.sm_ns, 100 * 60 / 100 + 50);
+	assert_int_equal(shm_period_of(&fold, period).kernel_ns, 150);
+	assert_int_equal(shm_period_of(&fold, period).any_ns, 240);
+	assert_int_equal(shm_period_of(&fold, period + 1).any_ns, 0);
+	/* Back to back is one span; after a gap a new one. */
+	head = shm->devices[0].head;
+	shm_span_add(shm, 0, 0, SHM_SPAN_COMPUTE, 60, t + 100, t + 160, &cursor[0]);
+	assert_int_equal(shm->devices[0].head, head);
+	shm_span_add(shm, 0, 0, SHM_SPAN_COMPUTE, 60, t + 300, t + 310, &cursor[0]);
+	assert_int_equal(shm->devices[0].head, head + 1);
+	assert_int_equal(kernel_ns(0, SHM_ANY_PROC, t, t + 1000), 170);
+	assert_int_equal(kernel_ns(1, SHM_ANY_PROC, t, t + 1000), 0);
+	shm_span_add(shm, 0, 0, SHM_SPAN_COLLECTIVE, 10, t + 305, t + 400, &(u64){ 0 });
+	assert_int_equal(kernel_ns(0, SHM_ANY_PROC, t, t + 1000), 260);
+}
+
+/* Work over the border of two periods counts in both, as much as it was in each. */
+static void test_periods(void **state)
+{
+	const u64 period = truth_now_ns() / SHM_PERIOD_NS + 10, t = period * SHM_PERIOD_NS;
+	struct shm_fold fold;
+
+	shm_span_add(shm, 0, 0, SHM_SPAN_COMPUTE, 100, t - 300, t + 700, &(u64){ 0 });
+	fold = fold_of(0, SHM_ANY_PROC, t - SHM_PERIOD_NS, t + SHM_PERIOD_NS);
+	assert_int_equal(shm_period_of(&fold, period - 1).kernel_ns, 300);
+	assert_int_equal(shm_period_of(&fold, period).kernel_ns, 700);
+	assert_int_equal(fold.kernel_ns, 1000);
+}
+
+/* More spans than the ring holds: the totals still have them all. */
+static void test_total_outlives_the_ring(void **state)
+{
+	u64 cursor = 0, nr = 3 * SHM_SPANS, last = truth_now_ns(), periods_ns = 0;
+	struct shm_fold before, after;
 
 	shm_lock(shm);
-	before = shm_busy_total_ns(shm, 1, last);
+	shm_fold_read(shm, 1, last, &before);
 	shm_unlock(shm);
 	for (u64 i = 0; i < nr; i++) {
 		while (truth_now_ns() < last + 200)
 			;
 		last = truth_now_ns();
-		shm_span_add(shm, 1, 0, SHM_SPAN_COMPUTE, last, last + 100, &cursor);
+		shm_span_add(shm, 1, 0, SHM_SPAN_COMPUTE, 70, last, last + 100, &cursor);
 	}
 	usleep(1000);
 	shm_lock(shm);
-	after = shm_busy_total_ns(shm, 1, truth_now_ns());
+	shm_fold_read(shm, 1, truth_now_ns(), &after);
 	shm_unlock(shm);
+	for (u32 i = 0; i < SHM_PERIODS; i++)
+		periods_ns += shm_period_of(&after, last / SHM_PERIOD_NS - i).kernel_ns;
 	assert_int_equal(shm->devices[1].head, nr);
-	assert_int_equal(after - before, nr * 100);
+	assert_int_equal(after.kernel_ns - before.kernel_ns, nr * 100);
+	assert_int_equal(after.sm_ns - before.sm_ns, nr * 70);
+	assert_int_equal(periods_ns, nr * 100);
 }
 
 int main(void)
@@ -112,7 +147,8 @@ int main(void)
 		cmocka_unit_test(test_lock_of_a_dead_process_is_released),
 		cmocka_unit_test(test_live_process_keeps_its_slot),
 		cmocka_unit_test(test_union_of_spans),
-		cmocka_unit_test(test_total_includes_spans_beyond_the_ring),
+		cmocka_unit_test(test_periods),
+		cmocka_unit_test(test_total_outlives_the_ring),
 	};
 
 	harness_start("2", "1e9");

@@ -21,8 +21,13 @@
  *   VGPU_NUMA             NUMA node of each device, for example "0,1" (default 0; the last repeats)
  *   VGPU_KERNEL_NS        see above
  *   VGPU_LAUNCH_NS        minimum time that a launch takes in its caller (default 0)
+ *   VGPU_QUEUE            launches of a stream that can wait for the device (default 1024);
+ *                         a launch into a full queue blocks
+ *   VGPU_SM_PERCENT       share of the multiprocessors that a kernel fills (default 100)
+ *   VGPU_GPM              0: a GPU without performance monitoring (default 1)
  *   VGPU_TRUTH            directory for truth logs (unset: no log)
- *   CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES   as with the real libraries
+ *   CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES   as with the real libraries: indexes, UUIDs, or
+ *                         the beginnings of UUIDs
  */
 #include "abi/types.h"
 

@@ -64,12 +64,35 @@ typedef struct {
 	unsigned int decUtil;
 } nvmlProcessUtilizationSample_t;
 
+typedef enum {
+	NVML_TOTAL_POWER_SAMPLES = 0,
+	NVML_GPU_UTILIZATION_SAMPLES = 1,
+	NVML_MEMORY_UTILIZATION_SAMPLES = 2,
+} nvmlSamplingType_t;
+
+typedef enum {
+	NVML_VALUE_TYPE_DOUBLE = 0,
+	NVML_VALUE_TYPE_UNSIGNED_INT = 1,
+} nvmlValueType_t;
+
+typedef struct {
+	unsigned long long timeStamp; /* CPU time stamp, us */
+	union {
+		double dVal;
+		unsigned int uiVal;
+		unsigned long ulVal;
+		unsigned long long ullVal;
+		signed long long sllVal;
+	} sampleValue;
+} nvmlSample_t;
+
 typedef struct nvmlGpmSample_st *nvmlGpmSample_t;
 
-#define NVML_GPM_METRIC_SM_UTIL	     2
-#define NVML_GPM_METRIC_MAX	     98 /* of the first version; later versions have more */
-#define NVML_GPM_METRICS_GET_VERSION 1
-#define NVML_GPM_SUPPORT_VERSION     1
+#define NVML_GPM_METRIC_GRAPHICS_UTIL 1
+#define NVML_GPM_METRIC_SM_UTIL	      2
+#define NVML_GPM_METRIC_MAX	      98 /* of the first version; later versions have more */
+#define NVML_GPM_METRICS_GET_VERSION  1
+#define NVML_GPM_SUPPORT_VERSION      1
 
 typedef struct {
 	unsigned int metricId;
@@ -105,6 +128,7 @@ nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned int index, nvmlDevice_t *dev
 nvmlReturn_t nvmlDeviceGetIndex(nvmlDevice_t device, unsigned int *index);
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int length);
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length);
+nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minor);
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci);
 nvmlReturn_t nvmlDeviceGetNumaNodeId(nvmlDevice_t device, unsigned int *node);
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization);
@@ -116,6 +140,9 @@ nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned l
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 					     nvmlProcessUtilizationSample_t *samples,
 					     unsigned int *count, unsigned long long last_seen);
+nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type,
+				  unsigned long long last_seen, nvmlValueType_t *value_type,
+				  unsigned int *count, nvmlSample_t *samples);
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support);
 nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *sample);
 nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample);
