@@ -45,7 +45,7 @@ static const struct {
 	{ CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
 	  "operation not permitted when stream is capturing" },
 	{ CUDA_ERROR_STREAM_CAPTURE_MERGE, "CUDA_ERROR_STREAM_CAPTURE_MERGE",
-	  "operation would have resulted in a merge of separate capture sequences" },
+	  "operation would result in a merge of separate capture sequences" },
 	{ CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
 	  "capture was not ended in the same stream as it began" },
 	{ CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",

@@ -6,12 +6,14 @@
 
 #ifdef VGPU_HIP
 #include "vgpu/include/vgpu_hip.h"
-#define RT(name)  hip##name
-#define RT_PREFIX "hip"
+#define RT(name)	 hip##name
+#define RT_PREFIX	 "hip"
+#define RT_DEINITIALIZED "hipErrorDeinitialized"
 #else
 #include "vgpu/include/vgpu_cudart.h"
-#define RT(name)  cuda##name
-#define RT_PREFIX "cuda"
+#define RT(name)	 cuda##name
+#define RT_PREFIX	 "cuda"
+#define RT_DEINITIALIZED "cudaErrorCudartUnloading"
 #endif
 
 /* Creates a context for the thread if it has none. */

@@ -116,7 +116,7 @@ static const struct {
 	NAME(ErrorInvalidValue),
 	NAME(ErrorMemoryAllocation),
 	NAME(ErrorInitializationError),
-	NAME(ErrorDeinitialized),
+	{ RT(ErrorDeinitialized), RT_DEINITIALIZED },
 	NAME(ErrorInvalidConfiguration),
 	NAME(ErrorInvalidMemcpyDirection),
 	NAME(ErrorInvalidDeviceFunction),
