@@ -235,6 +235,7 @@ nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned l
 	if (r != NVML_SUCCESS)
 		return r;
 	SHM_LOCKED(shm);
+	shm_reap(shm);
 	shm_fold_read(shm, device->index, now, &fold);
 	*mj = ((now - shm->created_ns) / 1000 * IDLE_WATTS +
 	       fold.kernel_ns / 1000 * (BUSY_WATTS - IDLE_WATTS)) /

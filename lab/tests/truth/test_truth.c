@@ -335,6 +335,37 @@ static void test_check_finds_each_fault(void **state)
 	}
 }
 
+/* A launch of a graph is busy several times; a blocked span is a part of its launch. */
+static void test_check_of_graphs_and_full_queues(void **state)
+{
+	static const struct {
+		u16 work;
+		u64 second_seq, blocked_start, blocked_end, blocked_seq;
+		s64 faults;
+	} runs[] = {
+		{ TRUTH_WORK_GRAPH, 5, 101, 104, 5, 0 },  /* right */
+		{ TRUTH_WORK_KERNEL, 5, 101, 104, 5, 2 }, /* a kernel is busy once, with itself */
+		{ TRUTH_WORK_GRAPH, 6, 101, 104, 5, 1 },  /* the second work has no launch */
+		{ TRUTH_WORK_GRAPH, 5, 99, 104, 5, 1 },	  /* blocked before the launch */
+		{ TRUTH_WORK_GRAPH, 5, 101, 106, 5, 1 },  /* blocked after it */
+		{ TRUTH_WORK_GRAPH, 5, 101, 104, 4, 1 },  /* blocked without a launch */
+	};
+	const struct place *place = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(runs); i++) {
+		struct truth *truth = log_open(place, 100);
+
+		truth_log(truth, TRUTH_LAUNCH, runs[i].work, 100, 105, 0, 9, 5);
+		truth_log(truth, TRUTH_BLOCKED, runs[i].work, runs[i].blocked_start,
+			  runs[i].blocked_end, 0, 9, runs[i].blocked_seq);
+		truth_log(truth, TRUTH_BUSY, TRUTH_WORK_COPY, 110, 120, 0, 9, 5);
+		truth_log(truth, TRUTH_BUSY, TRUTH_WORK_COLLECTIVE, 115, 130, 0, 9,
+			  runs[i].second_seq);
+		truth_free(truth);
+		assert_int_equal(faults_in(place), runs[i].faults);
+	}
+}
+
 static void test_quantiles(void **state)
 {
 	struct truth_quantiles q;
@@ -391,10 +422,11 @@ int main(void)
 		PLACED(test_threads_share_a_log),
 		PLACED(test_kill_leaves_complete_records),
 		PLACED(test_unpublished_slot_is_skipped),
-		PLACED(test_truncated_file_is_read_up_to_its_end),
-		PLACED(test_invalid_file_is_rejected),
-		PLACED(test_forked_child_does_not_write_to_the_parents_log),
-		PLACED(test_check_finds_each_fault),
+		PLACED(test_cut_file_is_read_up_to_the_cut),
+		PLACED(test_no_truth_log),
+		PLACED(test_forked_child_leaves_the_parents_log_alone),
+		PLACED(test_check_finds_what_is_wrong),
+		PLACED(test_check_of_graphs_and_full_queues),
 		PLACED(test_summary),
 		cmocka_unit_test(test_quantiles),
 	};
