@@ -33,6 +33,9 @@ void harness_start(const char *devices, const char *memory_bytes)
 	/* A test that hangs must not block the run, also on a machine with few free CPUs. */
 	alarm(HANG_SECONDS);
 	unsetenv("VGPU_KERNEL_NS");
+	unsetenv("VGPU_QUEUE");
+	unsetenv("VGPU_SM_PERCENT");
+	unsetenv("VGPU_GPM");
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	unsetenv("HIP_VISIBLE_DEVICES");
 }

@@ -99,7 +99,7 @@ static void test_pool(void **state)
 
 static void test_registered_memory(void **state)
 {
-	char *memory = malloc(8192);
+	char *memory = aligned_alloc(4096, 8192);
 	size_t before, after, total;
 
 	OK(cudaMemGetInfo(&before, &total));

@@ -266,6 +266,7 @@ static u32 collectives(pid_t pid, struct truth_record *ret)
 static void test_collective_in_a_graph(void **state)
 {
 	struct truth_record ranks[2][NR_REPLAYS];
+	u64 start = truth_now_ns();
 
 	assert_int_equal(ncclGetUniqueId(&shared->id), ncclSuccess);
 	children_run(rank_run, 2);
@@ -275,6 +276,8 @@ static void test_collective_in_a_graph(void **state)
 		/* 1 MB at 1 GB/s after the last arrival, the same for both. */
 		assert_int_equal(ranks[0][i].end_ns, ranks[1][i].end_ns);
 		assert_true(ranks[0][i].end_ns >= ranks[0][i].start_ns + MS);
+		/* It starts with the launch of its replay. */
+		assert_true(ranks[0][i].start_ns > (i ? ranks[0][i - 1].start_ns : start));
 	}
 	assert_true(ranks[0][NR_REPLAYS - 1].end_ns >= shared->late_ns + 3 * MS);
 }
