@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "monitor.h"
+#include "vgpu/include/vgpu_nccl.h"
 
 /* 10 ms of work every 40 ms, for 1.2 s, or as near to it as we get CPUs. */
 static void quarter_load(int index)
@@ -258,6 +259,49 @@ static void test_activity(void **state)
 	NVML_OK(nvmlGpmSampleFree(to));
 }
 
+static ncclUniqueId id;
+
+/* The first rank uses device 1 and waits for the second one, which waits for the monitor. */
+static void waiting_rank(int rank)
+{
+	ncclComm_t comm;
+
+	CHECK(!cudaSetDevice(1 - rank));
+	CHECK(!ncclCommInitRank(&comm, 2, id, rank));
+	if (rank == 1)
+		hear(go);
+	CHECK(!ncclAllReduce(NULL, NULL, 1, ncclFloat32, ncclSum, comm, NULL));
+	if (rank == 0)
+		say(ready);
+	CHECK(!cudaDeviceSynchronize());
+	CHECK(!ncclCommDestroy(comm));
+}
+
+/* A collective that waits for ranks is a kernel, which uses few multiprocessors. */
+static void test_waiting_collective(void **state)
+{
+	nvmlGpmSample_t from, to;
+	double percent[2];
+	pid_t pids[2];
+
+	assert_int_equal(ncclGetUniqueId(&id), ncclSuccess);
+	for (int i = 0; i < 2; i++)
+		pids[i] = child_start(waiting_rank, i);
+	hear(ready);
+	from = sample_now();
+	sleep_ms(20);
+	to = sample_now();
+	say(go);
+	for (int i = 0; i < 2; i++)
+		child_join(pids[i]);
+	metrics_get(from, to, percent);
+	print_message("# kernels %.1f %%, multiprocessors %.1f %%\n", percent[0], percent[1]);
+	assert_true(percent[0] > 99.99);
+	assert_true(percent[1] > 9.99 && percent[1] < 10.01);
+	NVML_OK(nvmlGpmSampleFree(from));
+	NVML_OK(nvmlGpmSampleFree(to));
+}
+
 static void no_gpm(int index)
 {
 	nvmlGpmSupport_t support = { .version = NVML_GPM_SUPPORT_VERSION };
@@ -293,6 +337,7 @@ int main(void)
 		cmocka_unit_test(test_process_utilisation),
 		cmocka_unit_test(test_energy),
 		cmocka_unit_test(test_activity),
+		cmocka_unit_test(test_waiting_collective),
 	};
 
 	harness_start("2", "1e9");
