@@ -26,13 +26,11 @@ static const struct option_row options[] = {
 	/* clang-format off */
 	{ "ranks", OPTION_U64, AT(ranks), 1, NULL, "number of ranks, one process each" },
 	{ "steps", OPTION_U64, AT(steps), 1, NULL, "number of training steps" },
-	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "run for this many seconds, instead of --steps" },
-	{ "loaders", OPTION_U64, AT(loaders), 0, NULL, "loaders per rank" },
-	{ "loader-kind", OPTION_CHOICE, AT(loader_threads), 0, loader_kinds, "kind of a loader" },
-	{ "load-cpu-us", OPTION_U64, AT(load_cpu_us), 0, NULL, "CPU time to produce a batch, +-20 %" },
-	{ "load-io-bytes", OPTION_U64, AT(load_io_bytes), 0, NULL, "bytes to read for a batch" },
-	{ "load-io-file", OPTION_STRING, AT(load_io_file), 0, NULL, "file that loaders read from" },
-	{ "prefetch", OPTION_U64, AT(prefetch), 1, NULL, "maximum number of batches that a loader is ahead" },
+	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "run for so many seconds, instead of --steps" },
+	LOADING_OPTIONS(AT(loading)),
+	{ "loader-kind", OPTION_CHOICE, AT(loading.threads), 0, loader_kinds, "kind of a loader" },
+	{ "load-io-bytes", OPTION_U64, AT(loading.io_bytes), 0, NULL, "bytes to read for a batch" },
+	{ "load-io-file", OPTION_STRING, AT(loading.io_file), 0, NULL, "file that loaders read from" },
 	{ "launches", OPTION_U64, AT(launches), 1, NULL, "kernel launches per step" },
 	{ "kernel-us", OPTION_U64, AT(kernel_us), 0, NULL, "GPU time of a launch" },
 	{ "copy-bytes", OPTION_U64, AT(copy_bytes), 0, NULL, "bytes copied to the GPU per step" },
@@ -53,9 +51,7 @@ static const struct option_row options[] = {
 static const struct train_config defaults = {
 	.ranks = 1,
 	.steps = 100,
-	.loaders = 2,
-	.load_cpu_us = 2000,
-	.prefetch = 2,
+	.loading = { .loaders = 2, .cpu_us = 2000, .prefetch = 2 },
 	.launches = 10,
 	.kernel_us = 500,
 	.copy_bytes = 1 << 20,
@@ -71,9 +67,9 @@ static const char *config_wrong(const void *arg)
 {
 	const struct train_config *config = arg;
 
-	if (config->ranks > TRAIN_MAX_RANKS || config->loaders > TRAIN_MAX_LOADERS)
+	if (config->ranks > TRAIN_MAX_RANKS || config->loading.loaders > LOADERS_MAX)
 		return "--ranks or --loaders is too large";
-	if (config->load_io_bytes && !config->load_io_file)
+	if (config->loading.io_bytes && !config->loading.io_file)
 		return "--load-io-bytes needs --load-io-file";
 	if (config->allreduce_bytes % sizeof(float))
 		return "--allreduce-bytes must be a multiple of 4";

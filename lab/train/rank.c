@@ -90,13 +90,14 @@ static int data_open(struct rank *rank)
 	const struct train_config *config = rank->config;
 	int r;
 
-	if (config->loaders == 0)
+	if (config->loading.loaders == 0)
 		return 0;
-	rank->ring = ring_new(config->loaders * config->prefetch);
+	rank->ring = ring_new(config->loading.loaders * config->loading.prefetch);
 	if (!rank->ring)
 		return rank_error(rank, "batches", strerror(ENOMEM));
-	r = loaders_start(config, rank->index, config->seconds > 0 ? ~0ULL : config->steps,
-			  rank->ring, rank->truth, &rank->loaders);
+	r = loaders_start(&config->work, &config->loading, rank->index,
+			  config->seconds > 0 ? ~0ULL : config->steps, rank->ring, rank->truth,
+			  &rank->loaders);
 	return r < 0 ? rank_error(rank, "loaders", strerror(-r)) : 0;
 }
 

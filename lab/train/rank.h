@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-#include "train/loader.h"
+#include "train/train.h"
 #include "vgpu/include/vgpu_cudart.h"
 #include "work/phases.h"
 

@@ -5,10 +5,9 @@
 
 #include "truth/summary.h"
 #include "vgpu/include/vgpu_nccl.h"
-#include "work/workload.h"
+#include "work/loader.h"
 
-#define TRAIN_MAX_RANKS	  64
-#define TRAIN_MAX_LOADERS 256 /* per rank */
+#define TRAIN_MAX_RANKS 64
 
 /* The command line; main.c contains the table with defaults and help. */
 struct train_config {
@@ -16,12 +15,7 @@ struct train_config {
 	u64 ranks;
 	u64 steps;
 	double seconds;
-	u64 loaders;
-	u64 loader_threads; /* loaders are threads instead of processes */
-	u64 load_cpu_us;
-	u64 load_io_bytes;
-	const char *load_io_file;
-	u64 prefetch;
+	struct loading loading;
 	u64 launches;
 	u64 kernel_us;
 	u64 copy_bytes;

@@ -15,7 +15,7 @@
 
 #include "base/macros.h"
 #include "support/taken.h"
-#include "train/ring.h"
+#include "work/ring.h"
 #include "work/burn.h"
 #include "work/phases.h"
 #include "work/process.h"

@@ -4,10 +4,11 @@
  * and puts the batch into the ring when there is room. It is always in DataLoading;
  * TRUTH_LOAD logs its activity.
  */
-#include "train/loader.h"
+#include "work/loader.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,8 @@
 #define PIECE_NS      (2 * NSEC_PER_MSEC) /* preprocessing time for each record */
 
 struct loader {
-	const struct train_config *config;
+	const struct workload *work;
+	const struct loading *config;
 	struct ring *ring;
 	struct truth *truth;
 	u64 rank;
@@ -47,18 +49,18 @@ struct loaders {
 	struct loader all[];
 };
 
-static u64 io_blocks(const struct train_config *config)
+static u64 io_blocks(const struct loading *config)
 {
-	return (config->load_io_bytes + IO_BLOCK - 1) / IO_BLOCK;
+	return (config->io_bytes + IO_BLOCK - 1) / IO_BLOCK;
 }
 
 static int storage_open(struct loader *loader)
 {
-	const char *path = loader->config->load_io_file;
+	const char *path = loader->config->io_file;
 	off_t size;
 
 	loader->fd = -1;
-	if (loader->config->load_io_bytes == 0)
+	if (loader->config->io_bytes == 0)
 		return 0;
 	loader->fd = open(path, O_RDONLY | O_CLOEXEC | O_DIRECT);
 	if (loader->fd < 0 && errno == EINVAL)
@@ -116,9 +118,9 @@ static int batch_read(struct loader *loader, u64 batch)
 
 static int batch_make(struct loader *loader, u64 batch)
 {
-	const struct train_config *config = loader->config;
-	u64 left = random_around(config->load_cpu_us * NSEC_PER_USEC, ~loader->seed, batch);
-	int r = config->load_io_bytes ? batch_read(loader, batch) : 0;
+	const struct loading *config = loader->config;
+	u64 left = random_around(config->cpu_us * NSEC_PER_USEC, ~loader->seed, batch);
+	int r = config->io_bytes ? batch_read(loader, batch) : 0;
 
 	if (r < 0)
 		return r;
@@ -127,7 +129,7 @@ static int batch_make(struct loader *loader, u64 batch)
 		u64 start = truth_now_ns();
 		struct times times = times_read(loader->times_fd);
 
-		burn_ns(&config->work.burn, piece);
+		burn_ns(&loader->work->burn, piece);
 		load_log(loader, TRUTH_LOAD_CPU, batch, start, times);
 		left -= piece;
 	}
@@ -172,8 +174,7 @@ static int loader_run(struct loader *loader)
 		close(loader->times_fd);
 	phases_end(&phases, TRUTH_ROLE_LOADER, truth_now_ns());
 	if (r < 0)
-		fprintf(stderr, "train: loader: %s: %s\n", loader->config->load_io_file,
-			strerror(-r));
+		fprintf(stderr, "loader: %s: %s\n", loader->config->io_file, strerror(-r));
 	return r;
 }
 
@@ -187,11 +188,11 @@ static void *loader_thread(void *arg)
 
 static int loader_process(struct loader *loader)
 {
-	const char *dir = loader->config->work.truth;
+	const char *dir = loader->work->truth;
 	int r = dir ? truth_open(dir, "loader", TRUTH_RECORDS, &loader->truth) : 0;
 
 	if (r < 0) {
-		fprintf(stderr, "train: truth in %s: %s\n", dir, strerror(-r));
+		fprintf(stderr, "loader: truth in %s: %s\n", dir, strerror(-r));
 		return r;
 	}
 	r = loader_run(loader);
@@ -201,7 +202,7 @@ static int loader_process(struct loader *loader)
 
 static int loader_start(struct loader *loader, struct truth *truth)
 {
-	if (loader->config->loader_threads) {
+	if (loader->config->threads) {
 		loader->truth = truth;
 		return -pthread_create(&loader->thread, NULL, loader_thread, loader);
 	}
@@ -211,8 +212,8 @@ static int loader_start(struct loader *loader, struct truth *truth)
 	return loader->pid < 0 ? -errno : 0;
 }
 
-int loaders_start(const struct train_config *config, u64 rank, u64 nr_batches, struct ring *ring,
-		  struct truth *truth, struct loaders **ret)
+int loaders_start(const struct workload *work, const struct loading *config, u64 rank,
+		  u64 nr_batches, struct ring *ring, struct truth *truth, struct loaders **ret)
 {
 	struct loaders *loaders =
 		calloc(1, sizeof(*loaders) + config->loaders * sizeof(struct loader));
@@ -220,13 +221,14 @@ int loaders_start(const struct train_config *config, u64 rank, u64 nr_batches, s
 
 	if (!loaders)
 		return -ENOMEM;
-	loaders->threads = config->loader_threads;
+	loaders->threads = config->threads;
 	for (u64 i = 0; i < config->loaders && r == 0; i++) {
 		loaders->all[i] = (struct loader){
+			.work = work,
 			.config = config,
 			.ring = ring,
 			.rank = rank,
-			.seed = random_at(config->work.seed, rank),
+			.seed = random_at(work->seed, rank),
 			.first_batch = i,
 			.nr_batches = nr_batches,
 		};

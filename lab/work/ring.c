@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-#include "train/ring.h"
+#include "work/ring.h"
 
 #include <stddef.h>
 #include <sys/mman.h>
