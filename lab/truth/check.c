@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Tests compare all other data with the truth, so the truth must be complete. No record
- * is lost. Every instant of a thread's life is in exactly one phase. Every launch has
- * exactly one span of GPU time. Every step follows the previous step.
+ * Everything else is compared with the truth, so it must be complete: no record is
+ * lost, every instant of a thread's life is in exactly one span, every launch has
+ * exactly one span of GPU time, and every step follows the previous step.
  */
 #include "truth/check.h"
 
@@ -11,6 +11,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "base/macros.h"
 
 struct check {
 	const struct truth_dir *dir;
@@ -35,7 +37,7 @@ static bool is_too_long(const struct truth_record *rec)
 {
 	u64 length = rec->end_ns - rec->start_ns;
 
-	return (rec->kind == TRUTH_IDLE && rec->a + rec->b > length) ||
+	return ((rec->kind == TRUTH_IDLE || rec->kind == TRUTH_DID) && rec->a + rec->b > length) ||
 	       (rec->kind == TRUTH_LOAD && rec->b + rec->c > length);
 }
 
@@ -64,7 +66,13 @@ static void check_whole(struct check *check, u64 i)
 	}
 }
 
-/* Orders records by thread; the life of a thread comes before its phases, phases by time. */
+/* The records that cover the life of a thread; a log has one of these kinds. */
+static const struct tiles {
+	enum truth_kind kind;
+	const char *name;
+} all_tiles[] = { { TRUTH_PHASE, "phase" }, { TRUTH_DID, "activity" } };
+
+/* Orders records by thread; the life of a thread comes before its tiles, tiles by time. */
 static int life_cmp(const void *left, const void *right)
 {
 	const struct truth_record *l = left, *r = right;
@@ -79,14 +87,15 @@ static int life_cmp(const void *left, const void *right)
 }
 
 /* `recs` are all records of one thread, in the order of life_cmp(). */
-static void check_tiles(struct check *check, const char *name, const struct truth_record *recs,
-			u64 nr)
+static void check_tiles(struct check *check, const char *name, const struct tiles *tiles,
+			const struct truth_record *recs, u64 nr)
 {
 	const struct truth_record *life = &recs[0];
 	u64 at = life->start_ns;
 
 	if (life->kind != TRUTH_THREAD) {
-		fault(check, name, "thread %u has phases but no thread record", life->tid);
+		fault(check, name, "thread %u has a span of %s but no thread record", life->tid,
+		      tiles->name);
 		return;
 	}
 	if (nr > 1 && recs[1].kind == TRUTH_THREAD) {
@@ -95,45 +104,45 @@ static void check_tiles(struct check *check, const char *name, const struct trut
 	}
 	if (nr == 1) {
 		if (life->sub == TRUTH_ROLE_LAUNCHER || life->sub == TRUTH_ROLE_LOADER)
-			fault(check, name, "thread %u has no phases", life->tid);
+			fault(check, name, "thread %u has no span of %s", life->tid, tiles->name);
 		return;
 	}
 	for (u64 i = 1; i < nr; i++) {
 		if (recs[i].start_ns != at)
 			fault(check, name,
-			      "thread %u: %s of %" PRId64 " ns before phase %u at %" PRIu64,
-			      life->tid, recs[i].start_ns > at ? "gap" : "overlap",
-			      (int64_t)(recs[i].start_ns - at), recs[i].sub,
+			      "thread %u: %s of %" PRId64 " ns before %s %u at %" PRIu64, life->tid,
+			      recs[i].start_ns > at ? "gap" : "overlap",
+			      (int64_t)(recs[i].start_ns - at), tiles->name, recs[i].sub,
 			      (uint64_t)recs[i].start_ns);
 		at = recs[i].end_ns;
 	}
 	if (at != life->end_ns)
 		fault(check, name,
-		      "thread %u: its phases end %" PRId64 " ns from the end of the thread",
-		      life->tid, (int64_t)(life->end_ns - at));
+		      "thread %u: its last %s ends %" PRId64 " ns from the end of the thread",
+		      life->tid, tiles->name, (int64_t)(life->end_ns - at));
 }
 
-/* A log without phases, as the virtual GPU writes it, needs no check of phases. */
-static int check_phases(struct check *check, u64 file_nr)
+/* A log without such spans, as the virtual GPU writes it, needs no check of them. */
+static int check_lives(struct check *check, u64 file_nr, const struct tiles *tiles)
 {
 	const struct truth_file *file = &check->dir->files[file_nr];
 	struct truth_record *recs = malloc((file->nr_records + 1) * sizeof(*recs));
-	u64 nr = 0, nr_phases = 0;
+	u64 nr = 0, nr_tiles = 0;
 
 	if (!recs)
 		return -ENOMEM;
 	for (u64 i = 0; i < file->nr_records; i++) {
 		u16 kind = file->records[i].kind;
 
-		if (kind == TRUTH_THREAD || kind == TRUTH_PHASE)
+		if (kind == TRUTH_THREAD || kind == tiles->kind)
 			recs[nr++] = file->records[i];
-		nr_phases += kind == TRUTH_PHASE;
+		nr_tiles += kind == tiles->kind;
 	}
 	qsort(recs, nr, sizeof(*recs), life_cmp);
-	for (u64 first = 0, end; nr_phases && first < nr; first = end) {
+	for (u64 first = 0, end; nr_tiles && first < nr; first = end) {
 		for (end = first + 1; end < nr && recs[end].tid == recs[first].tid;)
 			end++;
-		check_tiles(check, check->dir->names[file_nr], &recs[first], end - first);
+		check_tiles(check, check->dir->names[file_nr], tiles, &recs[first], end - first);
 	}
 	free(recs);
 	return 0;
@@ -265,7 +274,8 @@ s64 truth_check(const struct truth_dir *dir)
 	for (u64 i = 0; i < dir->nr_files && r == 0; i++) {
 		check_whole(&check, i);
 		check_steps(&check, i);
-		r = check_phases(&check, i);
+		for (size_t j = 0; j < ARRAY_SIZE(all_tiles) && r == 0; j++)
+			r = check_lives(&check, i, &all_tiles[j]);
 	}
 	if (r == 0)
 		r = check_work(&check);

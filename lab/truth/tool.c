@@ -26,6 +26,7 @@ static const char *const kind_names[TRUTH_NR] = {
 	[TRUTH_LAUNCH] = "launch",
 	[TRUTH_IDLE] = "idle",
 	[TRUTH_BLOCKED] = "blocked",
+	[TRUTH_DID] = "did",
 };
 
 static int fail(const char *what, int r)

@@ -25,7 +25,12 @@
  *    A launch of a graph has one or more, of any work;
  *  - every TRUTH_BLOCKED lies within the TRUTH_LAUNCH of the same process, device and
  *    sequence;
- *  - CPU time and delay in TRUTH_IDLE and TRUTH_LOAD do not exceed their span;
+ *  - the TRUTH_DID spans of a thread cover its TRUTH_THREAD span in the same way. A log
+ *    has either phases, where every step ends in a sync, or TRUTH_DID, where launches
+ *    run ahead of the device. The true idle time of a device is the time outside of the
+ *    union of its TRUTH_BUSY spans, and its true cause is what the thread that launches
+ *    next did in that time;
+ *  - CPU time and delay in TRUTH_IDLE, TRUTH_LOAD and TRUTH_DID do not exceed their span;
  *  - steps count up from 0, and each starts at the end of the previous step;
  *  - a request completes no earlier than its first token.
  */
@@ -54,6 +59,8 @@ enum truth_kind {
 	TRUTH_IDLE, /* a launcher in a phase (sub) without work for its device; a, b: b, c of LOAD
 		     */
 	TRUTH_BLOCKED, /* part of a launch: its queue was full; rest as the launch */
+	TRUTH_DID, /* activity of a thread that launches; sub: enum truth_did; a, b: b, c of LOAD;
+		      c: a of LOAD for TRUTH_DID_DATA */
 	TRUTH_NR,
 };
 
@@ -69,6 +76,14 @@ enum truth_load {
 	TRUTH_LOAD_IO = 0,  /* waiting for storage */
 	TRUTH_LOAD_CPU,	    /* preprocessing */
 	TRUTH_LOAD_BLOCKED, /* the prefetch queue is full */
+};
+
+enum truth_did {
+	TRUTH_DID_COMPUTE = 0, /* its own work, and launches */
+	TRUTH_DID_DEVICE,      /* waited for the device */
+	TRUTH_DID_DATA,	       /* waited for a batch */
+	TRUTH_DID_REQUEST,     /* waited or polled for a request */
+	TRUTH_DID_PEER,	       /* waited for a thread of the process that logs TRUTH_DID itself */
 };
 
 enum truth_work {

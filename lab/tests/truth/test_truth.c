@@ -366,6 +366,32 @@ static void test_check_of_graphs_and_full_queues(void **state)
 	}
 }
 
+static void test_check_of_activities(void **state)
+{
+	static const struct {
+		u64 start, end, cpu;
+		s64 faults;
+	} runs[] = {
+		{ 200, 300, 60, 0 }, /* right */
+		{ 201, 300, 59, 1 }, /* a gap */
+		{ 199, 300, 60, 1 }, /* an overlap */
+		{ 200, 299, 59, 1 }, /* the end of the thread is in no span */
+		{ 200, 300, 61, 1 }, /* CPU time and delay exceed the span */
+	};
+	const struct place *place = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(runs); i++) {
+		struct truth *truth = log_open(place, 100);
+
+		truth_log(truth, TRUTH_DID, TRUTH_DID_COMPUTE, 50, 200, 150, 0, 0);
+		truth_log(truth, TRUTH_DID, TRUTH_DID_DATA, runs[i].start, runs[i].end, runs[i].cpu,
+			  40, 0);
+		truth_log(truth, TRUTH_THREAD, TRUTH_ROLE_LAUNCHER, 50, 300, 0, 0, 0);
+		truth_free(truth);
+		assert_int_equal(faults_in(place), runs[i].faults);
+	}
+}
+
 static void test_quantiles(void **state)
 {
 	struct truth_quantiles q;
@@ -427,6 +453,7 @@ int main(void)
 		PLACED(test_forked_child_leaves_the_parents_log_alone),
 		PLACED(test_check_finds_what_is_wrong),
 		PLACED(test_check_of_graphs_and_full_queues),
+		PLACED(test_check_of_activities),
 		PLACED(test_summary),
 		cmocka_unit_test(test_quantiles),
 	};

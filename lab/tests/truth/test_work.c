@@ -17,6 +17,7 @@
 #include "support/taken.h"
 #include "work/ring.h"
 #include "work/burn.h"
+#include "work/did.h"
 #include "work/phases.h"
 #include "work/process.h"
 
@@ -96,6 +97,53 @@ static void test_phases_have_no_gaps_and_bursts_end(void **state)
 		assert_int_equal(rec->end_ns, t0 + expected[j].end_ms * NSEC_PER_MSEC);
 		j++;
 	}
+	truth_file_done(&file);
+}
+
+/* Sleep is neither CPU time nor delay, and every span begins where the previous one ended. */
+static void test_activities_tile(void **state)
+{
+	static const enum truth_did expected[] = { TRUTH_DID_COMPUTE, TRUTH_DID_DATA,
+						   TRUTH_DID_COMPUTE };
+	const struct burn burn = burn_calibrate();
+	char dir[] = "/tmp/work-test-XXXXXX", path[64];
+	struct truth *truth;
+	struct truth_file file;
+	struct did did;
+	u64 nr = 0, at;
+
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(truth_open(dir, "t", 100, &truth), 0);
+	did_begin(&did, truth, TRUTH_DID_COMPUTE);
+	at = did.born_ns;
+	did_set(&did, TRUTH_DID_COMPUTE, 0); /* no change, no record */
+	did_set(&did, TRUTH_DID_DATA, 7);
+	usleep(20000);
+	did_set(&did, TRUTH_DID_COMPUTE, 0);
+	burn_ns(&burn, 5 * NSEC_PER_MSEC);
+	did_end(&did, TRUTH_ROLE_LAUNCHER);
+	truth_free(truth);
+	snprintf(path, sizeof(path), "%s/t.%d.truth", dir, getpid());
+	assert_int_equal(truth_read(path, &file), 0);
+	unlink(path);
+	rmdir(dir);
+	for (u64 i = 0; i < file.nr_records; i++) {
+		const struct truth_record *rec = &file.records[i];
+
+		if (rec->kind != TRUTH_DID)
+			continue;
+		assert_int_equal(rec->sub, expected[nr]);
+		assert_int_equal(rec->start_ns, at);
+		assert_int_equal(rec->c, rec->sub == TRUTH_DID_DATA ? 7 : 0);
+		if (rec->sub == TRUTH_DID_DATA)
+			assert_true(rec->end_ns - rec->start_ns - rec->a - rec->b >=
+				    15 * NSEC_PER_MSEC);
+		at = rec->end_ns;
+		nr++;
+		if (nr == ARRAY_SIZE(expected))
+			assert_true(rec->a >= 5 * NSEC_PER_MSEC);
+	}
+	assert_int_equal(nr, ARRAY_SIZE(expected));
 	truth_file_done(&file);
 }
 
@@ -181,8 +229,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_burn_is_cpu_time),
-		cmocka_unit_test(test_random_depends_on_seed_and_index_only),
-		cmocka_unit_test(test_phases_have_no_gaps_and_bursts_end),
+		cmocka_unit_test(test_random_is_decided_by_seed_and_index),
+		cmocka_unit_test(test_phases_tile_and_bursts_end),
+		cmocka_unit_test(test_activities_tile),
 		cmocka_unit_test(test_ring_between_threads),
 		cmocka_unit_test(test_ring_between_processes),
 	};

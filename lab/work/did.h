@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+#include "truth/truth.h"
+#include "work/times.h"
+
+/*
+ * Logs as truth what a thread did, from its first to its last instant and without gaps,
+ * with its CPU time and delay in each span. Intersected with the time in which the
+ * device was idle, this is the cause of the idle time. Each thread that launches has
+ * its own.
+ */
+struct did {
+	struct truth *truth;
+	enum truth_did what;
+	u64 subject;
+	u64 born_ns;
+	u64 since_ns;
+	int times_fd;
+	struct times times; /* at since_ns */
+};
+
+/* The calling thread is the thread that is logged, in all calls. */
+void did_begin(struct did *did, struct truth *truth, enum truth_did what);
+
+/* From now on it does `what`; `subject` is the batch for TRUTH_DID_DATA, otherwise 0. */
+void did_set(struct did *did, enum truth_did what, u64 subject);
+
+/*
+ * Ends a span that has become long. Called often, it keeps CPU time and delay close to
+ * where they happened.
+ */
+void did_cut(struct did *did);
+
+/* Ends the thread's life and logs it. */
+void did_end(struct did *did, enum truth_role role);
