@@ -3,19 +3,15 @@
  * train: a training job on the virtual GPU that logs the truth. It calls the
  * vendors' libraries like a framework, so that probes see the calls.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "train/hidden.h"
 #include "train/train.h"
 #include "work/process.h"
+#include "work/ranks.h"
 
 #define AT(field) offsetof(struct train_config, field)
 
@@ -67,7 +63,7 @@ static const char *config_wrong(const void *arg)
 {
 	const struct train_config *config = arg;
 
-	if (config->ranks > TRAIN_MAX_RANKS || config->loading.loaders > LOADERS_MAX)
+	if (config->ranks > RANKS_MAX || config->loading.loaders > LOADERS_MAX)
 		return "--ranks or --loaders is too large";
 	if (config->loading.io_bytes && !config->loading.io_file)
 		return "--load-io-bytes needs --load-io-file";
@@ -81,7 +77,6 @@ static const struct workload_kind kind = { "train", options, ARRAY_SIZE(options)
 static struct train_shared *shared_new(const struct train_config *config)
 {
 	struct train_shared *shared = shared_alloc(sizeof(*shared));
-	pthread_barrierattr_t attr;
 
 	if (!shared)
 		return NULL;
@@ -90,61 +85,21 @@ static struct train_shared *shared_new(const struct train_config *config)
 		if (!shared->hidden)
 			return NULL;
 	}
-	pthread_barrierattr_init(&attr);
-	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	pthread_barrier_init(&shared->barrier, &attr, (unsigned int)config->ranks);
-	pthread_barrierattr_destroy(&attr);
+	ranks_barrier_init(&shared->barrier, config->ranks);
 	shared->stop_at = config->seconds > 0 ? ~0ULL : config->steps;
 	return shared;
 }
 
-/* The remaining ranks may wait in a barrier or a collective for a rank that ended. */
-static void ranks_kill(const pid_t *pids, u64 nr)
+struct job {
+	const struct train_config *config;
+	struct train_shared *shared;
+};
+
+static int job_rank(void *arg, u64 rank)
 {
-	for (u64 i = 0; i < nr; i++)
-		if (pids[i] > 0)
-			kill(pids[i], SIGKILL);
-}
+	const struct job *job = arg;
 
-static int ranks_wait(pid_t *pids, u64 nr)
-{
-	int r = 0;
-
-	for (u64 left = nr; left > 0; left--) {
-		int status;
-		pid_t pid = waitpid(-1, &status, 0);
-
-		for (u64 i = 0; i < nr; i++)
-			if (pids[i] == pid)
-				pids[i] = 0;
-		if (status != 0 && r == 0) {
-			r = -ECHILD;
-			ranks_kill(pids, nr);
-		}
-	}
-	return r;
-}
-
-static int ranks_run(const struct train_config *config, struct train_shared *shared,
-		     pid_t *ret_rank0)
-{
-	pid_t pids[TRAIN_MAX_RANKS] = {};
-	u64 nr;
-	int r;
-
-	for (nr = 0; nr < config->ranks; nr++) {
-		pids[nr] = fork_tied();
-		if (pids[nr] == 0)
-			exit(rank_run(config, shared, nr) < 0);
-		if (pids[nr] < 0) {
-			fprintf(stderr, "train: fork: %s\n", strerror(errno));
-			ranks_kill(pids, nr);
-			break;
-		}
-	}
-	*ret_rank0 = pids[0];
-	r = ranks_wait(pids, nr);
-	return nr < config->ranks ? -EAGAIN : r;
+	return rank_run(job->config, job->shared, rank);
 }
 
 static void report(const struct train_config *config, const struct train_shared *shared,
@@ -174,7 +129,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "train: cannot allocate shared memory\n");
 		return EXIT_FAILURE;
 	}
-	if (ranks_run(&config, shared, &rank0) < 0)
+	if (ranks_run(config.ranks, job_rank, &(struct job){ &config, shared }, &rank0) < 0)
 		return EXIT_FAILURE;
 	report(&config, shared, rank0);
 	return EXIT_SUCCESS;

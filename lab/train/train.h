@@ -7,8 +7,6 @@
 #include "vgpu/include/vgpu_nccl.h"
 #include "work/loader.h"
 
-#define TRAIN_MAX_RANKS 64
-
 /* The command line; main.c contains the table with defaults and help. */
 struct train_config {
 	struct workload work;

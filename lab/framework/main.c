@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * framework: jobs on the virtual GPU that behave as frameworks do and log the truth. They
+ * call the vendors' libraries, and the scopes of PyTorch, so that probes see the calls.
+ */
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "framework/framework.h"
+#include "work/process.h"
+#include "work/ranks.h"
+
+#define AT(field) offsetof(struct framework_config, field)
+
+static const char *const waits[] = { "epoll", "sleep", "yield", NULL };
+static const char *const on_off[] = { "off", "on", NULL };
+
+static const struct option_row options[] = {
+	/* clang-format off */
+	{ "ranks", OPTION_U64, AT(ranks), 1, NULL, "number of ranks, one process each" },
+	{ "steps", OPTION_U64, AT(steps), 1, NULL, "number of steps or iterations" },
+	{ "seconds", OPTION_DOUBLE, AT(seconds), 0, NULL, "run for so many seconds, instead of --steps" },
+	LOADING_OPTIONS(AT(loading)),
+	{ "launches", OPTION_U64, AT(launches), 1, NULL, "kernel launches per pass, layer, unit or request" },
+	{ "kernel-us", OPTION_U64, AT(kernel_us), 0, NULL, "GPU time of a launch" },
+	{ "launch-gap-us", OPTION_U64, AT(launch_gap_us), 0, NULL, "CPU time before each launch" },
+	{ "optimizer-us", OPTION_U64, AT(optimizer_us), 0, NULL, "CPU time of the optimizer" },
+	{ "sync-every", OPTION_U64, AT(sync_every), 0, NULL, "steps between two reads of the loss; 0: never" },
+	{ "passes", OPTION_U64, AT(passes), 1, NULL, "passes, layers, units or buckets per step" },
+	{ "collective-bytes", OPTION_U64, AT(collective_bytes), 0, NULL, "bytes of each collective" },
+	{ "sm-percent", OPTION_U64, AT(sm_percent), 1, NULL, "multiprocessors that a kernel uses, percent" },
+	{ "slow-rank", OPTION_U64, AT(slow_rank), 0, NULL, "rank whose kernels take longer" },
+	{ "slow-factor", OPTION_DOUBLE, AT(slow_factor), 0, NULL, "multiply the GPU time of the slow rank by this" },
+	{ "rate", OPTION_DOUBLE, AT(rate), 0, NULL, "requests per second" },
+	{ "wait", OPTION_CHOICE, AT(wait), 0, waits, "how the server waits for requests" },
+	{ "scopes", OPTION_CHOICE, AT(scopes), 0, on_off, "enter the scopes of PyTorch" },
+	{ "startup-ms", OPTION_U64, AT(startup_ms), 0, NULL, "sleep at the start, with the libraries mapped" },
+	WORKLOAD_OPTIONS,
+	/* clang-format on */
+};
+
+static const char *config_wrong(const void *arg)
+{
+	const struct framework_config *config = arg;
+
+	if (config->ranks > RANKS_MAX || config->loading.loaders > LOADERS_MAX)
+		return "--ranks or --loaders is too large";
+	if (config->sm_percent > 100)
+		return "--sm-percent is more than 100";
+	if (!(config->rate > 0))
+		return "--rate must be greater than 0";
+	if (config->steps >= STARTED_LAST)
+		return "--steps is too large";
+	return NULL;
+}
+
+static struct shared *shared_new(const struct framework_config *config)
+{
+	struct shared *shared = shared_alloc(sizeof(*shared));
+
+	if (!shared)
+		return NULL;
+	ranks_barrier_init(&shared->barrier, config->ranks);
+	shared->started = config->seconds > 0 ? 0 : config->steps | STARTED_LAST;
+	return shared;
+}
+
+/* One process of the job. */
+struct run {
+	const struct job *job;
+	const struct framework_config *config;
+	struct shared *shared;
+};
+
+static int run_rank(void *arg, u64 rank)
+{
+	const struct run *run = arg;
+
+	return rank_run(run->config, run->shared, rank, run->job->run);
+}
+
+static void report(const struct run *run, pid_t rank0)
+{
+	const struct truth_quantiles *steps = &run->shared->steps;
+
+	printf("{\"job\":\"%s\",\"steps\":%" PRIu64 ",\"seconds\":%.3f,\"step_mean_ms\":%.3f,"
+	       "\"step_p50_ms\":%.3f,\"step_p99_ms\":%.3f,\"gpu_busy\":",
+	       run->job->name, (uint64_t)steps->nr, run->shared->seconds, steps->mean_ms,
+	       steps->p50_ms, steps->p99_ms);
+	workload_print_busy(&run->config->work, rank0);
+	printf("}\n");
+}
+
+static int job_run(const struct job *job, struct framework_config *config)
+{
+	struct run run = { job, config, shared_new(config) };
+	char percent[32];
+	pid_t rank0;
+
+	if (!run.shared) {
+		fprintf(stderr, "framework: cannot allocate shared memory\n");
+		return EXIT_FAILURE;
+	}
+	snprintf(percent, sizeof(percent), "%" PRIu64, (uint64_t)config->sm_percent);
+	setenv("VGPU_SM_PERCENT", percent, 1);
+	poll(NULL, 0, (int)config->startup_ms);
+	if (ranks_run(config->ranks, run_rank, &run, &rank0) < 0)
+		return EXIT_FAILURE;
+	report(&run, rank0);
+	return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	const struct job *job = argc > 1 ? job_find(argv[1]) : NULL;
+	struct framework_config config;
+	char name[64];
+	int status;
+
+	if (!job) {
+		jobs_print(argc > 1 ? stderr : stdout);
+		return argc > 1 ? 2 : EXIT_SUCCESS;
+	}
+	snprintf(name, sizeof(name), "framework %s", job->name);
+	config = job->defaults;
+	if (!workload_begin(
+		    &(struct workload_kind){ name, options, ARRAY_SIZE(options), config_wrong },
+		    argc - 1, argv + 1, &config.work, &status))
+		return status;
+	return job_run(job, &config);
+}
