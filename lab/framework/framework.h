@@ -28,8 +28,8 @@ struct framework_config {
 	u64 launches;
 	u64 kernel_us;
 	u64 launch_gap_us;
-	u64 optimizer_us;
 	u64 sync_every;
+	u64 log_us;
 	u64 passes;
 	u64 collective_bytes;
 	u64 sm_percent;
@@ -122,7 +122,7 @@ void train_batch(struct rank *rank, cudaStream_t stream);
 void train_clear_gradients(struct rank *rank, cudaStream_t stream);
 /* The last part of a step. */
 void train_optimizer(struct rank *rank, cudaStream_t stream);
-/* Reads the loss after every --sync-every steps. */
+/* Reads and logs the loss after every --sync-every steps. */
 void train_loss(struct rank *rank, cudaStream_t stream);
 
 /* Jobs. */

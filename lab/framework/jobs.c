@@ -38,7 +38,7 @@ static const struct job jobs[] = {
 		   .collective_bytes = 4 << 20, .loading.prefetch = 2) },
 	{ "accumulate", "8 passes per optimizer step; reads the loss after every step", accumulate_run,
 	  DEFAULTS(.ranks = 1, .passes = 8, .launches = 10, .kernel_us = 200, .sm_percent = 100,
-		   .optimizer_us = 2000, .sync_every = 1,
+		   .sync_every = 1, .log_us = 2000,
 		   .loading = { .loaders = 2, .cpu_us = 500, .prefetch = 8 }) },
 	{ "moe", "a sync in each of 12 layers", moe_run,
 	  DEFAULTS(.ranks = 1, .passes = 12, .launches = 4, .kernel_us = 250, .sm_percent = 100,
@@ -48,7 +48,7 @@ static const struct job jobs[] = {
 		   .launch_gap_us = 20, .loading.prefetch = 2) },
 	{ "item10", "reads the loss after every 10 steps", plain_run,
 	  DEFAULTS(.ranks = 1, .passes = 1, .launches = 20, .kernel_us = 200, .sm_percent = 100,
-		   .optimizer_us = 1000, .sync_every = 10, .loading.prefetch = 2) },
+		   .sync_every = 10, .log_us = 4000, .loading.prefetch = 2) },
 };
 /* clang-format on */
 

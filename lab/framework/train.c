@@ -70,10 +70,8 @@ void train_clear_gradients(struct rank *rank, cudaStream_t stream)
 
 void train_optimizer(struct rank *rank, cudaStream_t stream)
 {
-	const struct framework_config *config = rank->config;
 	struct torch_scope scope = scope_enter(rank, OPTIMIZER_SCOPE);
 
-	burn_ns(&config->work.burn, config->optimizer_us * NSEC_PER_USEC);
 	device_kernels(rank, &rank->did, stream, OPTIMIZER_KERNELS);
 	scope_leave(scope);
 	rank_end_step(rank);
@@ -81,8 +79,10 @@ void train_optimizer(struct rank *rank, cudaStream_t stream)
 
 void train_loss(struct rank *rank, cudaStream_t stream)
 {
-	u64 every = rank->config->sync_every;
+	const struct framework_config *config = rank->config;
 
-	if (every && rank->nr_ended % every == 0)
-		device_item(rank, &rank->did, stream);
+	if (config->sync_every == 0 || rank->nr_ended % config->sync_every != 0)
+		return;
+	device_item(rank, &rank->did, stream);
+	burn_ns(&config->work.burn, config->log_us * NSEC_PER_USEC);
 }

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The jobs that behave as frameworks do: each one's truth is consistent, its device is
+ * idle for the share of time that the job claims, and because of what it claims.
+ *
+ * Other programs on the machine delay threads. The kernel counts these delays, the truth
+ * has them, and the shares here are those of the same run without them.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/macros.h"
+#include "framework/torch.h"
+#include "runs.h"
+#include "truth/summary.h"
+
+/* Where meson put the programs; cmocka hands no arguments to tests. */
+static struct {
+	const char *framework, *truth, *count_scopes;
+} programs;
+
+#define MAX_ARGS   8
+#define TEXT_OF(x) #x
+#define TEXT(x)	   TEXT_OF(x)
+
+static const struct expected {
+	const char *job;
+	const char *args[MAX_ARGS];
+	u64 min_percent, max_percent; /* idle */
+	int cause;		      /* most of the idle time; -1: there is too little */
+} table[] = {
+	{ "async-starved", {}, 35, 65, TRUTH_DID_DATA },
+	{ "launch-bound", {}, 50, 70, TRUTH_DID_COMPUTE },
+	{ "launch-bound", { "--sync-every", "1" }, 50, 70, TRUTH_DID_COMPUTE },
+	{ "launch-bound", { "--sync-every", "100" }, 50, 70, TRUTH_DID_COMPUTE },
+	{ "limiter", {}, 0, 10, -1 },
+	{ "serve-async", {}, 0, 10, -1 },
+	{ "autograd", {}, 35, 65, TRUTH_DID_COMPUTE },
+	{ "accumulate", {}, 4, 30, TRUTH_DID_COMPUTE },
+	{ "accumulate", { "--sync-every", "0" }, 0, 10, -1 },
+	{ "moe", {}, 8, 40, TRUTH_DID_COMPUTE },
+	{ "idle-server", {}, 80, 100, TRUTH_DID_REQUEST },
+	{ "idle-server", { "--wait", "sleep" }, 80, 100, TRUTH_DID_REQUEST },
+	{ "idle-server", { "--wait", "yield" }, 80, 100, TRUTH_DID_REQUEST },
+	{ "item10", {}, 4, 30, TRUTH_DID_COMPUTE },
+};
+
+static struct truth_dir truth_of(const struct place *place)
+{
+	struct truth_dir dir;
+
+	assert_int_equal(truth_dir_read(place->truth, &dir), 0);
+	assert_int_equal(dir.nr_unreadable, 0);
+	return dir;
+}
+
+static int start_cmp(const void *left, const void *right)
+{
+	const struct truth_event *l = left, *r = right;
+
+	return (l->rec.start_ns > r->rec.start_ns) - (l->rec.start_ns < r->rec.start_ns);
+}
+
+/* Rank 0 of a run, from its first to its last step. */
+struct idle {
+	u32 pid;
+	u64 start_ns, end_ns, nr_steps;
+	u64 idle_ns;
+	u64 delay_ns;			/* of the idle time: the machine was busy */
+	u64 did_ns[TRUTH_DID_PEER + 1]; /* of the rest, by the thread that ended it */
+};
+
+struct events {
+	struct truth_event *all;
+	u64 nr;
+};
+
+/* The logs of a run that the cause of idle time follows from. */
+struct logs {
+	struct events busy, did, load, launch;
+};
+
+static struct events events_of(const struct truth_dir *dir, enum truth_kind kind)
+{
+	struct events events;
+
+	assert_int_equal(truth_dir_collect(dir, kind, &events.all, &events.nr), 0);
+	qsort(events.all, events.nr, sizeof(*events.all), start_cmp);
+	return events;
+}
+
+static u64 overlap(const struct truth_record *rec, u64 start, u64 end)
+{
+	u64 from = rec->start_ns > start ? rec->start_ns : start;
+	u64 to = rec->end_ns < end ? rec->end_ns : end;
+
+	return to > from ? to - from : 0;
+}
+
+/* The share of `ns`, which belong to the record, that lies in the span. */
+static u64 share(const struct truth_record *rec, u64 ns, u64 start, u64 end)
+{
+	u64 length = rec->end_ns - rec->start_ns;
+
+	return length ? (u64)((double)ns * (double)overlap(rec, start, end) / (double)length) : 0;
+}
+
+static u64 loader_delay(const struct events *load, u64 start, u64 end)
+{
+	u64 delay = 0;
+
+	for (u64 i = 0; i < load->nr && load->all[i].rec.start_ns < end; i++)
+		delay += share(&load->all[i].rec, load->all[i].rec.c, start, end);
+	return delay;
+}
+
+/* The device was idle until thread `tid` launched. */
+static void add_gap(struct idle *idle, const struct logs *logs, u32 tid, u64 start, u64 end)
+{
+	if (end <= start)
+		return;
+	for (u64 i = 0; i < logs->did.nr && logs->did.all[i].rec.start_ns < end; i++) {
+		const struct truth_record *rec = &logs->did.all[i].rec;
+		u64 inside = overlap(rec, start, end), delay;
+
+		if (rec->tid != tid || inside == 0)
+			continue;
+		delay = share(rec, rec->b, start, end);
+		if (rec->sub == TRUTH_DID_DATA)
+			delay += loader_delay(&logs->load,
+					      rec->start_ns > start ? rec->start_ns : start,
+					      rec->end_ns < end ? rec->end_ns : end);
+		delay = delay < inside ? delay : inside;
+		idle->delay_ns += delay;
+		idle->did_ns[rec->sub] += inside - delay;
+	}
+	idle->idle_ns += end - start;
+}
+
+static u32 launcher_of(const struct events *launch, const struct truth_event *busy)
+{
+	for (u64 i = 0; i < launch->nr; i++)
+		if (launch->all[i].pid == busy->pid && launch->all[i].rec.c == busy->rec.c)
+			return launch->all[i].rec.tid;
+	fail_msg("no launch for sequence %llu", busy->rec.c);
+	return 0;
+}
+
+static void add_gaps(struct idle *idle, const struct logs *logs)
+{
+	u64 at = idle->start_ns;
+
+	for (u64 i = 0; i < logs->busy.nr && at < idle->end_ns; i++) {
+		const struct truth_event *busy = &logs->busy.all[i];
+		u64 end = busy->rec.start_ns < idle->end_ns ? busy->rec.start_ns : idle->end_ns;
+
+		if (busy->pid != idle->pid || busy->rec.end_ns <= at)
+			continue;
+		if (end > at)
+			add_gap(idle, logs, launcher_of(&logs->launch, busy), at, end);
+		at = busy->rec.end_ns;
+	}
+	/* No launch followed. */
+	add_gap(idle, logs, idle->pid, at, idle->end_ns);
+}
+
+static struct idle idle_of_rank0(const struct truth_dir *dir)
+{
+	struct logs logs = { events_of(dir, TRUTH_BUSY), events_of(dir, TRUTH_DID),
+			     events_of(dir, TRUTH_LOAD), events_of(dir, TRUTH_LAUNCH) };
+	struct events steps = events_of(dir, TRUTH_STEP);
+	struct idle idle = {};
+
+	for (u64 i = 0; i < steps.nr; i++) {
+		const struct truth_record *rec = &steps.all[i].rec;
+
+		if (rec->b != 0)
+			continue;
+		idle.pid = steps.all[i].pid;
+		if (idle.nr_steps++ == 0)
+			idle.start_ns = rec->start_ns;
+		idle.end_ns = rec->end_ns;
+	}
+	assert_true(idle.nr_steps > 0);
+	add_gaps(&idle, &logs);
+	free(steps.all);
+	free(logs.busy.all);
+	free(logs.did.all);
+	free(logs.load.all);
+	free(logs.launch.all);
+	return idle;
+}
+
+static double idle_percent(const struct idle *idle)
+{
+	return (double)(idle->idle_ns - idle->delay_ns) * 100 /
+	       (double)(idle->end_ns - idle->start_ns - idle->delay_ns);
+}
+
+static void judge(const struct expected *expected, const struct idle *idle)
+{
+	double percent = idle_percent(idle);
+	int cause = TRUTH_DID_COMPUTE;
+
+	for (int i = 0; i < TRUTH_DID_PEER; i++)
+		if (idle->did_ns[i] > idle->did_ns[cause])
+			cause = i;
+	print_message("# %s %s: idle %.1f %%; delays %.1f ms; cause %d\n", expected->job,
+		      expected->args[0] ? expected->args[1] : "", percent,
+		      (double)idle->delay_ns / NSEC_PER_MSEC, cause);
+	if (percent < (double)expected->min_percent || percent > (double)expected->max_percent)
+		fail_msg("%s: idle %.1f %%", expected->job, percent);
+	if (expected->cause >= 0)
+		assert_int_equal(cause, expected->cause);
+}
+
+static void job_judge(const struct place *place, const struct expected *expected)
+{
+	char *args[MAX_ARGS + 7] = {
+		(char *)programs.framework, (char *)expected->job, "--seconds", "1", "--truth",
+		(char *)place->truth
+	};
+	struct truth_dir dir;
+	struct idle idle;
+
+	for (size_t i = 0; i < MAX_ARGS && expected->args[i]; i++)
+		args[6 + i] = (char *)expected->args[i];
+	assert_int_equal(run_finish(run_start(place, args)), 0);
+	assert_int_equal(RUN(place, (char *)programs.truth, "check", (char *)place->truth), 0);
+	dir = truth_of(place);
+	idle = idle_of_rank0(&dir);
+	truth_dir_done(&dir);
+	judge(expected, &idle);
+	remove_all(place->truth);
+}
+
+static void test_idle_share_and_cause(void **state)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		job_judge(*state, &table[i]);
+}
+
+/* Every optimizer step of a training job is a scope; it ends with the step. */
+static void test_scopes(void **state)
+{
+	const struct place *place = *state;
+	struct place scopes = *place;
+
+	snprintf(scopes.output, sizeof(scopes.output), "%s/scopes", place->dir);
+	setenv("SCOPES_FILE", scopes.output, 1);
+	setenv("LD_PRELOAD", programs.count_scopes, 1);
+	assert_int_equal(RUN(place, (char *)programs.framework, "accumulate", "--steps", "7"), 0);
+	assert_int_equal(RUN(place, (char *)programs.framework, "accumulate", "--steps", "7",
+			     "--scopes", "off"),
+			 0);
+	unsetenv("LD_PRELOAD");
+	assert_int_equal(output_number(place, "steps"), 7);
+	assert_int_equal(output_number(&scopes, "steps"), 7);
+	assert_int_equal(output_number(&scopes, "clears"), 7);
+	assert_int_equal(output_number(&scopes, "batches"), 7 * 8);
+	assert_int_equal(output_number(&scopes, "left"), 7 * 10);
+	assert_int_equal(output_number(&scopes, "wrong"), 0);
+}
+
+/* The probed symbols are exactly those that the lab's library has. */
+static void test_scopes_have_the_names_of_pytorch(void **state)
+{
+	static const char *const rows[] = {
+#define CALL(runtime, symbol, ...) #runtime " " #symbol,
+#include "abi/runtimes.def"
+	};
+	static const char *const names[] = {
+		"TORCH " TEXT(TORCH_SCOPE_ENTER),
+		"TORCH " TEXT(TORCH_SCOPE_LEAVE),
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		bool found = false;
+
+		for (size_t j = 0; j < ARRAY_SIZE(rows); j++)
+			found |= strcmp(rows[j], names[i]) == 0;
+		if (!found)
+			fail_msg("no row for %s", names[i]);
+	}
+}
+
+static void test_ranks_run_the_same_steps(void **state)
+{
+	const struct place *place = *state;
+	struct truth_dir dir;
+	struct events steps;
+	u64 last[2] = {};
+
+	assert_int_equal(RUN(place, (char *)programs.framework, "limiter", "--seconds", "0.3",
+			     "--truth", (char *)place->truth),
+			 0);
+	dir = truth_of(place);
+	steps = events_of(&dir, TRUTH_STEP);
+	for (u64 i = 0; i < steps.nr; i++)
+		last[steps.all[i].rec.b % 2] = steps.all[i].rec.a;
+	assert_true(steps.nr > 0);
+	assert_int_equal(last[0], last[1]);
+	assert_int_equal(steps.nr, 2 * (last[0] + 1));
+	free(steps.all);
+	truth_dir_done(&dir);
+}
+
+static void test_wrong_job(void **state)
+{
+	const struct place *place = *state;
+
+	assert_int_equal(RUN(place, (char *)programs.framework, "no-such-job"), 2);
+	assert_int_equal(RUN(place, (char *)programs.framework, "async", "--no-such-option"), 2);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		PLACED(test_idle_share_and_cause),
+		PLACED(test_scopes),
+		PLACED(test_scopes_have_the_names_of_pytorch),
+		PLACED(test_ranks_run_the_same_steps),
+		PLACED(test_wrong_job),
+	};
+
+	if (argc != 4)
+		return 2;
+	programs.framework = argv[1];
+	programs.truth = argv[2];
+	programs.count_scopes = argv[3];
+	return cmocka_run_group_tests_name("framework", tests, NULL, NULL);
+}
