@@ -31,8 +31,8 @@ def parser():
     commands = top.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="list the scenarios and schedulers")
     compare = commands.add_parser("compare", help="run scenarios under schedulers, in one guest")
-    compare.add_argument("--scenario", type=names_from(scenarios.BY_NAME), default=list(scenarios.BY_NAME),
-                         metavar="S[,S]", help="scenarios to run (default: all)")
+    compare.add_argument("--scenario", type=names_from(scenarios.BY_NAME), default=scenarios.COMPARED,
+                         metavar="S[,S]", help="scenarios to run (default: those that compare schedulers)")
     compare.add_argument("--sched", type=names_from(schedulers.BY_NAME), default=list(schedulers.BY_NAME),
                          metavar="S[,S]", help="schedulers to run (default: all); eevdf is the reference and always runs")
     compare.add_argument("--rounds", type=int, default=3, metavar="N",
@@ -51,7 +51,7 @@ def parser():
 def show_tables():
     print("Scenarios:")
     for scenario in scenarios.SCENARIOS:
-        print(f"  {scenario.name:12} {scenario.help}")
+        print(f"  {scenario.name:20} {scenario.help}")
     print("Schedulers:")
     for scheduler in schedulers.SCHEDULERS:
         print(f"  {scheduler.name:12} {scheduler.help}")

@@ -15,7 +15,7 @@ IO_LATENCY_NS = 10_000_000
 @dataclass(frozen=True)
 class Job:
     name: str
-    program: str  # train or serve
+    program: str  # train, serve or framework
     args: str
     launchers: int = 1  # child processes that launch; 0: the job's own process launches
     env: tuple = ()
@@ -29,6 +29,7 @@ class Scenario:
     noise: str = ""  # arguments for lab/noise
     quiet_jobs: tuple = ()  # jobs of the quiet twin, where removing the noise is not enough
     needs_io_device: bool = False
+    compared: bool = True  # runs in a comparison that names no scenarios
 
 
 STEP = "--launches 20 --kernel-us 1000 --optimizer-us 1000"
@@ -50,6 +51,13 @@ HIDDEN = Job("hidden", "train", f"{STEP} --sync block --loaders 1 --load-cpu-us 
 SERVE = Job("serve", "serve", "--rate 15 --tokenizers 2 --tokenize-us 3000 --prefill-us 8000 "
             "--decode-us 3000 --launches 10 --tokens 4 --sync block", launchers=0)
 
+
+def framework(name, help_, args, ranks=1):
+    """A job that launches without waiting for its device. Its truth says why the device was idle; schedulers are not compared."""
+    env = (("VGPU_DEVICES", str(ranks)),)
+    return Scenario(name, help_, (Job(name, "framework", args, launchers=ranks, env=env),), compared=False)
+
+
 SCENARIOS = (
     Scenario("quiet", "one training job, no noise", (TRAIN,)),
     Scenario("noisy", "one training job beside 4 CPU hogs per CPU", (TRAIN,), f"hogs {4 * CPUS}"),
@@ -67,8 +75,29 @@ SCENARIOS = (
              f"hogs {4 * CPUS}"),
     Scenario("hidden", "training with 2 ranks whose collectives block and have no probes, no noise", (HIDDEN,)),
     Scenario("serve-noisy", "serving (measures time to first token) beside 4 CPU hogs per CPU", (SERVE,), f"hogs {4 * CPUS}"),
+    framework("async", "training that never waits: the launch queue is full", "async"),
+    framework("async-starved", "training that never waits for its device; its loader is too slow, about 50 % idle", "async-starved"),
+    framework("launch-bound", "a slow launcher, no sync: about 60 % idle", "launch-bound"),
+    framework("launch-bound-sync1", "a slow launcher, a sync after every step: about 60 % idle", "launch-bound --sync-every 1"),
+    framework("launch-bound-sync100", "a slow launcher, a sync after every 100 steps: about 60 % idle", "launch-bound --sync-every 100"),
+    framework("limiter", "FSDP with 2 ranks: waits for the unit before the previous one, never idle", "limiter", 2),
+    framework("serve-async", "serving: a thread waits for results while the next iteration is queued", "serve-async"),
+    framework("autograd", "two threads launch in turn: about 50 % idle", "autograd"),
+    framework("overlap-ddp", "2 ranks, collectives on a side stream, kernels that use 70 % of the device", "overlap-ddp", 2),
+    framework("overlap-ddp-slow", "overlap-ddp with one rank on a GPU that is 1.5 times slower",
+              "overlap-ddp --slow-rank 1 --slow-factor 1.5", 2),
+    framework("pipeline", "3 pipeline stages with different amounts of work, no straggler", "pipeline", 3),
+    framework("graphs", "2 ranks, one graph launch per step, with a captured collective", "graphs", 2),
+    framework("accumulate", "8 passes per optimizer step, one sync per step", "accumulate"),
+    framework("accumulate-nosync", "8 passes per optimizer step, no sync", "accumulate --sync-every 0"),
+    framework("moe", "a sync in every layer, 12 layers per step", "moe"),
+    framework("idle-server", "a server with 5 requests per second that waits by epoll: no requests", "idle-server"),
+    framework("idle-server-sleep", "a server with 5 requests per second that polls with short sleeps: no requests", "idle-server --wait sleep"),
+    framework("idle-server-yield", "a server with 5 requests per second that polls with sched_yield(): no requests", "idle-server --wait yield"),
+    framework("item10", "a sync after every 10 steps", "item10"),
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
+COMPARED = [scenario.name for scenario in SCENARIOS if scenario.compared]
 
 
 def twin_of(scenario):

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import random
+import re
 import struct
 import tempfile
 import unittest
@@ -167,6 +168,13 @@ class Plan(unittest.TestCase):
             self.assertEqual(len(twin.jobs), len(scenario.jobs))
         self.assertEqual(scenarios.twin_of(scenarios.BY_NAME["noisy"]).name, "quiet")
         self.assertNotEqual(scenarios.twin_of(scenarios.BY_NAME["self"]).jobs, scenarios.BY_NAME["self"].jobs)
+
+    def test_every_framework_scenario_names_a_job(self):
+        """The table of jobs is in C; a scenario with a misspelled job would fail only in a guest."""
+        jobs = (pathlib.Path(__file__).parents[2] / "framework/jobs.c").read_text(encoding="utf-8")
+        named = {job.args.split()[0] for scenario in scenarios.SCENARIOS for job in scenario.jobs if job.program == "framework"}
+        self.assertEqual(named, set(re.findall(r'^\t\{ "([a-z0-9-]+)",', jobs, re.MULTILINE)))
+        self.assertFalse(any(scenarios.BY_NAME[name].jobs[0].program == "framework" for name in scenarios.COMPARED))
 
     def test_names_are_unique(self):
         self.assertEqual(len(scenarios.BY_NAME), len(scenarios.SCENARIOS))
