@@ -2,9 +2,6 @@
 /*
  * The jobs that behave as frameworks do: each one's truth is consistent, its device is
  * idle for the share of time that the job claims, and because of what it claims.
- *
- * Other programs on the machine delay threads. The kernel counts these delays, the truth
- * has them, and the shares here are those of the same run without them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +10,8 @@
 
 #include "base/macros.h"
 #include "framework/torch.h"
+#include "idle.h"
 #include "runs.h"
-#include "truth/summary.h"
 
 /* Where meson put the programs; cmocka hands no arguments to tests. */
 static struct {
@@ -31,6 +28,7 @@ static const struct expected {
 	u64 min_percent, max_percent; /* idle */
 	int cause;		      /* most of the idle time; -1: there is too little */
 } table[] = {
+	{ "async", {}, 0, 5, -1 },
 	{ "async-starved", {}, 35, 65, TRUTH_DID_DATA },
 	{ "launch-bound", {}, 50, 70, TRUTH_DID_COMPUTE },
 	{ "launch-bound", { "--sync-every", "1" }, 50, 70, TRUTH_DID_COMPUTE },
@@ -38,6 +36,10 @@ static const struct expected {
 	{ "limiter", {}, 0, 10, -1 },
 	{ "serve-async", {}, 0, 10, -1 },
 	{ "autograd", {}, 35, 65, TRUTH_DID_COMPUTE },
+	{ "overlap-ddp", {}, 0, 5, -1 },
+	{ "overlap-ddp", { "--slow-rank", "1", "--slow-factor", "1.5" }, 0, 5, -1 },
+	{ "pipeline", {}, 0, 5, -1 },
+	{ "graphs", {}, 0, 5, -1 },
 	{ "accumulate", {}, 4, 30, TRUTH_DID_COMPUTE },
 	{ "accumulate", { "--sync-every", "0" }, 0, 10, -1 },
 	{ "moe", {}, 8, 40, TRUTH_DID_COMPUTE },
@@ -54,149 +56,6 @@ static struct truth_dir truth_of(const struct place *place)
 	assert_int_equal(truth_dir_read(place->truth, &dir), 0);
 	assert_int_equal(dir.nr_unreadable, 0);
 	return dir;
-}
-
-static int start_cmp(const void *left, const void *right)
-{
-	const struct truth_event *l = left, *r = right;
-
-	return (l->rec.start_ns > r->rec.start_ns) - (l->rec.start_ns < r->rec.start_ns);
-}
-
-/* Rank 0 of a run, from its first to its last step. */
-struct idle {
-	u32 pid;
-	u64 start_ns, end_ns, nr_steps;
-	u64 idle_ns;
-	u64 delay_ns;			/* of the idle time: the machine was busy */
-	u64 did_ns[TRUTH_DID_PEER + 1]; /* of the rest, by the thread that ended it */
-};
-
-struct events {
-	struct truth_event *all;
-	u64 nr;
-};
-
-/* The logs of a run that the cause of idle time follows from. */
-struct logs {
-	struct events busy, did, load, launch;
-};
-
-static struct events events_of(const struct truth_dir *dir, enum truth_kind kind)
-{
-	struct events events;
-
-	assert_int_equal(truth_dir_collect(dir, kind, &events.all, &events.nr), 0);
-	qsort(events.all, events.nr, sizeof(*events.all), start_cmp);
-	return events;
-}
-
-static u64 overlap(const struct truth_record *rec, u64 start, u64 end)
-{
-	u64 from = rec->start_ns > start ? rec->start_ns : start;
-	u64 to = rec->end_ns < end ? rec->end_ns : end;
-
-	return to > from ? to - from : 0;
-}
-
-/* The share of `ns`, which belong to the record, that lies in the span. */
-static u64 share(const struct truth_record *rec, u64 ns, u64 start, u64 end)
-{
-	u64 length = rec->end_ns - rec->start_ns;
-
-	return length ? (u64)((double)ns * (double)overlap(rec, start, end) / (double)length) : 0;
-}
-
-static u64 loader_delay(const struct events *load, u64 start, u64 end)
-{
-	u64 delay = 0;
-
-	for (u64 i = 0; i < load->nr && load->all[i].rec.start_ns < end; i++)
-		delay += share(&load->all[i].rec, load->all[i].rec.c, start, end);
-	return delay;
-}
-
-/* The device was idle until thread `tid` launched. */
-static void add_gap(struct idle *idle, const struct logs *logs, u32 tid, u64 start, u64 end)
-{
-	if (end <= start)
-		return;
-	for (u64 i = 0; i < logs->did.nr && logs->did.all[i].rec.start_ns < end; i++) {
-		const struct truth_record *rec = &logs->did.all[i].rec;
-		u64 inside = overlap(rec, start, end), delay;
-
-		if (rec->tid != tid || inside == 0)
-			continue;
-		delay = share(rec, rec->b, start, end);
-		if (rec->sub == TRUTH_DID_DATA)
-			delay += loader_delay(&logs->load,
-					      rec->start_ns > start ? rec->start_ns : start,
-					      rec->end_ns < end ? rec->end_ns : end);
-		delay = delay < inside ? delay : inside;
-		idle->delay_ns += delay;
-		idle->did_ns[rec->sub] += inside - delay;
-	}
-	idle->idle_ns += end - start;
-}
-
-static u32 launcher_of(const struct events *launch, const struct truth_event *busy)
-{
-	for (u64 i = 0; i < launch->nr; i++)
-		if (launch->all[i].pid == busy->pid && launch->all[i].rec.c == busy->rec.c)
-			return launch->all[i].rec.tid;
-	fail_msg("no launch for sequence %llu", busy->rec.c);
-	return 0;
-}
-
-static void add_gaps(struct idle *idle, const struct logs *logs)
-{
-	u64 at = idle->start_ns;
-
-	for (u64 i = 0; i < logs->busy.nr && at < idle->end_ns; i++) {
-		const struct truth_event *busy = &logs->busy.all[i];
-		u64 end = busy->rec.start_ns < idle->end_ns ? busy->rec.start_ns : idle->end_ns;
-
-		if (busy->pid != idle->pid || busy->rec.end_ns <= at)
-			continue;
-		if (end > at)
-			add_gap(idle, logs, launcher_of(&logs->launch, busy), at, end);
-		at = busy->rec.end_ns;
-	}
-	/* No launch followed. */
-	add_gap(idle, logs, idle->pid, at, idle->end_ns);
-}
-
-static struct idle idle_of_rank0(const struct truth_dir *dir)
-{
-	struct logs logs = { events_of(dir, TRUTH_BUSY), events_of(dir, TRUTH_DID),
-			     events_of(dir, TRUTH_LOAD), events_of(dir, TRUTH_LAUNCH) };
-	struct events steps = events_of(dir, TRUTH_STEP);
-	struct idle idle = {};
-
-	for (u64 i = 0; i < steps.nr; i++) {
-		const struct truth_record *rec = &steps.all[i].rec;
-
-		if (rec->b != 0)
-			continue;
-		idle.pid = steps.all[i].pid;
-		if (idle.nr_steps++ == 0)
-			idle.start_ns = rec->start_ns;
-		idle.end_ns = rec->end_ns;
-	}
-	assert_true(idle.nr_steps > 0);
-	add_gaps(&idle, &logs);
-	free(steps.all);
-	free(logs.busy.all);
-	free(logs.did.all);
-	free(logs.load.all);
-	free(logs.launch.all);
-	return idle;
-}
-
-static double idle_percent(const struct idle *idle)
-{
-	return (double)(idle->idle_ns - idle->delay_ns) * 100 /
-	       (double)(idle->end_ns - idle->start_ns - idle->delay_ns);
 }
 
 static void judge(const struct expected *expected, const struct idle *idle)
