@@ -166,6 +166,66 @@ static void test_ranks_run_the_same_steps(void **state)
 	truth_dir_done(&dir);
 }
 
+/* The call of the collective was captured; every launch of the graph performs it again. */
+static void test_graphs_replay_their_collective(void **state)
+{
+	const struct place *place = *state;
+	struct truth_dir dir;
+	struct events collectives, launches;
+	u64 nr_graphs = 0;
+
+	assert_int_equal(RUN(place, (char *)programs.framework, "graphs", "--steps", "20",
+			     "--truth", (char *)place->truth),
+			 0);
+	dir = truth_of(place);
+	collectives = events_of(&dir, TRUTH_COLLECTIVE);
+	launches = events_of(&dir, TRUTH_LAUNCH);
+	for (u64 i = 0; i < launches.nr; i++)
+		nr_graphs += launches.all[i].rec.sub == TRUTH_WORK_GRAPH;
+	assert_int_equal(nr_graphs, 2 * 20);
+	assert_int_equal(collectives.nr, 2 * 20);
+	free(collectives.all);
+	free(launches.all);
+	truth_dir_done(&dir);
+}
+
+/* Work of the ranks relative to rank 0; the same number of kernels each, on devices of their own.
+ */
+static void test_work_of_ranks(void **state)
+{
+	static const struct {
+		const char *job, *factor;
+		u64 percent; /* of rank 1 */
+	} rows[] = {
+		{ "overlap-ddp", "1", 100 },
+		{ "overlap-ddp", "1.5", 150 },
+		{ "pipeline", "1", 60 },
+	};
+	const struct place *place = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		u64 kernels_ns[2] = {};
+		struct truth_dir dir;
+		struct events busy;
+
+		assert_int_equal(RUN(place, (char *)programs.framework, (char *)rows[i].job,
+				     "--ranks", "2", "--steps", "5", "--slow-rank", "1",
+				     "--slow-factor", (char *)rows[i].factor, "--truth",
+				     (char *)place->truth),
+				 0);
+		dir = truth_of(place);
+		busy = events_of(&dir, TRUTH_BUSY);
+		for (u64 j = 0; j < busy.nr; j++)
+			if (busy.all[j].rec.sub == TRUTH_WORK_KERNEL)
+				kernels_ns[busy.all[j].rec.a] +=
+					busy.all[j].rec.end_ns - busy.all[j].rec.start_ns;
+		assert_int_equal(kernels_ns[1] * 100, kernels_ns[0] * rows[i].percent);
+		free(busy.all);
+		truth_dir_done(&dir);
+		remove_all(place->truth);
+	}
+}
+
 static void test_wrong_job(void **state)
 {
 	const struct place *place = *state;
@@ -181,6 +241,8 @@ int main(int argc, char **argv)
 		PLACED(test_scopes),
 		PLACED(test_scopes_have_the_names_of_pytorch),
 		PLACED(test_ranks_run_the_same_steps),
+		PLACED(test_graphs_replay_their_collective),
+		PLACED(test_work_of_ranks),
 		PLACED(test_wrong_job),
 	};
 
