@@ -6,7 +6,6 @@
  * job has its own file; main.c has the table of jobs.
  */
 #include <pthread.h>
-#include <stdio.h>
 
 #include "framework/torch.h"
 #include "truth/summary.h"
@@ -87,7 +86,7 @@ struct job {
 
 /* jobs.c */
 const struct job *job_find(const char *name); /* NULL: no such job */
-void jobs_print(FILE *stream);
+void jobs_print(void);
 
 /* Runs a rank process. Returns 0, or a negative errno after an error message on stderr. */
 int rank_run(const struct framework_config *config, struct shared *shared, u64 index,

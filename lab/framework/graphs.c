@@ -24,6 +24,8 @@ static cudaGraphExec_t capture(struct rank *rank, cudaStream_t stream)
 	if (!rank_failed(rank))
 		device_cuda(rank, "cudaGraphInstantiateWithFlags",
 			    cudaGraphInstantiateWithFlags(&exec, graph, 0));
+	if (graph)
+		cudaGraphDestroy(graph);
 	return exec;
 }
 
@@ -39,4 +41,7 @@ void graphs_run(struct rank *rank)
 		train_optimizer(rank, stream);
 		train_loss(rank, stream);
 	}
+	device_drain(rank, &rank->did);
+	if (exec)
+		cudaGraphExecDestroy(exec);
 }

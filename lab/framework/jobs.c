@@ -60,11 +60,10 @@ const struct job *job_find(const char *name)
 	return NULL;
 }
 
-void jobs_print(FILE *stream)
+void jobs_print(void)
 {
-	fprintf(stream, "Usage: framework JOB [OPTION...]\n\n");
+	printf("Usage: framework JOB [OPTION...]\n\n");
 	for (size_t i = 0; i < ARRAY_SIZE(jobs); i++)
-		fprintf(stream, "  %-14s %s\n", jobs[i].name, jobs[i].help);
-	fprintf(stream,
-		"\n'framework JOB --help' prints the options with the defaults of the job.\n");
+		printf("  %-14s %s\n", jobs[i].name, jobs[i].help);
+	printf("\n'framework JOB --help' prints the options with the defaults of the job.\n");
 }

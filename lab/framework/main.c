@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "framework/framework.h"
 #include "work/process.h"
@@ -114,14 +115,19 @@ static int job_run(const struct job *job, struct framework_config *config)
 
 int main(int argc, char **argv)
 {
-	const struct job *job = argc > 1 ? job_find(argv[1]) : NULL;
+	const char *asked = argc > 1 ? argv[1] : "--help";
+	const struct job *job = job_find(asked);
 	struct framework_config config;
 	char name[64];
 	int status;
 
+	if (strcmp(asked, "--help") == 0) {
+		jobs_print();
+		return EXIT_SUCCESS;
+	}
 	if (!job) {
-		jobs_print(argc > 1 ? stderr : stdout);
-		return argc > 1 ? 2 : EXIT_SUCCESS;
+		fprintf(stderr, "framework: unknown job '%s'; see 'framework --help'\n", asked);
+		return 2;
 	}
 	snprintf(name, sizeof(name), "framework %s", job->name);
 	config = job->defaults;
