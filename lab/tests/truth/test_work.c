@@ -229,8 +229,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_burn_is_cpu_time),
-		cmocka_unit_test(test_random_is_decided_by_seed_and_index),
-		cmocka_unit_test(test_phases_tile_and_bursts_end),
+		cmocka_unit_test(test_random_depends_on_seed_and_index_only),
+		cmocka_unit_test(test_phases_have_no_gaps_and_bursts_end),
 		cmocka_unit_test(test_activities_tile),
 		cmocka_unit_test(test_ring_between_threads),
 		cmocka_unit_test(test_ring_between_processes),

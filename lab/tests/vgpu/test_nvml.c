@@ -240,8 +240,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_identity),
-		cmocka_unit_test(test_killed_process_gives_all_back),
-		cmocka_unit_test(test_kill_anywhere),
+		cmocka_unit_test(test_killed_process_returns_all_memory),
+		cmocka_unit_test(test_killed_process_blocks_no_other),
 		cmocka_unit_test(test_visible_devices),
 	};
 	nvmlDevice_t device;
