@@ -27,6 +27,13 @@ enum call_kind {
 	CALL_KIND_LAUNCH,
 	CALL_KIND_SYNC,
 	CALL_KIND_COPY,
+	CALL_KIND_COPY_WAIT,
+	CALL_KIND_WORK,
+	CALL_KIND_QUERY,
+	CALL_KIND_EVENT,
+	CALL_KIND_WAIT,
+	CALL_KIND_CAPTURE,
+	CALL_KIND_CAPTURE_END,
 	CALL_KIND_ALLOC,
 	CALL_KIND_FREE,
 	CALL_KIND_MEM_HOLD,
@@ -55,6 +62,9 @@ enum call_detail {
 	DETAIL_TO_HOST,
 	DETAIL_ON_DEVICE,
 	DETAIL_BY_ARGUMENT,
+	DETAIL_STREAM,
+	DETAIL_EVENT,
+	DETAIL_UNKNOWN,
 	DETAIL_DEVICE,
 	DETAIL_MANAGED,
 	DETAIL_HOST,
@@ -83,6 +93,7 @@ _Static_assert((COLLECTIVE_NR & (COLLECTIVE_NR - 1)) == 0, "BPF masks an index w
 
 /* The position of an argument; ARG_NONE: no argument; ARG_RETURNED: the return value. */
 enum {
+	ARG_CONFIG = -3, /* of a stream: in the struct that the first argument points to */
 	ARG_RETURNED = -2,
 	ARG_NONE = -1,
 	ARG_0,
@@ -91,7 +102,13 @@ enum {
 	ARG_3,
 	ARG_4,
 	ARG_5,
+	ARG_6,
+	ARG_7,
+	ARG_8,
 };
+
+/* Where the configuration of a launch has its stream, in CUDA and in HIP. */
+#define ARG_CONFIG_STREAM_AT 32
 
 /*
  * ncclUniqueId has 128 bytes and is passed by value. On x86-64 it is on the stack
@@ -123,7 +140,7 @@ struct call_row {
 	u8 kind;
 	u8 detail;
 	s8 arg[3];
-	u8 pad;
+	u8 per_thread; /* the default stream is that of the thread */
 };
 
 _Static_assert(sizeof(struct call_row) == 8, "shared with BPF");
@@ -135,13 +152,17 @@ enum {
 
 /* Compiled for BPF and for user space from the same rows. */
 static const struct call_row call_rows[CALL_NR] = {
-#define CALL(id, symbol, call_kind, call_detail, a, b, c)                                          \
+#define CALL_ROW(id, symbol, call_kind, call_detail, a, b, c, is_per_thread)                       \
 	[CALL_##id##_##symbol] = {                                                                 \
 		.runtime = RUNTIME_##id,                                                           \
 		.level = RUNTIME_LEVEL_##id,                                                       \
 		.kind = CALL_KIND_##call_kind,                                                     \
 		.detail = DETAIL_##call_detail,                                                    \
 		.arg = { ARG_##a, ARG_##b, ARG_##c },                                              \
+		.per_thread = is_per_thread,                                                       \
 	},
+#define CALL(...)	     CALL_ROW(__VA_ARGS__, 0)
+#define CALL_PER_THREAD(...) CALL_ROW(__VA_ARGS__, 1)
 #include "abi/runtimes.def"
 };
+#undef CALL_ROW

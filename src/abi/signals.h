@@ -38,6 +38,25 @@ struct event {
 };
 _Static_assert(sizeof(struct event) == 24, "shared with BPF");
 
+/* How the steps of a process were found. A better basis replaces a worse one. */
+enum step_basis {
+	STEP_BASIS_NONE,
+	STEP_BASIS_SYNC,      /* the sequence of syncs that repeats */
+	STEP_BASIS_ITERATION, /* a copy of results to the host, and the sync or query that covers it
+			       */
+	STEP_BASIS_OPTIMIZER, /* the framework names its optimizer steps */
+	STEP_BASIS_NR,
+};
+
+/* Counters of a GPU that tell for how long it worked. */
+enum gpu_counter {
+	GPU_COUNTER_NONE,
+	GPU_COUNTER_UTILIZATION, /* NVML utilization: whole percent of a sample period */
+	GPU_COUNTER_GPM,	 /* NVML performance monitoring */
+	GPU_COUNTER_ENGINE,	 /* busy time of the engines, by the kernel's driver */
+	GPU_COUNTER_NR,
+};
+
 /* Distributions of durations, kept for each process. */
 enum hist_kind {
 	HIST_SYNC_WAIT,	    /* time in a call that waits for the GPU */
@@ -45,6 +64,7 @@ enum hist_kind {
 	HIST_RUNQUEUE_WAIT, /* wait of the launcher for a CPU */
 	HIST_LAUNCH,	    /* a launch call, from entry to return */
 	HIST_STEP,	    /* a step, from the end of the step before to its own end */
+	HIST_IDLE,	    /* the GPU had no work, from the end of its work to the next launch */
 	HIST_RANK_WAIT,	    /* wait for other ranks, an upper bound: see collectives.bpf.h */
 	HIST_COLLECTIVE,    /* + operation: from the call to the sync that covers it */
 	HIST_KIND_NR = HIST_COLLECTIVE + COLLECTIVE_NR,

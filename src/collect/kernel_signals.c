@@ -16,7 +16,14 @@ static const struct {
 } programs[CALL_KIND_NR] = {
 	[CALL_KIND_LAUNCH] = { .enter = "launch_enter" },
 	[CALL_KIND_COPY] = { .enter = "copy_enter" },
+	[CALL_KIND_COPY_WAIT] = { "copy_wait_enter", "copy_wait_return" },
+	[CALL_KIND_WORK] = { .enter = "work_enter" },
 	[CALL_KIND_SYNC] = { "sync_enter", "sync_return" },
+	[CALL_KIND_QUERY] = { "query_enter", "query_return" },
+	[CALL_KIND_EVENT] = { .enter = "event_enter" },
+	[CALL_KIND_WAIT] = { .enter = "stream_wait_enter" },
+	[CALL_KIND_CAPTURE] = { .enter = "capture_enter" },
+	[CALL_KIND_CAPTURE_END] = { .enter = "capture_end_enter" },
 	[CALL_KIND_ALLOC] = { "call_enter", "alloc_return" },
 	[CALL_KIND_FREE] = { "free_enter", "free_return" },
 	[CALL_KIND_MEM_HOLD] = { "call_enter", "hold_return" },
@@ -262,7 +269,8 @@ struct kernel_drops kernel_drops(const struct kernel *kernel)
 	return (struct kernel_drops){
 		.nr_events = kernel->skel->bss->nr_dropped_events,
 		.nr_processes = kernel->skel->bss->nr_dropped_processes,
-		.nr_frames = kernel->skel->bss->nr_dropped_frames,
+		.nr_frames =
+			kernel->skel->bss->nr_dropped_frames + kernel->skel->bss->nr_dropped_ledger,
 		.nr_samples = kernel->skel->bss->nr_dropped_samples,
 		.nr_bpf_program_runs = nr_runs_missed(kernel),
 		.nr_comms = kernel->skel->bss->nr_dropped_comms,

@@ -3,11 +3,13 @@
 
 void idle_settle(struct idle_account *account, u64 now)
 {
+	u32 cause = account->had_data	      ? IDLE_LOADER_OTHER
+		    : account->sleeps_on_lock ? IDLE_LOCK
+					      : IDLE_OTHER;
+
 	idle_book(account, now);
-	if (account->pending_ns < IDLE_PENDING_NS)
+	if (account->done.pending_ns + account->open.pending_ns < IDLE_PENDING_NS)
 		return;
-	account->idle_ns[account->had_data	   ? IDLE_LOADER_OTHER
-			 : account->sleeps_on_lock ? IDLE_LOCK
-						   : IDLE_OTHER] += account->pending_ns;
-	account->pending_ns = 0;
+	idle_sums_decide(&account->done, cause);
+	idle_sums_decide(&account->open, cause);
 }

@@ -2,10 +2,12 @@
 #pragma once
 
 /*
- * The idle account of one process: for how long its GPU had work, and why the GPU had no
- * work the rest of the time. The account starts with the first launch. It follows the
- * state of the launcher. While the GPU is idle, each nanosecond is booked to one cause.
- * The booked times add up to the elapsed time.
+ * The idle account of one process: for how long its GPU certainly worked, for how long it
+ * certainly had no work, and for how long neither is known. The account starts with the
+ * first launch. It follows the state of the launcher. While the GPU does not certainly work,
+ * each nanosecond is booked to what the launcher did: if a counter of the GPU shows later
+ * that the GPU was idle in the open time, the cause is known. The booked times add up to
+ * the elapsed time.
  *
  * The cause of a sleep outside of any runtime call is known only when another task ends
  * the sleep. Until then its time is pending and belongs to no cause. When the cause is
@@ -52,16 +54,31 @@ static const u8 idle_causes_of_loading[IDLE_CAUSE_SLOTS] = {
 	[IDLE_LOCK] = IDLE_LOADER_OTHER, [IDLE_OTHER] = IDLE_LOADER_OTHER,
 };
 
+/* What is known about the GPU. */
+enum idle_gpu {
+	IDLE_GPU_OPEN, /* it has work that is not known to be done */
+	IDLE_GPU_BUSY, /* a thread waits for work that is not done */
+	IDLE_GPU_DONE, /* all work is known to be done */
+	IDLE_GPU_NR,
+};
+
+/* Time in which the GPU does not certainly work. */
+struct idle_sums {
+	u64 cause_ns[IDLE_CAUSE_NR];
+	u64 pending_ns; /* of the undecided sleep */
+};
+
 struct idle_account {
 	u64 since_ns; /* booked up to here; 0 until the first launch */
 	u64 busy_ns;
-	u64 idle_ns[IDLE_CAUSE_NR];
-	u64 pending_ns;	   /* the idle time of the undecided sleep */
-	u32 doing;	   /* the launcher's cause, or IDLE_UNDECIDED */
-	u8 is_idle;	   /* the GPU has no work */
-	u8 in_collective;  /* the launcher is in a blocking collective call */
-	u8 sleeps_on_lock; /* the undecided sleep is a lock wait, unless a loader brings data */
-	u8 had_data;	   /* the last undecided sleep was for data */
+	struct idle_sums done; /* the GPU had no work */
+	struct idle_sums open; /* the GPU may have had no work */
+	u64 blocked_ns;	       /* the part of open.cause_ns[IDLE_CPU] in which it worked */
+	u32 doing;	       /* the launcher's cause, or IDLE_UNDECIDED */
+	u8 gpu;		       /* enum idle_gpu */
+	u8 in_collective;      /* the launcher is in a blocking collective call */
+	u8 sleeps_on_lock;     /* the undecided sleep is a lock wait, unless a loader brings data */
+	u8 had_data;	       /* the last undecided sleep was for data */
 };
 
 static inline u32 idle_cause_now(const struct idle_account *account)
@@ -69,31 +86,48 @@ static inline u32 idle_cause_now(const struct idle_account *account)
 	return account->in_collective ? IDLE_COLLECTIVE : account->doing;
 }
 
+static inline void idle_sums_add(struct idle_sums *sums, u64 cause, u64 ns)
+{
+	/* Keeps the compiler from checking a different value, which the verifier could not use. */
+	asm volatile("" : "+r"(cause));
+	if (cause < IDLE_CAUSE_NR)
+		sums->cause_ns[cause] += ns;
+	else
+		sums->pending_ns += ns;
+}
+
 /* Books the time since the last call to the state that held until now. */
 static inline void idle_book(struct idle_account *account, u64 now)
 {
-	u64 cause = idle_cause_now(account);
 	u64 passed = now - account->since_ns;
 
 	if (!account->since_ns || now < account->since_ns)
 		return;
 	account->since_ns = now;
-	/* Keeps the compiler from checking a different value, which the verifier could not use. */
-	asm volatile("" : "+r"(cause));
-	if (!account->is_idle)
+	if (account->gpu == IDLE_GPU_BUSY)
 		account->busy_ns += passed;
-	else if (cause < IDLE_CAUSE_NR)
-		account->idle_ns[cause] += passed;
 	else
-		account->pending_ns += passed;
+		idle_sums_add(account->gpu == IDLE_GPU_DONE ? &account->done : &account->open,
+			      idle_cause_now(account), passed);
+}
+
+/* The cause of the undecided sleep is known. */
+static inline void idle_sums_decide(struct idle_sums *sums, u32 cause)
+{
+	u64 ns = sums->pending_ns;
+
+	sums->pending_ns = 0;
+	idle_sums_add(sums, cause, ns);
 }
 
 /* An undecided sleep ended and no loader brought data. */
 static inline void idle_decide(struct idle_account *account, u64 now)
 {
+	u64 cause = account->sleeps_on_lock ? IDLE_LOCK : IDLE_OTHER;
+
 	idle_book(account, now);
-	account->idle_ns[account->sleeps_on_lock ? IDLE_LOCK : IDLE_OTHER] += account->pending_ns;
-	account->pending_ns = 0;
+	idle_sums_decide(&account->done, cause);
+	idle_sums_decide(&account->open, cause);
 	account->had_data = 0;
 }
 
@@ -120,15 +154,33 @@ static inline void idle_ends(struct idle_account *account, u64 now)
 	if (!account->since_ns)
 		account->since_ns = now;
 	idle_doing(account, IDLE_CPU, now);
-	account->is_idle = 0;
+	if (account->gpu == IDLE_GPU_DONE)
+		account->gpu = IDLE_GPU_OPEN;
 	account->in_collective = 0;
 }
 
-/* The GPU has finished all its work. */
-static inline void idle_begins(struct idle_account *account, u64 now)
+static inline void idle_set_gpu(struct idle_account *account, u32 gpu, u64 now)
 {
 	idle_book(account, now);
-	account->is_idle = 1;
+	account->gpu = gpu;
+}
+
+/*
+ * The launcher spent a part of the open time on a CPU, in launches into a full queue: the GPU
+ * certainly worked then. It is counted beside the open time, because no sum ever decreases.
+ */
+static inline void idle_blocked(struct idle_account *account, u64 ns, u64 now)
+{
+	idle_book(account, now);
+	account->blocked_ns += ns;
+	if (account->blocked_ns > account->open.cause_ns[IDLE_CPU])
+		account->blocked_ns = account->open.cause_ns[IDLE_CPU];
+}
+
+/* All time of one cause. */
+static inline u64 idle_total(const struct idle_account *account, u32 cause)
+{
+	return account->done.cause_ns[cause] + account->open.cause_ns[cause];
 }
 
 static inline void idle_set_collective(struct idle_account *account, bool inside, u64 now)
@@ -161,9 +213,19 @@ static inline u64 share_total(const struct wait_share *share)
 	return share->ns[SHARE_CPU] + share->ns[SHARE_RUNQUEUE] + share->ns[SHARE_DISK];
 }
 
+/* Books a part of the undecided sleep. Gives the time that did not fit. */
+static inline u64 idle_sums_part(struct idle_sums *sums, u32 cause, u64 ns)
+{
+	u64 part = ns < sums->pending_ns ? ns : sums->pending_ns;
+
+	sums->cause_ns[cause] += part;
+	sums->pending_ns -= part;
+	return ns - part;
+}
+
 /*
  * A loader brought the data and woke the launcher. The wait is booked to what the loader did
- * during the wait.
+ * during the wait. The open part of the wait comes before the part in which the GPU was done.
  */
 static inline void idle_decide_data(struct idle_account *account, const struct wait_share *share,
 				    u64 wait_ns, u64 now)
@@ -173,19 +235,16 @@ static inline void idle_decide_data(struct idle_account *account, const struct w
 		[SHARE_RUNQUEUE] = IDLE_LOADER_RUNQUEUE,
 		[SHARE_DISK] = IDLE_LOADER_DISK,
 	};
-	u64 left;
 
 	idle_book(account, now);
-	left = account->pending_ns;
 	for (u32 i = 0; i < SHARE_NR; i++) {
-		u64 part = share->wait_ns == wait_ns ? share->ns[i] : 0;
+		u64 left = share->wait_ns == wait_ns ? share->ns[i] : 0;
 
-		part = part < left ? part : left;
-		account->idle_ns[causes[i]] += part;
-		left -= part;
+		left = idle_sums_part(&account->open, causes[i], left);
+		idle_sums_part(&account->done, causes[i], left);
 	}
-	account->idle_ns[IDLE_LOADER_OTHER] += left;
-	account->pending_ns = 0;
+	idle_sums_decide(&account->open, IDLE_LOADER_OTHER);
+	idle_sums_decide(&account->done, IDLE_LOADER_OTHER);
 	account->had_data = 1;
 	account->doing = IDLE_RUNQUEUE;
 }

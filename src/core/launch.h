@@ -14,10 +14,17 @@
 #define LAUNCH_ALL_TIMED  1000
 #define LAUNCH_TIMED_1_IN 16
 
+/*
+ * A launch that takes this much longer than the shortest one found the queue of the GPU full. A
+ * launch takes some microseconds; the shortest one includes the cost of probes.
+ */
+#define LAUNCH_BLOCKED_NS (50 * NSEC_PER_USEC)
+
 struct launch_timing {
 	u64 second_ns; /* when the current second began */
 	u32 nr;	       /* launches in the current second */
 	u32 through;   /* the runtime was called and will call the driver */
+	u64 least_ns;  /* the shortest launch; 0: none was timed */
 };
 
 /*
@@ -52,7 +59,20 @@ static inline u32 launch_begun_weight(u64 begun)
 	return begun & 1 ? LAUNCH_TIMED_1_IN : 1;
 }
 
+static inline u64 launch_begun_ns(u64 begun)
+{
+	return begun >> 1;
+}
+
 static inline u64 launch_ns(u64 begun, u64 now)
 {
-	return now - (begun >> 1);
+	return now - launch_begun_ns(begun);
+}
+
+/* Whether a launch that took so long found the queue full. The first ones find it empty. */
+static inline bool launch_is_blocked(struct launch_timing *timing, u64 ns)
+{
+	if (!timing->least_ns || ns < timing->least_ns)
+		timing->least_ns = ns;
+	return ns > 2 * timing->least_ns + LAUNCH_BLOCKED_NS;
 }

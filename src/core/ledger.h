@@ -24,9 +24,10 @@
 
 #define LEDGER_STREAMS 16 /* a power of two, so that the verifier can check a masked index */
 #define LEDGER_SHARED  (LEDGER_STREAMS - 1)
+#define LEDGER_PROBES  6 /* slots that are tried for a stream */
 #define LEDGER_WAITS   4 /* other streams that a stream waits for, also a power of two */
 
-/* The legacy default stream has the handle 0 and also 1. It is always in the first slot. */
+/* The legacy default stream has the handle 0 and also 1. Here 0 is an unused slot. */
 #define LEDGER_LEGACY	  1
 /* The default stream of a thread has the handle 2, in every thread. */
 #define LEDGER_PER_THREAD 2
@@ -48,14 +49,12 @@ struct ledger_stream {
 	u64 nr_queued;
 	u64 nr_done;
 	u32 is_capturing;
-	u32 next_wait; /* the entry of `waits` that is replaced next */
+	u32 pad;
 	struct ledger_wait waits[LEDGER_WAITS];
 };
 
 struct ledger {
 	u64 nr_shared; /* operations of streams that share the last slot */
-	u32 nr_streams;
-	u32 pad;
 	struct ledger_stream streams[LEDGER_STREAMS];
 };
 
@@ -69,7 +68,7 @@ static inline u64 ledger_handle(u64 handle, bool per_thread, u32 tid)
 {
 	if (handle == LEDGER_PER_THREAD || (handle == 0 && per_thread))
 		return LEDGER_PER_THREAD | (u64)tid << 32;
-	return handle == LEDGER_LEGACY ? 0 : handle;
+	return handle ? handle : LEDGER_LEGACY;
 }
 
 static inline struct ledger_stream *ledger_at(struct ledger *ledger, u32 slot)
@@ -84,39 +83,38 @@ static inline bool ledger_stream_is_done(const struct ledger_stream *stream)
 	return stream->nr_done >= stream->nr_queued;
 }
 
+static inline u32 ledger_probe(u64 handle, u32 probe)
+{
+	/* Handles are addresses, so that their lowest bits are equal. */
+	return (u32)((handle * 0x9e3779b97f4a7c15ULL >> 60) + probe) & (LEDGER_STREAMS - 1);
+}
+
 /*
- * The slot of a stream, which is assigned at first use. When all slots are taken, a stream
- * that is done gives up its slot. Positions of a slot only grow, so that a mark of its former
- * stream is done as well.
+ * The slot of a stream, which is assigned at first use. A stream that is done gives up its
+ * slot to another one. Positions of a slot only grow, so that a mark of its former stream is
+ * done as well. The index comes from a hash and not from the loop: all paths look the same to
+ * the verifier then.
  */
 static inline u32 ledger_slot(struct ledger *ledger, u64 handle)
 {
-	u32 free = LEDGER_SHARED, nr;
+	for (u32 i = 0; i < LEDGER_PROBES; i++) {
+		u32 slot = ledger_probe(handle, i);
 
-	for (u32 i = 0; i < LEDGER_SHARED; i++) {
-		const struct ledger_stream *stream = &ledger->streams[i];
-
-		if (stream->handle == handle && (i == 0 || i < ledger->nr_streams))
-			return i;
-		if (i > 0 && i < ledger->nr_streams && ledger_stream_is_done(stream) &&
-		    !stream->is_capturing)
-			free = i;
+		if (ledger_at(ledger, slot)->handle == handle)
+			return slot;
 	}
-	if (handle == 0)
-		return 0;
-	nr = ledger->nr_streams ? ledger->nr_streams : 1;
-	if (nr < LEDGER_SHARED) {
-		free = nr;
-		ledger->nr_streams = nr + 1;
-	}
-	if (free != LEDGER_SHARED) {
-		struct ledger_stream *stream = ledger_at(ledger, free);
+	for (u32 i = 0; i < LEDGER_PROBES; i++) {
+		u32 slot = ledger_probe(handle, i);
+		struct ledger_stream *stream = ledger_at(ledger, slot);
 
+		if (slot == LEDGER_SHARED || !ledger_stream_is_done(stream) || stream->is_capturing)
+			continue;
 		stream->handle = handle;
-		for (u32 i = 0; i < LEDGER_WAITS; i++)
-			stream->waits[i].at = 0;
+		for (u32 k = 0; k < LEDGER_WAITS; k++)
+			stream->waits[k].at = 0;
+		return slot;
 	}
-	return free;
+	return LEDGER_SHARED;
 }
 
 /* Queues an operation. Gives its position; 0 when it was captured into a graph. */
@@ -145,12 +143,12 @@ static inline struct ledger_mark ledger_mark(struct ledger *ledger, u32 slot)
 
 /*
  * Operations that are queued from now on run after the mark. The wait is an operation of its
- * own. A wait for a stream replaces an earlier wait for the same stream: later is stronger.
+ * own. It replaces an earlier wait for the same stream, which is weaker, or for a stream that
+ * happens to have the same place.
  */
 static inline void ledger_wait(struct ledger *ledger, u32 slot, const struct ledger_mark *mark)
 {
 	struct ledger_stream *stream = ledger_at(ledger, slot);
-	u32 place = stream->next_wait;
 	u64 at;
 
 	if (mark->is_captured) {
@@ -158,16 +156,9 @@ static inline void ledger_wait(struct ledger *ledger, u32 slot, const struct led
 		return;
 	}
 	at = ledger_queue(ledger, slot);
-	if (!at || slot == LEDGER_SHARED)
-		return;
-	for (u32 i = 0; i < LEDGER_WAITS; i++)
-		if (stream->waits[i].at && stream->waits[i].mark.stream == mark->stream)
-			place = i;
-	asm volatile("" : "+r"(place));
-	place &= LEDGER_WAITS - 1;
-	if (place == stream->next_wait)
-		stream->next_wait = (place + 1) & (LEDGER_WAITS - 1);
-	stream->waits[place] = (struct ledger_wait){ at, *mark };
+	if (at && slot != LEDGER_SHARED)
+		stream->waits[mark->stream & (LEDGER_WAITS - 1)] =
+			(struct ledger_wait){ at, *mark };
 }
 
 static inline void ledger_capture(struct ledger *ledger, u32 slot)
@@ -236,12 +227,17 @@ static inline bool ledger_mark_is_done(struct ledger *ledger, const struct ledge
 	return mark->is_captured || ledger_at(ledger, mark->stream)->nr_done >= mark->position;
 }
 
-/* Everything that was queued is known to be done. */
+/*
+ * Everything that was queued is known to be done. A branch for each stream would give the
+ * verifier too many paths, and the compiler would make them without the barrier.
+ */
 static inline bool ledger_is_done(const struct ledger *ledger)
 {
-	bool is_done = true;
+	u64 differ = 0;
 
-	for (u32 i = 0; i < LEDGER_STREAMS; i++)
-		is_done &= ledger_stream_is_done(&ledger->streams[i]);
-	return is_done;
+	for (u32 i = 0; i < LEDGER_STREAMS; i++) {
+		differ |= ledger->streams[i].nr_queued ^ ledger->streams[i].nr_done;
+		asm volatile("" : "+r"(differ));
+	}
+	return !differ;
 }

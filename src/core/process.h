@@ -87,7 +87,7 @@ struct process_state {
 	u64 nr_writes_begun;
 };
 _Static_assert(sizeof(struct process_state) % 8 == 0, "shared with BPF");
-_Static_assert(sizeof(struct process_state) < 2048, "copied for every snapshot");
+_Static_assert(sizeof(struct process_state) < 4096, "copied for every snapshot");
 
 /* Sent with EVENT_EXIT: the final state of the process. */
 struct exit_event {

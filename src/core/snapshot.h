@@ -30,7 +30,7 @@
 enum snapshot_drop {
 	DROP_EVENTS, /* this one and the next ones as in struct kernel_drops */
 	DROP_PROCESSES,
-	DROP_FRAMES,
+	DROP_FRAMES, /* calls, streams and events of a GPU runtime that were not followed */
 	DROP_SAMPLES,
 	DROP_BPF_PROGRAM_RUNS, /* the kernel skipped a run of a BPF program */
 	DROP_COMMS,
@@ -113,12 +113,19 @@ struct snapshot_process {
 	u32 consumer_pid; /* of a loader process: its consumer; else 0 */
 	u32 nr_memory;
 	u32 nr_culprits;
-	u32 pad;
+	u32 step_basis;		/* enum step_basis: how steps were found */
 	u64 phase_ns[PHASE_NR]; /* includes the current phase up to now */
 	u64 nr_transitions;
 	u64 nr_steps;
-	u64 busy_ns;		    /* since the first launch: the GPU had work of this process */
-	u64 idle_ns[IDLE_CAUSE_NR]; /* since the first launch: it had no work; both up to now */
+	/*
+	 * Since the first launch and up to now: the GPU certainly worked for this process; it
+	 * certainly had no work of this process; neither is known. The last two are divided by
+	 * what the launcher did.
+	 */
+	u64 busy_ns;
+	u64 idle_ns[IDLE_CAUSE_NR];
+	u64 open_ns[IDLE_CAUSE_NR];
+	u64 blocked_ns; /* the part of open_ns[IDLE_CPU] in which the GPU certainly worked */
 	struct snapshot_task task;
 	char comm[SNAPSHOT_COMM_LEN];
 	struct snapshot_memory memory[GPU_MAX];		/* at most one entry per GPU */
@@ -142,6 +149,7 @@ enum snapshot_gpu_field {
 	SNAPSHOT_GPU_MEMORY_TOTAL = 1 << 2,
 	SNAPSHOT_GPU_ACTIVE = 1 << 3,
 	SNAPSHOT_GPU_NUMA_NODE = 1 << 4,
+	SNAPSHOT_GPU_BUSY_TIME = 1 << 5,
 };
 
 struct snapshot_gpu {
@@ -156,7 +164,16 @@ struct snapshot_gpu {
 	 * a collective waits for other ranks, a GPU is busy but not active.
 	 */
 	u64 active_ns;
-	u64 active_at_ns;	      /* the time of that sample, in CLOCK_MONOTONIC */
+	u64 active_at_ns; /* the time of that sample, in CLOCK_MONOTONIC */
+	/*
+	 * The time in which any kernel ran, by a counter of the GPU, since zerneld watches it. It
+	 * is known up to busy_at_ns, and in steps of busy_period_ns.
+	 */
+	u64 busy_ns;
+	u64 busy_at_ns;
+	u64 busy_period_ns;
+	u32 busy_counter; /* enum gpu_counter */
+	u32 pad;
 	char uuid[SNAPSHOT_TEXT_LEN]; /* empty if not known */
 };
 
@@ -317,6 +334,8 @@ const char *snapshot_drop_label(u32 drop);
 const char *snapshot_sched_state_label(u32 state);
 const char *snapshot_hist_label(u32 kind); /* of a collective: the operation */
 const char *idle_cause_label(u32 cause);
+const char *step_basis_label(u32 basis);
+const char *gpu_counter_label(u32 counter);
 const char *sched_class_label(u32 sched_class);
 const char *sched_decision_label(u32 decision);
 const char *sched_rule_label(u32 rule);

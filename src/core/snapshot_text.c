@@ -99,6 +99,7 @@ const char *snapshot_hist_label(u32 kind)
 		[HIST_RUNQUEUE_WAIT] = "runqueue_wait",
 		[HIST_LAUNCH] = "launch",
 		[HIST_STEP] = "step",
+		[HIST_IDLE] = "idle",
 		[HIST_RANK_WAIT] = "rank_wait",
 	};
 
@@ -122,6 +123,30 @@ const char *idle_cause_label(u32 cause)
 	};
 
 	return LABEL(labels, cause);
+}
+
+const char *step_basis_label(u32 basis)
+{
+	static const char *const labels[STEP_BASIS_NR] = {
+		[STEP_BASIS_NONE] = "none",
+		[STEP_BASIS_SYNC] = "sync",
+		[STEP_BASIS_ITERATION] = "iteration",
+		[STEP_BASIS_OPTIMIZER] = "optimizer",
+	};
+
+	return LABEL(labels, basis);
+}
+
+const char *gpu_counter_label(u32 counter)
+{
+	static const char *const labels[GPU_COUNTER_NR] = {
+		[GPU_COUNTER_NONE] = "none",
+		[GPU_COUNTER_UTILIZATION] = "utilization",
+		[GPU_COUNTER_GPM] = "gpm",
+		[GPU_COUNTER_ENGINE] = "engine",
+	};
+
+	return LABEL(labels, counter);
 }
 
 const char *sched_class_label(u32 sched_class)

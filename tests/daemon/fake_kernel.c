@@ -205,8 +205,9 @@ static void describe(struct kernel *kernel, u32 i, struct process_state *process
 	process->nr_collectives[0] = 12 + i;
 	process->collective_bytes[0] = 48 + i;
 	process->step.nr_steps = 40 + i;
-	process->idle = (struct idle_account){ .busy_ns = 900,
-					       .idle_ns = { [IDLE_CPU] = 70, [IDLE_DISK] = 30 } };
+	process->idle =
+		(struct idle_account){ .busy_ns = 900,
+				       .done.cause_ns = { [IDLE_CPU] = 70, [IDLE_DISK] = 30 } };
 	strcpy(process->comm, "train\xff");
 }
 

@@ -34,6 +34,7 @@ PART(comm)
 PART(learner)
 PART(idle)
 PART(step)
+PART(ledger)
 
 SEC("syscall")
 int parity_run(void *ctx)
@@ -55,6 +56,7 @@ int parity_run(void *ctx)
 		run_learner(i);
 		run_idle(i);
 		run_step(i);
+		run_ledger(i);
 		hist_record(&batch.hist, batch.cases[i].value);
 	}
 	return 0;

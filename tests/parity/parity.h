@@ -12,6 +12,7 @@
 #include "core/hist.h"
 #include "core/idle.h"
 #include "core/learner.h"
+#include "core/ledger.h"
 #include "core/mpi.h"
 #include "core/phase.h"
 #include "core/process.h"
@@ -75,6 +76,11 @@ struct parity_result {
 	struct step_state step;
 	struct step_end ended;
 	u64 has_ended;
+	struct ledger ledger; /* filled by the test, as the next member */
+	struct ledger_mark mark;
+	struct ledger_positions positions;
+	u32 mark_is_done;
+	u32 ledger_is_done;
 	struct process_state process; /* filled by the test: too large for a BPF program to copy */
 	u64 waited;
 	u64 takes_back;
@@ -190,9 +196,38 @@ static inline void parity_idle(const struct parity_case *in, struct parity_resul
 	idle_doing(&out->booked, in->observed & 7, in->now);
 	idle_sleeps(&out->booked, in->rank & 1, in->value);
 	if (in->rank & 2)
-		idle_begins(&out->booked, in->average);
+		idle_set_gpu(&out->booked, in->observed & 1 ? IDLE_GPU_DONE : IDLE_GPU_BUSY,
+			     in->average);
 	else
 		idle_ends(&out->booked, in->average);
+	if (in->rank & 4)
+		idle_blocked(&out->booked, in->value, in->average);
+}
+
+/* Handles are few, so that streams are found again. */
+static inline void parity_ledger(const struct parity_case *in, struct parity_result *out)
+{
+	struct ledger *ledger = &out->ledger;
+	u32 slot = ledger_slot(ledger, ledger_handle(in->value & 31, in->rank & 1, in->rank & 7));
+	u32 other = ledger_slot(ledger, in->average & 31);
+
+	ledger_queue(ledger, slot);
+	out->mark = ledger_mark(ledger, slot);
+	ledger_wait(ledger, other, &out->mark);
+	ledger_queue(ledger, other);
+	if (in->observed & 1)
+		out->mark = ledger_mark(ledger, other);
+	if (in->observed & 2)
+		ledger_complete(ledger, &out->mark);
+	ledger_positions(ledger, &out->positions);
+	if (in->rank & 8)
+		ledger_capture(ledger, other);
+	if (in->rank & 16)
+		ledger_capture_end(ledger);
+	if (in->rank & 32)
+		ledger_complete_all(ledger, &out->positions);
+	out->mark_is_done = ledger_mark_is_done(ledger, &out->mark);
+	out->ledger_is_done = ledger_is_done(ledger);
 }
 
 static inline void parity_step(const struct parity_case *in, struct parity_result *out)

@@ -215,16 +215,19 @@ static struct idle_account random_account(struct random *r)
 	struct idle_account account = {
 		.since_ns = random_below(r, 8) ? random_any(r) : 0,
 		.busy_ns = random_any(r),
-		.pending_ns = random_any(r),
+		.done.pending_ns = random_any(r),
+		.open.pending_ns = random_any(r),
 		.doing = random_below(r, 8) ? random_below(r, IDLE_UNDECIDED + 1) : random_any32(r),
-		.is_idle = (u8)random_below(r, 2),
+		.gpu = (u8)random_below(r, IDLE_GPU_NR),
 		.in_collective = random_below(r, 8) == 0,
 		.sleeps_on_lock = (u8)random_below(r, 2),
 		.had_data = (u8)random_below(r, 2),
 	};
 
-	for (u32 i = 0; i < IDLE_CAUSE_NR; i++)
-		account.idle_ns[i] = random_any(r);
+	for (u32 i = 0; i < IDLE_CAUSE_NR; i++) {
+		account.done.cause_ns[i] = random_any(r);
+		account.open.cause_ns[i] = random_any(r);
+	}
 	return account;
 }
 
@@ -254,6 +257,30 @@ static struct step_state random_steps(struct random *r)
 		step.pattern[i] = step.looks[random_below(r, STEP_RING)];
 	}
 	return step;
+}
+
+/* Some streams are done, some are not, and some wait for other streams. */
+static struct ledger random_ledger(struct random *r)
+{
+	struct ledger ledger = {};
+
+	for (u32 i = 0; i < LEDGER_STREAMS; i++) {
+		struct ledger_stream *stream = &ledger.streams[i];
+		u64 nr = random_below(r, 64);
+
+		*stream = (struct ledger_stream){
+			.handle = random_below(r, 32),
+			.nr_queued = nr,
+			.nr_done = random_below(r, 2) ? nr : random_below(r, (u32)nr + 1),
+			.is_capturing = random_below(r, 8) == 0,
+		};
+		for (u32 k = 0; k < LEDGER_WAITS; k++)
+			stream->waits[k] = (struct ledger_wait){
+				.at = random_below(r, 64),
+				.mark = { random_below(r, 64), random_below(r, LEDGER_STREAMS) },
+			};
+	}
+	return ledger;
 }
 
 /* Usually a window has passed and no boundary holds, so that the rule decides. */
@@ -319,6 +346,7 @@ static void run_in_user_space(struct parity_batch *b)
 		parity_learner(&b->cases[i], &b->results[i]);
 		parity_idle(&b->cases[i], &b->results[i]);
 		parity_step(&b->cases[i], &b->results[i]);
+		parity_ledger(&b->cases[i], &b->results[i]);
 		hist_record(&b->hist, b->cases[i].value);
 	}
 }
@@ -340,8 +368,10 @@ static void kernel_and_user_space_agree(void **state)
 		here.nr_cases = left < PARITY_BATCH ? (u32)left : PARITY_BATCH;
 		for (u32 i = 0; i < here.nr_cases; i++)
 			here.cases[i] = random_case(&r);
-		for (u32 i = 0; i < here.nr_cases; i++)
+		for (u32 i = 0; i < here.nr_cases; i++) {
 			here.results[i].process = random_process(&r, &here.cases[i]);
+			here.results[i].ledger = random_ledger(&r);
+		}
 		memcpy(kernel->cases, here.cases, sizeof(here.cases));
 		memcpy(kernel->results, here.results, sizeof(here.results));
 		memset(&kernel->hist, 0, sizeof(kernel->hist));

@@ -9,9 +9,9 @@
 static void happen(struct random *r, struct idle_account *account, struct wait_share *share,
 		   u64 wait_ns, u64 now)
 {
-	switch (random_below(r, 8)) {
+	switch (random_below(r, 9)) {
 	case 0: idle_ends(account, now); break;
-	case 1: idle_begins(account, now); break;
+	case 1: idle_set_gpu(account, random_below(r, IDLE_GPU_NR), now); break;
 	case 2: idle_sleeps(account, random_below(r, 2), now); break;
 	case 3: idle_set_collective(account, random_below(r, 2), now); break;
 	case 4:
@@ -22,16 +22,17 @@ static void happen(struct random *r, struct idle_account *account, struct wait_s
 		if (account->doing == IDLE_UNDECIDED)
 			idle_decide_data(account, share, wait_ns, now);
 		break;
+	case 6: idle_blocked(account, random_below(r, 50), now); break;
 	default: idle_doing(account, random_below(r, IDLE_CAUSE_NR), now); break;
 	}
 }
 
 static u64 total(const struct idle_account *account)
 {
-	u64 all = account->busy_ns + account->pending_ns;
+	u64 all = account->busy_ns + account->done.pending_ns + account->open.pending_ns;
 
 	for (u32 i = 0; i < IDLE_CAUSE_NR; i++)
-		all += account->idle_ns[i];
+		all += idle_total(account, i);
 	return all;
 }
 
@@ -60,8 +61,12 @@ static bool causes_add_up_to_the_elapsed_time_holds(struct random *r)
 		if (total(&seen) != (first ? seen.since_ns - first : 0))
 			return false;
 		for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++)
-			if (seen.idle_ns[cause] < before.idle_ns[cause])
+			if (seen.done.cause_ns[cause] < before.done.cause_ns[cause] ||
+			    seen.open.cause_ns[cause] < before.open.cause_ns[cause])
 				return false;
+		if (seen.blocked_ns < before.blocked_ns ||
+		    seen.blocked_ns > seen.open.cause_ns[IDLE_CPU])
+			return false;
 		before = account;
 	}
 	return true;

@@ -109,8 +109,9 @@ static void add_account(yyjson_mut_doc *doc, yyjson_mut_val *to,
 	idle = yyjson_mut_obj_add_obj(doc, to, "idle_ns");
 	for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++)
 		yyjson_mut_obj_add_uint(doc, idle, idle_cause_label(cause),
-					state->idle.idle_ns[cause]);
-	yyjson_mut_obj_add_uint(doc, to, "pending_ns", state->idle.pending_ns);
+					idle_total(&state->idle, cause));
+	yyjson_mut_obj_add_uint(doc, to, "pending_ns",
+				state->idle.done.pending_ns + state->idle.open.pending_ns);
 	list = yyjson_mut_obj_add_arr(doc, to, "culprits");
 	for (u32 i = 0; i < process->nr_culprits; i++) {
 		yyjson_mut_val *one = yyjson_mut_arr_add_obj(doc, list);

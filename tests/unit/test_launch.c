@@ -57,9 +57,24 @@ static void test_start_and_weight_share_one_number(void **state)
 	assert_int_equal(launch_ns(some, SOME_TIME + 7), 7);
 }
 
+static void test_a_long_launch_is_blocked(void **state)
+{
+	struct launch_timing timing = {};
+
+	assert_false(launch_is_blocked(&timing, 5000));
+	assert_false(launch_is_blocked(&timing, 50000));
+	assert_true(launch_is_blocked(&timing, 70000));
+	/* Where every launch is slow, as in an emulated machine, the bound is higher. */
+	timing = (struct launch_timing){};
+	assert_false(launch_is_blocked(&timing, 70000));
+	assert_false(launch_is_blocked(&timing, 150000));
+	assert_true(launch_is_blocked(&timing, 250000));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_long_launch_is_blocked),
 		cmocka_unit_test(test_all_launches_are_timed_at_low_rates),
 		cmocka_unit_test(test_samples_are_weighted_at_high_rates),
 		cmocka_unit_test(test_a_driver_launch_inside_a_runtime_launch_is_not_counted),

@@ -12,14 +12,19 @@
 #define B 0xb000
 #define C 0xc000
 
+static u32 slot_of(struct ledger *ledger, u64 handle)
+{
+	return ledger_slot(ledger, ledger_handle(handle, false, 0));
+}
+
 static u64 queue(struct ledger *ledger, u64 handle)
 {
-	return ledger_queue(ledger, ledger_slot(ledger, handle));
+	return ledger_queue(ledger, slot_of(ledger, handle));
 }
 
 static struct ledger_mark record(struct ledger *ledger, u64 handle)
 {
-	return ledger_mark(ledger, ledger_slot(ledger, handle));
+	return ledger_mark(ledger, slot_of(ledger, handle));
 }
 
 static void sync_stream(struct ledger *ledger, u64 handle)
@@ -93,10 +98,10 @@ static void test_a_stream_that_waited_for_an_event_completes_it(void **state)
 	/* Compute on A, a collective on B after it, the optimizer on A after that. */
 	queue(&ledger, A);
 	on_a = record(&ledger, A);
-	ledger_wait(&ledger, ledger_slot(&ledger, B), &on_a);
+	ledger_wait(&ledger, slot_of(&ledger, B), &on_a);
 	queue(&ledger, B);
 	on_b = record(&ledger, B);
-	ledger_wait(&ledger, ledger_slot(&ledger, A), &on_b);
+	ledger_wait(&ledger, slot_of(&ledger, A), &on_b);
 	queue(&ledger, A);
 	sync_stream(&ledger, A);
 	assert_true(ledger_is_done(&ledger));
@@ -111,7 +116,7 @@ static void test_a_wait_that_is_not_reached_completes_nothing(void **state)
 	early = record(&ledger, A);
 	queue(&ledger, B);
 	on_b = record(&ledger, B);
-	ledger_wait(&ledger, ledger_slot(&ledger, A), &on_b);
+	ledger_wait(&ledger, slot_of(&ledger, A), &on_b);
 	queue(&ledger, A);
 	ledger_complete(&ledger, &early);
 	assert_false(ledger_mark_is_done(&ledger, &on_b));
@@ -124,9 +129,9 @@ static void test_waits_are_followed_over_two_streams(void **state)
 
 	queue(&ledger, C);
 	mark = record(&ledger, C);
-	ledger_wait(&ledger, ledger_slot(&ledger, B), &mark);
+	ledger_wait(&ledger, slot_of(&ledger, B), &mark);
 	mark = record(&ledger, B);
-	ledger_wait(&ledger, ledger_slot(&ledger, A), &mark);
+	ledger_wait(&ledger, slot_of(&ledger, A), &mark);
 	sync_stream(&ledger, A);
 	assert_true(ledger_is_done(&ledger));
 }
@@ -136,12 +141,12 @@ static void test_captured_work_is_not_queued(void **state)
 	struct ledger ledger = {};
 	struct ledger_mark mark;
 
-	ledger_capture(&ledger, ledger_slot(&ledger, A));
+	ledger_capture(&ledger, slot_of(&ledger, A));
 	assert_int_equal(queue(&ledger, A), 0);
 	/* B joins the capture through an event of A. */
 	mark = record(&ledger, A);
 	assert_true(mark.is_captured);
-	ledger_wait(&ledger, ledger_slot(&ledger, B), &mark);
+	ledger_wait(&ledger, slot_of(&ledger, B), &mark);
 	assert_int_equal(queue(&ledger, B), 0);
 	assert_int_equal(queue(&ledger, C), 1);
 	ledger_capture_end(&ledger);
@@ -158,28 +163,41 @@ static void test_streams_beyond_the_bound_are_done_with_the_device(void **state)
 	struct ledger ledger = {};
 	struct ledger_positions positions;
 
-	for (u64 i = 1; i < LEDGER_STREAMS + 8; i++)
-		queue(&ledger, A + i);
+	for (u64 i = 1; i < 4 * LEDGER_STREAMS; i++)
+		queue(&ledger, A * i);
 	assert_true(ledger.nr_shared > 0);
-	for (u64 i = 1; i < LEDGER_STREAMS + 8; i++)
-		sync_stream(&ledger, A + i);
+	for (u64 i = 1; i < 4 * LEDGER_STREAMS; i++)
+		sync_stream(&ledger, A * i);
 	assert_false(ledger_is_done(&ledger));
 	ledger_positions(&ledger, &positions);
 	ledger_complete_all(&ledger, &positions);
 	assert_true(ledger_is_done(&ledger));
 }
 
+/* PyTorch has 32 streams of each priority and uses a few of them at a time. */
+static void test_a_few_streams_never_share(void **state)
+{
+	for (u64 first = 1; first < 1000; first++) {
+		struct ledger ledger = {};
+
+		for (u64 i = 0; i < 4; i++)
+			queue(&ledger, 0x55d0a0000000 + first * 0x1230 + i * 0x90);
+		assert_int_equal(ledger.nr_shared, 0);
+	}
+}
+
 static void test_a_done_stream_gives_up_its_slot(void **state)
 {
 	struct ledger ledger = {};
 	struct ledger_mark old;
+	u64 handle = B;
 
-	for (u64 i = 1; i < LEDGER_SHARED; i++)
-		queue(&ledger, A + i);
-	old = record(&ledger, A + 3);
-	sync_stream(&ledger, A + 3);
-	assert_int_equal(ledger_slot(&ledger, B), old.stream);
-	queue(&ledger, B);
+	queue(&ledger, A);
+	old = record(&ledger, A);
+	sync_stream(&ledger, A);
+	while (slot_of(&ledger, handle) != old.stream)
+		handle += 0x10;
+	queue(&ledger, handle);
 	assert_int_equal(ledger.nr_shared, 0);
 	/* The mark of the former stream shows nothing about the new one. */
 	ledger_complete(&ledger, &old);
@@ -188,8 +206,8 @@ static void test_a_done_stream_gives_up_its_slot(void **state)
 
 static void test_default_streams(void **state)
 {
-	assert_int_equal(ledger_handle(0, false, 7), 0);
-	assert_int_equal(ledger_handle(1, true, 7), 0);
+	assert_int_equal(ledger_handle(0, false, 7), LEDGER_LEGACY);
+	assert_int_equal(ledger_handle(1, true, 7), LEDGER_LEGACY);
 	assert_int_equal(ledger_handle(2, false, 7), ledger_handle(0, true, 7));
 	assert_int_not_equal(ledger_handle(0, true, 7), ledger_handle(0, true, 8));
 	assert_int_equal(ledger_handle(A, true, 7), A);
@@ -207,6 +225,7 @@ int main(void)
 		cmocka_unit_test(test_waits_are_followed_over_two_streams),
 		cmocka_unit_test(test_captured_work_is_not_queued),
 		cmocka_unit_test(test_streams_beyond_the_bound_are_done_with_the_device),
+		cmocka_unit_test(test_a_few_streams_never_share),
 		cmocka_unit_test(test_a_done_stream_gives_up_its_slot),
 		cmocka_unit_test(test_default_streams),
 	};

@@ -107,35 +107,37 @@ static void launcher_runs(const struct thread_state *thread, struct process_stat
 			  struct task_struct *prev, u64 now)
 {
 	u32 cause = thread->scope ? IDLE_LOADER_RUNQUEUE : IDLE_RUNQUEUE;
-	u64 *booked = thread->scope ? &process->idle.idle_ns[IDLE_LOADER_RUNQUEUE]
-				    : &process->idle.idle_ns[IDLE_RUNQUEUE];
-	u64 before = *booked;
+	u64 before = thread->scope ? idle_total(&process->idle, IDLE_LOADER_RUNQUEUE)
+				   : idle_total(&process->idle, IDLE_RUNQUEUE);
+	u64 after;
 
 	launcher_does(process, thread, IDLE_CPU, now);
-	culprit_add(process, cause, name_of(prev), *booked - before);
+	after = thread->scope ? idle_total(&process->idle, IDLE_LOADER_RUNQUEUE)
+			      : idle_total(&process->idle, IDLE_RUNQUEUE);
+	culprit_add(process, cause, name_of(prev), after - before);
 }
 
 /* Ends a wait for data. The part of the loader that brought the data is known by now. */
 static void wait_is_over(struct process_state *process, u64 now)
 {
 	const struct loader_wait *brought = &process->brought;
-	u64 runqueue = process->idle.idle_ns[IDLE_LOADER_RUNQUEUE];
-	u64 disk = process->idle.idle_ns[IDLE_LOADER_DISK];
+	u64 runqueue = idle_total(&process->idle, IDLE_LOADER_RUNQUEUE);
+	u64 disk = idle_total(&process->idle, IDLE_LOADER_DISK);
 
 	process_write_begin(process);
 	idle_decide_data(&process->idle, &brought->share, process->data_wait_since_ns, now);
 	process_write_end(process);
 	culprit_add(process, IDLE_LOADER_RUNQUEUE, brought->ran_instead,
-		    process->idle.idle_ns[IDLE_LOADER_RUNQUEUE] - runqueue);
+		    idle_total(&process->idle, IDLE_LOADER_RUNQUEUE) - runqueue);
 	culprit_add(process, IDLE_LOADER_DISK, brought->disk,
-		    process->idle.idle_ns[IDLE_LOADER_DISK] - disk);
+		    idle_total(&process->idle, IDLE_LOADER_DISK) - disk);
 }
 
 /* The launcher is woken up. The part of its waker has been recorded before. */
 static void launcher_wakes(const struct thread_state *thread, struct process_state *process,
 			   u64 now)
 {
-	u64 disk = process->idle.idle_ns[IDLE_DISK];
+	u64 disk = idle_total(&process->idle, IDLE_DISK);
 
 	/* The launcher is still on its CPU and does not leave it now. */
 	if (thread->running_since_ns)
@@ -146,7 +148,8 @@ static void launcher_wakes(const struct thread_state *thread, struct process_sta
 		return;
 	}
 	launcher_does(process, thread, IDLE_RUNQUEUE, now);
-	culprit_add(process, IDLE_DISK, thread->wait.disk, process->idle.idle_ns[IDLE_DISK] - disk);
+	culprit_add(process, IDLE_DISK, thread->wait.disk,
+		    idle_total(&process->idle, IDLE_DISK) - disk);
 }
 
 /*

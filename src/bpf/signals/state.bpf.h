@@ -11,6 +11,7 @@
 #include "core/collectives.h"
 #include "core/hist.h"
 #include "core/launch.h"
+#include "core/ledger.h"
 #include "core/process.h"
 
 struct call_frame {
@@ -18,6 +19,14 @@ struct call_frame {
 	u64 arg[3];
 	u32 call;
 	u32 pad;
+};
+
+/* What is done when the innermost sync of a thread returns. */
+struct ledger_target {
+	u32 kind; /* enum call_detail: DEVICE, STREAM, EVENT or UNKNOWN */
+	u32 pad;
+	struct ledger_mark mark;
+	struct ledger_positions positions;
 };
 
 struct thread_state {
@@ -37,6 +46,24 @@ struct thread_state {
 	u64 io_wait_ns;
 	struct loader_wait wait; /* loader: its part in the current wait of its consumer */
 	struct rank_wait rank_wait;
+	u32 is_waiting; /* for work that is not done */
+	u32 pad;
+	struct ledger_target target;
+};
+
+struct process_ledger {
+	u64 done_ns;	/* when the GPU finished all its work */
+	u32 nr_waiting; /* threads */
+	u32 pad;
+	struct ledger ledger;
+};
+
+/* In the storage of the group leader, from its first launch on. */
+struct ledger_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct process_ledger);
 };
 
 struct thread_map {
@@ -131,7 +158,8 @@ extern struct gpu_numbers_map gpu_numbers SEC(".maps");
 extern struct collective_mapping_map collective_mappings SEC(".maps");
 
 /* Dropped records, by kind. Read by user space. */
-extern u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples;
+extern u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples,
+	nr_dropped_ledger;
 
 /* Whether any process has used a runtime. Until then the programs have nothing to do. */
 extern bool ml_seen;

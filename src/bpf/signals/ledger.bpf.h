@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The ledger of a process (core/ledger.h) in the kernel: which work is queued on which stream,
+ * which of it is known to be done, and what follows from that for the account of idle time.
+ *
+ * The GPU certainly works while a thread waits for work that is not done. A thread that is
+ * descheduled when its wait ends makes this time longer.
+ *
+ * Handles are numbers that the process passes. A process that passes wrong ones spoils its own
+ * ledger and no other.
+ */
+#include "bpf/signals/calls.bpf.h"
+
+/* The events of all processes. An event that was evicted completes nothing. */
+#define LEDGER_EVENTS 16384
+
+struct ledger_event_key {
+	u64 start_ns;
+	u64 event;
+	u32 tgid;
+	u32 pad;
+};
+
+struct ledger_event_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, LEDGER_EVENTS);
+	__type(key, struct ledger_event_key);
+	__type(value, struct ledger_mark);
+};
+
+extern struct ledger_map ledgers SEC(".maps");
+extern struct ledger_event_map ledger_events SEC(".maps");
+
+static inline struct process_ledger *ledger_of(struct task_struct *p)
+{
+	struct task_struct *leader = p->group_leader;
+	struct process_ledger *ledger;
+
+	if (!leader)
+		return NULL;
+	ledger = bpf_task_storage_get(&ledgers, leader, NULL, 0);
+	if (ledger)
+		return ledger;
+	ledger = bpf_task_storage_get(&ledgers, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	/* If two threads create the storage at the same time, one of them fails. */
+	if (!ledger)
+		ledger = bpf_task_storage_get(&ledgers, leader, NULL, 0);
+	if (!ledger)
+		__sync_fetch_and_add(&nr_dropped_ledger, 1);
+	return ledger;
+}
+
+#if defined(__TARGET_ARCH_arm64)
+#define REGISTER_ARGUMENTS   8
+#define STACK_ARGUMENTS(ctx) PT_REGS_SP(ctx)
+#else
+#define REGISTER_ARGUMENTS   6
+#define STACK_ARGUMENTS(ctx) (PT_REGS_SP(ctx) + 8) /* above the return address */
+#endif
+
+/* The value of an argument that is not among the first six. */
+static inline u64 argument_beyond(struct pt_regs *ctx, u32 position)
+{
+	u64 value = 0;
+
+#if defined(__TARGET_ARCH_arm64)
+	if (position == 6)
+		return PT_REGS_PARM7(ctx);
+	if (position == 7)
+		return PT_REGS_PARM8(ctx);
+#endif
+	bpf_probe_read_user(&value, sizeof(value),
+			    (void *)(STACK_ARGUMENTS(ctx) + 8 * (position - REGISTER_ARGUMENTS)));
+	return value;
+}
+
+/* The stream that a call uses. */
+static inline u64 stream_of(struct pt_regs *ctx, const struct call_row *row,
+			    const struct task_struct *p)
+{
+	struct arguments args = ARGUMENTS(ctx);
+	u32 position = (u8)row->arg[2];
+	u64 handle = 0;
+
+	barrier_var(position);
+	if (position < 6)
+		handle = args.value[position];
+	else if (position <= ARG_8)
+		handle = argument_beyond(ctx, position);
+	else if (position == (u8)ARG_CONFIG)
+		bpf_probe_read_user(&handle, sizeof(handle),
+				    (void *)(args.value[0] + ARG_CONFIG_STREAM_AT));
+	return ledger_handle(handle, row->per_thread, p->pid);
+}
+
+static inline struct ledger_event_key event_key(const struct process_state *process, u64 event)
+{
+	return (struct ledger_event_key){
+		.start_ns = process->start_ns,
+		.event = event,
+		.tgid = process->task.pid,
+	};
+}
+
+/* Brings the account in line with the ledger. True when the GPU has no work any more. */
+static inline bool gpu_settle(struct process_state *process, struct process_ledger *ledger, u64 now)
+{
+	bool is_done = ledger_is_done(&ledger->ledger);
+	u32 gpu = ledger->nr_waiting ? IDLE_GPU_BUSY : is_done ? IDLE_GPU_DONE : IDLE_GPU_OPEN;
+
+	if (is_done && process->idle.gpu != IDLE_GPU_DONE)
+		ledger->done_ns = now;
+	if (process->idle.gpu != gpu) {
+		process_write_begin(process);
+		idle_set_gpu(&process->idle, gpu, now);
+		process_write_end(process);
+	}
+	return is_done;
+}
+
+/* A thread begins to wait for work that is not done. */
+static inline void gpu_wait_begins(const struct traced_call *call, struct process_ledger *ledger)
+{
+	if (call->thread->is_waiting)
+		return;
+	call->thread->is_waiting = 1;
+	__sync_fetch_and_add(&ledger->nr_waiting, 1);
+	gpu_settle(call->process, ledger, call->now);
+}
+
+static inline void gpu_wait_ends(const struct traced_call *call, struct process_ledger *ledger)
+{
+	if (!call->thread->is_waiting)
+		return;
+	call->thread->is_waiting = 0;
+	__sync_fetch_and_add(&ledger->nr_waiting, -1);
+}
+
+/* What a sync, a query or a blocking copy shows when it succeeds. */
+static inline void target_find(struct pt_regs *ctx, const struct traced_call *call,
+			       struct process_ledger *ledger, struct ledger_target *target)
+{
+	struct arguments args = ARGUMENTS(ctx);
+	struct ledger_event_key key;
+	struct ledger_mark *mark;
+
+	target->kind = call->row->detail;
+	switch (call->row->detail) {
+	case DETAIL_DEVICE: ledger_positions(&ledger->ledger, &target->positions); break;
+	case DETAIL_STREAM:
+		target->mark = ledger_mark(
+			&ledger->ledger,
+			ledger_slot(&ledger->ledger, stream_of(ctx, call->row, call->p)));
+		break;
+	case DETAIL_EVENT:
+		key = event_key(call->process, argument(&args, call->row->arg[0]));
+		mark = bpf_map_lookup_elem(&ledger_events, &key);
+		if (mark) {
+			target->mark = *mark;
+			break;
+		}
+		/* The event was never recorded, or it was evicted. */
+		__sync_fetch_and_add(&nr_dropped_ledger, 1);
+		target->kind = DETAIL_UNKNOWN;
+		break;
+	default: target->kind = DETAIL_UNKNOWN; break;
+	}
+}
+
+static inline bool target_is_done(struct process_ledger *ledger, const struct ledger_target *target)
+{
+	if (target->kind == DETAIL_STREAM || target->kind == DETAIL_EVENT)
+		return ledger_mark_is_done(&ledger->ledger, &target->mark);
+	return ledger_is_done(&ledger->ledger);
+}
+
+static inline void target_complete(struct process_ledger *ledger,
+				   const struct ledger_target *target)
+{
+	if (target->kind == DETAIL_DEVICE)
+		ledger_complete_all(&ledger->ledger, &target->positions);
+	else if (target->kind != DETAIL_UNKNOWN)
+		ledger_complete(&ledger->ledger, &target->mark);
+}
