@@ -196,8 +196,18 @@ int kernel_gpu_number(const struct kernel *kernel, const struct process_state *p
 	return 0;
 }
 
+/* The storage of a process begins with its state, and has parts that only BPF needs. */
 int kernel_read_process(const struct kernel *kernel, int pidfd, struct process_state *ret)
 {
-	return bpf_map__lookup_elem(kernel->skel->maps.processes, &pidfd, sizeof(pidfd), ret,
-				    sizeof(*ret), 0);
+	const struct bpf_map *map = kernel->skel->maps.processes;
+	size_t size = bpf_map__value_size(map);
+	CLEANUP_FREE void *storage = malloc(size);
+	int err;
+
+	if (!storage)
+		return -ENOMEM;
+	err = bpf_map__lookup_elem(map, &pidfd, sizeof(pidfd), storage, size, 0);
+	if (err == 0)
+		memcpy(ret, storage, sizeof(*ret));
+	return err;
 }

@@ -25,27 +25,38 @@ struct launch_timing {
 	u32 nr;	       /* launches in the current second */
 	u32 through;   /* the runtime was called and will call the driver */
 	u64 least_ns;  /* the shortest launch; 0: none was timed */
+	u32 random;    /* decides which launches are timed */
+	u32 pad;
 };
 
 /*
- * The weight of this launch; 0: not timed. Call it for every launch, with a random number
- * in `chance`. A driver launch inside a runtime launch is not a separate launch. If a
- * runtime launch fails before it calls the driver, the next driver launch is not timed.
+ * Whether this launch is timed. Call it for every launch. It costs no call of a helper: random
+ * numbers come from a linear congruence, and only launches that are timed read the clock. A
+ * driver launch inside a runtime
+ * launch is not a separate launch. If a runtime launch fails before it calls the driver, the
+ * next driver launch is not timed.
  */
-static inline u32 launch_weight(struct launch_timing *timing, u32 level, u64 now, u32 chance)
+static inline bool launch_is_timed(struct launch_timing *timing, u32 level)
 {
 	bool is_inner = level == LEVEL_DRIVER && timing->through;
 
 	timing->through = level == LEVEL_RUNTIME;
-	if (is_inner)
-		return 0;
+	timing->random = timing->random * 1664525 + 1013904223;
+	return !is_inner &&
+	       (timing->nr < LAUNCH_ALL_TIMED || timing->random < ~0U / LAUNCH_TIMED_1_IN);
+}
+
+/* The weight of a launch that is timed. */
+static inline u32 launch_weight(struct launch_timing *timing, u64 now)
+{
+	u32 weight = timing->nr < LAUNCH_ALL_TIMED ? 1 : LAUNCH_TIMED_1_IN;
+
 	if (now - timing->second_ns >= NSEC_PER_SEC) {
 		timing->second_ns = now;
 		timing->nr = 0;
 	}
-	if (timing->nr++ < LAUNCH_ALL_TIMED)
-		return 1;
-	return chance % LAUNCH_TIMED_1_IN ? 0 : LAUNCH_TIMED_1_IN;
+	timing->nr++;
+	return weight;
 }
 
 /* The start time and the weight in one number, because the BPF programs can store only one. */

@@ -9,42 +9,59 @@
 #include "core/launch.h"
 
 #define SOME_TIME  (100 * NSEC_PER_SEC)
-#define BY_CHANCE  0
-#define NOT_CHOSEN 1
+/* What `random` must be so that the next launch is timed by chance, or is not. */
+#define BY_CHANCE  634785765U
+#define NOT_CHOSEN 1U
+
+static u32 weight_of(struct launch_timing *timing, u32 level, u64 now, u32 chance)
+{
+	timing->random = chance;
+	return launch_is_timed(timing, level) ? launch_weight(timing, now) : 0;
+}
 
 static void test_all_launches_are_timed_at_low_rates(void **state)
 {
 	struct launch_timing timing = {};
 
 	for (int second = 0; second < 3; second++)
-		for (u32 i = 0; i < LAUNCH_ALL_TIMED; i++)
-			assert_int_equal(launch_weight(&timing, LEVEL_RUNTIME,
-						       SOME_TIME + second * NSEC_PER_SEC,
-						       NOT_CHOSEN),
+		for (u32 i = 0; i < LAUNCH_ALL_TIMED - 1; i++)
+			assert_int_equal(weight_of(&timing, LEVEL_RUNTIME,
+						   SOME_TIME + second * NSEC_PER_SEC, NOT_CHOSEN),
 					 1);
 }
 
 static void test_samples_are_weighted_at_high_rates(void **state)
 {
 	struct launch_timing timing = { .second_ns = SOME_TIME, .nr = LAUNCH_ALL_TIMED };
+	u64 later = SOME_TIME + NSEC_PER_SEC;
 
-	assert_int_equal(launch_weight(&timing, LEVEL_RUNTIME, SOME_TIME, NOT_CHOSEN), 0);
-	assert_int_equal(launch_weight(&timing, LEVEL_RUNTIME, SOME_TIME, BY_CHANCE),
+	assert_int_equal(weight_of(&timing, LEVEL_RUNTIME, SOME_TIME, NOT_CHOSEN), 0);
+	assert_int_equal(weight_of(&timing, LEVEL_RUNTIME, SOME_TIME, BY_CHANCE),
 			 LAUNCH_TIMED_1_IN);
-	assert_int_equal(
-		launch_weight(&timing, LEVEL_RUNTIME, SOME_TIME + NSEC_PER_SEC - 1, NOT_CHOSEN), 0);
-	assert_int_equal(
-		launch_weight(&timing, LEVEL_RUNTIME, SOME_TIME + NSEC_PER_SEC, NOT_CHOSEN), 1);
+	/* The sample that finds the second over still stands for the launches before it. */
+	assert_int_equal(weight_of(&timing, LEVEL_RUNTIME, later, NOT_CHOSEN), 0);
+	assert_int_equal(weight_of(&timing, LEVEL_RUNTIME, later, BY_CHANCE), LAUNCH_TIMED_1_IN);
+	assert_int_equal(weight_of(&timing, LEVEL_RUNTIME, later, NOT_CHOSEN), 1);
 }
 
 static void test_a_driver_launch_inside_a_runtime_launch_is_not_counted(void **state)
 {
 	struct launch_timing timing = {};
 
-	assert_int_equal(launch_weight(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 1);
-	assert_int_equal(launch_weight(&timing, LEVEL_RUNTIME, SOME_TIME, BY_CHANCE), 1);
-	assert_int_equal(launch_weight(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 0);
-	assert_int_equal(launch_weight(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 1);
+	assert_int_equal(weight_of(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 1);
+	assert_int_equal(weight_of(&timing, LEVEL_RUNTIME, SOME_TIME, BY_CHANCE), 1);
+	assert_int_equal(weight_of(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 0);
+	assert_int_equal(weight_of(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 1);
+}
+
+static void test_one_launch_in_16_is_timed_at_high_rates(void **state)
+{
+	struct launch_timing timing = { .nr = LAUNCH_ALL_TIMED };
+	u32 nr = 0;
+
+	for (u32 i = 0; i < 160000; i++)
+		nr += launch_is_timed(&timing, LEVEL_RUNTIME);
+	assert_in_range(nr, 9600, 10400);
 }
 
 static void test_start_and_weight_share_one_number(void **state)
@@ -78,6 +95,7 @@ int main(void)
 		cmocka_unit_test(test_all_launches_are_timed_at_low_rates),
 		cmocka_unit_test(test_samples_are_weighted_at_high_rates),
 		cmocka_unit_test(test_a_driver_launch_inside_a_runtime_launch_is_not_counted),
+		cmocka_unit_test(test_one_launch_in_16_is_timed_at_high_rates),
 		cmocka_unit_test(test_start_and_weight_share_one_number),
 	};
 

@@ -25,7 +25,6 @@
 struct thread_map threads SEC(".maps");
 struct process_map processes SEC(".maps");
 struct collective_map collectives SEC(".maps");
-struct ledger_map ledgers SEC(".maps");
 struct ledger_event_map ledger_events SEC(".maps");
 struct hist_map hists SEC(".maps");
 struct event_map events SEC(".maps");
@@ -66,16 +65,16 @@ CALL_PROGRAM("uprobe.multi", call_enter)
 }
 
 /* The account of idle time: core/idle.h. The GPU gets its first work since it was done. */
-static void device_gets_work(struct process_state *process, const struct process_ledger *ledger,
-			     u64 now)
+static void device_gets_work(struct process_state *process, u64 now)
 {
+	u64 done_ns = ledger_of(process)->done_ns;
 	bool was_done = process->idle.since_ns && process->idle.gpu == IDLE_GPU_DONE;
 
 	process_write_begin(process);
 	idle_ends(&process->idle, now);
 	process_write_end(process);
-	if (was_done && now > ledger->done_ns)
-		process_sample(process, HIST_IDLE, now - ledger->done_ns);
+	if (was_done && now > done_ns)
+		process_sample(process, HIST_IDLE, now - done_ns);
 }
 
 static void launcher_waits_for_ranks(struct process_state *process, bool inside, u64 now)
@@ -85,48 +84,43 @@ static void launcher_waits_for_ranks(struct process_state *process, bool inside,
 	process_write_end(process);
 }
 
-/*
- * This thread launches work or copies data to the GPU. Most launches find the process as the
- * launch before left it, and only the ledger changes.
- */
-static void device_fed(struct pt_regs *ctx, const struct call_row *row, struct task_struct *p,
+static u64 work_queued(struct pt_regs *ctx, const struct call_row *row, struct task_struct *p,
 		       struct process_state *process)
 {
-	struct process_ledger *ledger = ledger_of(p);
-	struct thread_state *thread;
+	return ledger_queue(&ledger_of(process)->ledger, slot_of(ctx, row, p, process));
+}
+
+/*
+ * This thread launches work or copies data to the GPU. Most launches find the process as the
+ * launch before left it, and only the ledger changes. Work inside of another call belongs to
+ * that call, which is in the ledger already.
+ */
+static void device_fed(struct pt_regs *ctx, const struct call_row *row, struct task_struct *p,
+		       struct process_state *process, struct thread_state *thread)
+{
 	u64 now;
 
-	if (!ledger)
+	if (!thread)
+		thread = thread_get(p);
+	if (!thread || (!thread->depth && !work_queued(ctx, row, p, process)))
 		return;
 	if (process->launcher_tid == (u32)p->pid && phase_is_busy(process->task.phase) &&
-	    process->idle.since_ns && process->idle.gpu != IDLE_GPU_DONE) {
-		thread = thread_find(p);
-		if (thread && !thread->depth)
-			ledger_queue(&ledger->ledger,
-				     ledger_slot(&ledger->ledger, stream_of(ctx, row, p)));
+	    process->idle.since_ns && process->idle.gpu != IDLE_GPU_DONE)
 		return;
-	}
 	now = bpf_ktime_get_ns();
-	thread = thread_get(p);
-	if (!thread)
-		return;
-	/* Work inside of another call belongs to that call, which is in the ledger already. */
-	if (!thread->depth &&
-	    !ledger_queue(&ledger->ledger, ledger_slot(&ledger->ledger, stream_of(ctx, row, p))))
-		return;
 	thread->has_fed = 1;
 	launcher_found(p, thread, process, now);
 	process_cross(p, process, BOUNDARY_LAUNCH, now);
 	/* Copies inside a blocking collective are complete when the collective returns. */
 	if (!thread->depth || !process->idle.in_collective)
-		device_gets_work(process, ledger, now);
+		device_gets_work(process, now);
 }
 
 /*
  * Counts a launch. Returns the API level that was called; LEVEL_NR if the launch
  * was not counted.
  */
-static u32 launch_counted(struct pt_regs *ctx, struct task_struct *p)
+static u32 launch_counted(struct pt_regs *ctx, struct task_struct *p, struct thread_state *thread)
 {
 	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
 	struct process_state *process = process_get(p);
@@ -134,14 +128,16 @@ static u32 launch_counted(struct pt_regs *ctx, struct task_struct *p)
 	if (!row || !process)
 		return LEVEL_NR;
 	__sync_fetch_and_add(&process->nr_launches[row->level & 1], 1);
-	device_fed(ctx, row, p, process);
+	device_fed(ctx, row, p, process, thread);
 	return row->level & 1;
 }
 
 /* For kernels without uprobe sessions. */
 CALL_PROGRAM("uprobe.multi", launch_enter)
 {
-	launch_counted(ctx, bpf_get_current_task_btf());
+	struct task_struct *p = bpf_get_current_task_btf();
+
+	launch_counted(ctx, p, thread_find(p));
 }
 
 /*
@@ -151,18 +147,17 @@ CALL_PROGRAM("uprobe.multi", launch_enter)
 static bool launch_begins(struct pt_regs *ctx)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
-	u32 level = launch_counted(ctx, p), weight;
-	struct thread_state *thread = level < LEVEL_NR ? thread_find(p) : NULL;
+	struct thread_state *thread = thread_get(p);
+	u32 level = launch_counted(ctx, p, thread);
 	u64 now, *begun;
 
-	if (!thread)
+	if (!thread || level == LEVEL_NR || !launch_is_timed(&thread->launch_timing, level))
 		return false;
-	now = bpf_ktime_get_ns();
-	weight = launch_weight(&thread->launch_timing, level, now, bpf_get_prandom_u32());
-	begun = weight ? compat_session_cookie(ctx) : NULL;
+	begun = compat_session_cookie(ctx);
 	if (!begun)
 		return false;
-	*begun = launch_begun(now, weight);
+	now = bpf_ktime_get_ns();
+	*begun = launch_begun(now, launch_weight(&thread->launch_timing, now));
 	return true;
 }
 
@@ -224,17 +219,13 @@ static void copy_counted(struct pt_regs *ctx, const struct call_row *row, struct
 			 struct process_state *process)
 {
 	struct arguments args = ARGUMENTS(ctx);
-	struct process_ledger *ledger;
 
 	__sync_fetch_and_add(&process->nr_copies[row->level & 1], 1);
-	if (feeds_device(row, &args)) {
-		device_fed(ctx, row, p, process);
-		return;
-	}
-	/* A copy to the host is work that is queued, but the GPU needs to be fed by other calls. */
-	ledger = ledger_of(p);
-	if (ledger && process->idle.since_ns)
-		ledger_queue(&ledger->ledger, ledger_slot(&ledger->ledger, stream_of(ctx, row, p)));
+	if (feeds_device(row, &args))
+		device_fed(ctx, row, p, process, thread_find(p));
+	/* A copy to the host is queued as well, but it does not begin a phase. */
+	else if (process->idle.since_ns && work_queued(ctx, row, p, process))
+		gpu_settle(process, bpf_ktime_get_ns());
 }
 
 CALL_PROGRAM("uprobe.multi", copy_enter)
@@ -255,18 +246,14 @@ CALL_PROGRAM("uprobe.multi", work_enter)
 	struct process_state *process = process_get(p);
 
 	if (row && process)
-		device_fed(ctx, row, p, process);
+		device_fed(ctx, row, p, process, thread_find(p));
 }
 
 static void gpu_waited_for(struct pt_regs *ctx, const struct traced_call *call)
 {
-	struct process_ledger *ledger = ledger_of(call->p);
-
-	if (!ledger)
-		return;
-	target_find(ctx, call, ledger, &call->thread->target);
-	if (!target_is_done(ledger, &call->thread->target))
-		gpu_wait_begins(call, ledger);
+	target_find(ctx, call, &call->thread->target);
+	if (!target_is_done(call->process, &call->thread->target))
+		gpu_wait_begins(call);
 }
 
 CALL_PROGRAM("uprobe.multi", sync_enter)
@@ -284,7 +271,6 @@ CALL_PROGRAM("uprobe.multi", sync_enter)
 CALL_PROGRAM("uprobe.multi", copy_wait_enter)
 {
 	struct traced_call call;
-	struct process_ledger *ledger;
 	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
 	struct process_state *process = process_get(bpf_get_current_task_btf());
 
@@ -293,30 +279,21 @@ CALL_PROGRAM("uprobe.multi", copy_wait_enter)
 	copy_counted(ctx, row, bpf_get_current_task_btf(), process);
 	if (!call_entered(ctx, &call))
 		return;
-	ledger = ledger_of(call.p);
-	if (!ledger)
-		return;
-	call.thread->target.kind = DETAIL_STREAM;
-	call.thread->target.mark = ledger_mark(
-		&ledger->ledger, ledger_slot(&ledger->ledger, stream_of(ctx, row, call.p)));
-	if (!target_is_done(ledger, &call.thread->target))
-		gpu_wait_begins(&call, ledger);
+	target_stream(ctx, &call, &call.thread->target);
+	if (!target_is_done(call.process, &call.thread->target))
+		gpu_wait_begins(&call);
 }
 
 /* A call that waited has returned. True when the GPU has no work any more. */
 static bool gpu_is_done(struct pt_regs *ctx, const struct traced_call *call)
 {
-	struct process_ledger *ledger = ledger_of(call->p);
-
-	if (!ledger)
-		return false;
 	if (PT_REGS_RC(ctx) == 0)
-		target_complete(ledger, &call->thread->target);
+		target_complete(call->process, &call->thread->target);
 	/* The sync of the runtime calls that of the driver. The wait ends with the outer call. */
 	if (call->thread->depth)
 		return false;
-	gpu_wait_ends(call, ledger);
-	return gpu_settle(call->process, ledger, call->now);
+	gpu_wait_ends(call);
+	return gpu_settle(call->process, call->now);
 }
 
 CALL_PROGRAM("uretprobe.multi", copy_wait_return)
@@ -330,13 +307,9 @@ CALL_PROGRAM("uretprobe.multi", copy_wait_return)
 CALL_PROGRAM("uprobe.multi", query_enter)
 {
 	struct traced_call call;
-	struct process_ledger *ledger;
 
-	if (!call_entered(ctx, &call))
-		return;
-	ledger = ledger_of(call.p);
-	if (ledger)
-		target_find(ctx, &call, ledger, &call.thread->target);
+	if (call_entered(ctx, &call))
+		target_find(ctx, &call, &call.thread->target);
 }
 
 /* Not ready is a value other than 0. */
@@ -354,14 +327,13 @@ CALL_PROGRAM("uprobe.multi", event_enter)
 	struct task_struct *p = bpf_get_current_task_btf();
 	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
 	struct process_state *process = process_get(p);
-	struct process_ledger *ledger = process ? ledger_of(p) : NULL;
 	struct ledger_event_key key;
 	struct ledger_mark mark;
 
-	if (!row || !ledger)
+	if (!row || !process)
 		return;
 	key = event_key(process, argument(&args, row->arg[0]));
-	mark = ledger_mark(&ledger->ledger, ledger_slot(&ledger->ledger, stream_of(ctx, row, p)));
+	mark = ledger_mark(&ledger_of(process)->ledger, slot_of(ctx, row, p, process));
 	if (bpf_map_update_elem(&ledger_events, &key, &mark, BPF_ANY))
 		__sync_fetch_and_add(&nr_dropped_ledger, 1);
 }
@@ -372,11 +344,10 @@ CALL_PROGRAM("uprobe.multi", stream_wait_enter)
 	struct task_struct *p = bpf_get_current_task_btf();
 	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
 	struct process_state *process = process_get(p);
-	struct process_ledger *ledger = process ? ledger_of(p) : NULL;
 	struct ledger_event_key key;
 	struct ledger_mark *mark, copy;
 
-	if (!row || !ledger)
+	if (!row || !process)
 		return;
 	key = event_key(process, argument(&args, row->arg[0]));
 	mark = bpf_map_lookup_elem(&ledger_events, &key);
@@ -384,38 +355,26 @@ CALL_PROGRAM("uprobe.multi", stream_wait_enter)
 		return;
 	copy = *mark;
 	/* A wait for work that is done changes nothing. */
-	if (copy.is_captured || !ledger_mark_is_done(&ledger->ledger, &copy))
-		ledger_wait(&ledger->ledger, ledger_slot(&ledger->ledger, stream_of(ctx, row, p)),
-			    &copy);
-}
-
-static struct process_ledger *ledger_of_capture(struct pt_regs *ctx, u32 *ret_slot)
-{
-	struct task_struct *p = bpf_get_current_task_btf();
-	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
-	struct process_ledger *ledger = row && process_get(p) ? ledger_of(p) : NULL;
-
-	if (ledger)
-		*ret_slot = ledger_slot(&ledger->ledger, stream_of(ctx, row, p));
-	return ledger;
+	if (copy.is_captured || !ledger_mark_is_done(&ledger_of(process)->ledger, &copy))
+		ledger_wait(&ledger_of(process)->ledger, slot_of(ctx, row, p, process), &copy);
 }
 
 CALL_PROGRAM("uprobe.multi", capture_enter)
 {
-	u32 slot = 0;
-	struct process_ledger *ledger = ledger_of_capture(ctx, &slot);
+	struct task_struct *p = bpf_get_current_task_btf();
+	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
+	struct process_state *process = process_get(p);
 
-	if (ledger)
-		ledger_capture(&ledger->ledger, slot);
+	if (row && process)
+		ledger_capture(&ledger_of(process)->ledger, slot_of(ctx, row, p, process));
 }
 
 CALL_PROGRAM("uprobe.multi", capture_end_enter)
 {
-	u32 slot = 0;
-	struct process_ledger *ledger = ledger_of_capture(ctx, &slot);
+	struct process_state *process = process_find(bpf_get_current_task_btf());
 
-	if (ledger)
-		ledger_capture_end(&ledger->ledger);
+	if (process)
+		ledger_capture_end(&ledger_of(process)->ledger);
 }
 
 static u64 all_levels(const u64 counts[LEVEL_NR])
@@ -490,12 +449,8 @@ static u32 operation_of(const struct call_row *row)
 /* A collective of NCCL is work on a stream, unless it is captured into a graph. */
 static void collective_queues(struct pt_regs *ctx, const struct traced_call *call)
 {
-	struct process_ledger *ledger = ledger_of(call->p);
-
-	if (ledger &&
-	    ledger_queue(&ledger->ledger,
-			 ledger_slot(&ledger->ledger, stream_of(ctx, call->row, call->p))))
-		device_gets_work(call->process, ledger, call->now);
+	if (work_queued(ctx, call->row, call->p, call->process))
+		device_gets_work(call->process, call->now);
 }
 
 CALL_PROGRAM("uprobe.multi", collective_enter)

@@ -30,27 +30,7 @@ struct ledger_event_map {
 	__type(value, struct ledger_mark);
 };
 
-extern struct ledger_map ledgers SEC(".maps");
 extern struct ledger_event_map ledger_events SEC(".maps");
-
-static inline struct process_ledger *ledger_of(struct task_struct *p)
-{
-	struct task_struct *leader = p->group_leader;
-	struct process_ledger *ledger;
-
-	if (!leader)
-		return NULL;
-	ledger = bpf_task_storage_get(&ledgers, leader, NULL, 0);
-	if (ledger)
-		return ledger;
-	ledger = bpf_task_storage_get(&ledgers, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	/* If two threads create the storage at the same time, one of them fails. */
-	if (!ledger)
-		ledger = bpf_task_storage_get(&ledgers, leader, NULL, 0);
-	if (!ledger)
-		__sync_fetch_and_add(&nr_dropped_ledger, 1);
-	return ledger;
-}
 
 #if defined(__TARGET_ARCH_arm64)
 #define REGISTER_ARGUMENTS   8
@@ -95,6 +75,12 @@ static inline u64 stream_of(struct pt_regs *ctx, const struct call_row *row,
 	return ledger_handle(handle, row->per_thread, p->pid);
 }
 
+static inline u32 slot_of(struct pt_regs *ctx, const struct call_row *row,
+			  const struct task_struct *p, struct process_state *process)
+{
+	return ledger_slot(&ledger_of(process)->ledger, stream_of(ctx, row, p));
+}
+
 static inline struct ledger_event_key event_key(const struct process_state *process, u64 event)
 {
 	return (struct ledger_event_key){
@@ -105,82 +91,98 @@ static inline struct ledger_event_key event_key(const struct process_state *proc
 }
 
 /* Brings the account in line with the ledger. True when the GPU has no work any more. */
-static inline bool gpu_settle(struct process_state *process, struct process_ledger *ledger, u64 now)
+static inline bool gpu_settle(struct process_state *process, u64 now)
 {
+	struct process_ledger *ledger = ledger_of(process);
 	bool is_done = ledger_is_done(&ledger->ledger);
 	u32 gpu = ledger->nr_waiting ? IDLE_GPU_BUSY : is_done ? IDLE_GPU_DONE : IDLE_GPU_OPEN;
 
-	if (is_done && process->idle.gpu != IDLE_GPU_DONE)
+	if (process->idle.gpu == gpu)
+		return is_done;
+	if (gpu == IDLE_GPU_DONE)
 		ledger->done_ns = now;
-	if (process->idle.gpu != gpu) {
-		process_write_begin(process);
-		idle_set_gpu(&process->idle, gpu, now);
-		process_write_end(process);
-	}
+	process_write_begin(process);
+	idle_set_gpu(&process->idle, gpu, now);
+	process_write_end(process);
 	return is_done;
 }
 
 /* A thread begins to wait for work that is not done. */
-static inline void gpu_wait_begins(const struct traced_call *call, struct process_ledger *ledger)
+static inline void gpu_wait_begins(const struct traced_call *call)
 {
 	if (call->thread->is_waiting)
 		return;
 	call->thread->is_waiting = 1;
-	__sync_fetch_and_add(&ledger->nr_waiting, 1);
-	gpu_settle(call->process, ledger, call->now);
+	__sync_fetch_and_add(&ledger_of(call->process)->nr_waiting, 1);
+	gpu_settle(call->process, call->now);
 }
 
-static inline void gpu_wait_ends(const struct traced_call *call, struct process_ledger *ledger)
+static inline void gpu_wait_ends(const struct traced_call *call)
 {
 	if (!call->thread->is_waiting)
 		return;
 	call->thread->is_waiting = 0;
-	__sync_fetch_and_add(&ledger->nr_waiting, -1);
+	__sync_fetch_and_add(&ledger_of(call->process)->nr_waiting, -1);
+}
+
+/* What is done when a call on a stream returns. */
+static inline void target_stream(struct pt_regs *ctx, const struct traced_call *call,
+				 struct ledger_target *target)
+{
+	target->kind = DETAIL_STREAM;
+	target->mark = ledger_mark(&ledger_of(call->process)->ledger,
+				   slot_of(ctx, call->row, call->p, call->process));
+}
+
+static inline void target_event(u64 event, const struct traced_call *call,
+				struct ledger_target *target)
+{
+	struct ledger_event_key key = event_key(call->process, event);
+	const struct ledger_mark *mark = bpf_map_lookup_elem(&ledger_events, &key);
+
+	if (mark) {
+		target->kind = DETAIL_EVENT;
+		target->mark = *mark;
+		return;
+	}
+	/* The event was never recorded, or it was evicted. */
+	target->kind = DETAIL_UNKNOWN;
+	__sync_fetch_and_add(&nr_dropped_ledger, 1);
 }
 
 /* What a sync, a query or a blocking copy shows when it succeeds. */
 static inline void target_find(struct pt_regs *ctx, const struct traced_call *call,
-			       struct process_ledger *ledger, struct ledger_target *target)
+			       struct ledger_target *target)
 {
 	struct arguments args = ARGUMENTS(ctx);
-	struct ledger_event_key key;
-	struct ledger_mark *mark;
 
-	target->kind = call->row->detail;
 	switch (call->row->detail) {
-	case DETAIL_DEVICE: ledger_positions(&ledger->ledger, &target->positions); break;
-	case DETAIL_STREAM:
-		target->mark = ledger_mark(
-			&ledger->ledger,
-			ledger_slot(&ledger->ledger, stream_of(ctx, call->row, call->p)));
+	case DETAIL_DEVICE:
+		target->kind = DETAIL_DEVICE;
+		ledger_positions(&ledger_of(call->process)->ledger, &target->positions);
 		break;
-	case DETAIL_EVENT:
-		key = event_key(call->process, argument(&args, call->row->arg[0]));
-		mark = bpf_map_lookup_elem(&ledger_events, &key);
-		if (mark) {
-			target->mark = *mark;
-			break;
-		}
-		/* The event was never recorded, or it was evicted. */
-		__sync_fetch_and_add(&nr_dropped_ledger, 1);
-		target->kind = DETAIL_UNKNOWN;
-		break;
+	case DETAIL_STREAM: target_stream(ctx, call, target); break;
+	case DETAIL_EVENT: target_event(argument(&args, call->row->arg[0]), call, target); break;
 	default: target->kind = DETAIL_UNKNOWN; break;
 	}
 }
 
-static inline bool target_is_done(struct process_ledger *ledger, const struct ledger_target *target)
+static inline bool target_is_done(struct process_state *process, const struct ledger_target *target)
 {
+	struct ledger *ledger = &ledger_of(process)->ledger;
+
 	if (target->kind == DETAIL_STREAM || target->kind == DETAIL_EVENT)
-		return ledger_mark_is_done(&ledger->ledger, &target->mark);
-	return ledger_is_done(&ledger->ledger);
+		return ledger_mark_is_done(ledger, &target->mark);
+	return ledger_is_done(ledger);
 }
 
-static inline void target_complete(struct process_ledger *ledger,
+static inline void target_complete(struct process_state *process,
 				   const struct ledger_target *target)
 {
+	struct ledger *ledger = &ledger_of(process)->ledger;
+
 	if (target->kind == DETAIL_DEVICE)
-		ledger_complete_all(&ledger->ledger, &target->positions);
+		ledger_complete_all(ledger, &target->positions);
 	else if (target->kind != DETAIL_UNKNOWN)
-		ledger_complete(&ledger->ledger, &target->mark);
+		ledger_complete(ledger, &target->mark);
 }

@@ -58,12 +58,10 @@ struct process_ledger {
 	struct ledger ledger;
 };
 
-/* In the storage of the group leader, from its first launch on. */
-struct ledger_map {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct process_ledger);
+/* The ledger is not part of the state, so that it is not copied to user space. */
+struct process_storage {
+	struct process_state state;
+	struct process_ledger ledger;
 };
 
 struct thread_map {
@@ -77,7 +75,7 @@ struct process_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, struct process_state);
+	__type(value, struct process_storage);
 };
 
 /* In the task storage of the process leader, from the first collective of the process on. */
@@ -204,8 +202,15 @@ static inline u32 thread_call_kind(const struct thread_state *thread)
 static inline struct process_state *process_find(struct task_struct *p)
 {
 	struct task_struct *leader = p->group_leader;
+	struct process_storage *storage =
+		leader ? bpf_task_storage_get(&processes, leader, NULL, 0) : NULL;
 
-	return leader ? bpf_task_storage_get(&processes, leader, NULL, 0) : NULL;
+	return storage ? &storage->state : NULL;
+}
+
+static inline struct process_ledger *ledger_of(struct process_state *process)
+{
+	return &((struct process_storage *)process)->ledger;
 }
 
 /* The machine number of the GPU that the process mainly uses; GPU_MAX if unknown. */
