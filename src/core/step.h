@@ -14,9 +14,22 @@
  * step longer and is not a step itself. A short evaluation consists of extra cycles, too.
  * If no cycle fits for a long time, the sequence is dropped and a new one is searched. A
  * young sequence is dropped sooner, so that the warm-up of a job does not matter.
+ *
+ * Two bases are better than syncs. If the framework names its optimizer steps, these are
+ * the steps and cycles are ignored. Otherwise a job that brings results to the host is
+ * assumed to be inference: an iteration is a copy to the host and the sync or query that
+ * covers it. This applies if each repetition of the sequence has one such copy, or if no
+ * sequence repeats and half of the cycles have one. A sequence with several copies is more
+ * likely a step that reads several values. A training loop without named steps that
+ * reads its loss every N steps looks like inference, with iterations of N steps.
+ *
+ * When the basis changes, steps continue to be counted, but no length is known for the step
+ * in between.
  */
 #include <stdbool.h>
+#include "abi/signals.h"
 #include "core/hist.h"
+#include "core/ledger.h"
 
 #define STEP_PERIOD_MAX 5  /* the largest number of cycles in a step */
 #define STEP_RING	16 /* a power of two, at least 3 x STEP_PERIOD_MAX */
@@ -26,6 +39,7 @@
 #define STEP_DOUBT_MAX	64 /* extra cycles after which an old sequence is dropped */
 #define STEP_PATTERN	8  /* a power of two, at least STEP_PERIOD_MAX */
 #define STEP_JUDGE_MAX	2  /* cycles judged per sync; more than one, to catch up */
+#define STEP_RESULTS	4  /* copies to the host that are followed; a power of two */
 
 #define LOOK_COLLECTIVE 0x80
 #define LOOK_COPY	0x40
@@ -40,15 +54,21 @@ struct step_state {
 	u64 ended_ns; /* end of the last step; 0 if no step ended */
 	u64 nr_steps;
 	u64 ends_ns[STEP_RING];
+	/* Position and stream of copies to the host, in one number for a single write; 0: none. */
+	u64 results[STEP_RESULTS];
 	u8 looks[STEP_RING];
 	u8 runs[STEP_PATTERN]; /* runs[p]: cycles in a row that were like the cycle p before */
 	u8 pattern[STEP_PATTERN];
 	u16 nr_between;	   /* extra cycles since the last step */
+	u16 with_result;   /* a bit for each cycle of the ring: it brought a result to the host */
 	u8 nr_fits;	   /* cycles that fit since the pattern is known, up to STEP_DOUBT_MAX */
 	u8 period;	   /* cycles in the pattern; 0 while no pattern is known */
 	u8 place;	   /* the position of the next cycle in the pattern */
 	u8 had_collective; /* since the last cycle */
-	u8 pad[2];
+	u8 last_result;	   /* index in results */
+	u8 basis;	   /* enum step_basis of the steps that were counted last */
+	u8 nr_cleared; /* times that gradients were cleared before any optimizer step, up to 2 */
+	u8 pad[5];
 };
 
 static inline u8 step_look(u64 nr_launches, bool copied, bool reduced)
@@ -71,6 +91,7 @@ static inline bool step_is_alike(u8 a, u8 b, u8 flags)
 	return !((a ^ b) & flags) && distance <= 2 * LOOK_NEAR;
 }
 
+_Static_assert(STEP_RING == 16, "see with_result");
 _Static_assert(STEP_DOUBT_MIN >= STEP_RING && STEP_RING >= 3 * STEP_PERIOD_MAX, "see step_find");
 
 static inline u32 step_sure(u32 period)
@@ -78,7 +99,40 @@ static inline u32 step_sure(u32 period)
 	return 3 * period > STEP_SURE ? 3 * period : STEP_SURE;
 }
 
-/* Finds a sequence in the newest cycles. Judging restarts at the first cycle of the sequence. */
+/* The number of the newest `nr` cycles that brought a result to the host. */
+static inline u32 step_nr_results(const struct step_state *s, u32 nr)
+{
+	u32 found = 0;
+
+	for (u32 i = 1; i <= STEP_RING; i++)
+		found += i <= nr && (s->with_result >> ((s->nr_cycles - i) & (STEP_RING - 1)) & 1);
+	return found;
+}
+
+/* Judging restarts at cycle `first`, in which a sequence of `period` cycles begins. */
+static inline void step_accept(struct step_state *s, u32 basis, u32 period, u64 first)
+{
+	/* No earlier step has these cycles: STEP_DOUBT_MIN extra cycles came before. */
+	s->nr_judged = first;
+	for (u32 i = 0; i < STEP_PERIOD_MAX; i++)
+		s->pattern[i] = s->looks[(first + i) & (STEP_RING - 1)];
+	s->basis = (u8)basis;
+	s->period = (u8)period;
+	s->place = 0;
+	s->nr_between = 0;
+	s->nr_fits = 0;
+	s->ended_ns = 0;
+}
+
+/* Iterations need not be alike: all cycles of the ring are judged. */
+static inline void step_accept_iterations(struct step_state *s)
+{
+	u64 first = s->nr_cycles > STEP_RING ? s->nr_cycles - STEP_RING : 0;
+
+	step_accept(s, STEP_BASIS_ITERATION, 1, first);
+}
+
+/* Finds a sequence, or iterations, in the newest cycles. */
 static inline void step_find(struct step_state *s)
 {
 	u64 first;
@@ -87,25 +141,26 @@ static inline void step_find(struct step_state *s)
 	for (u32 p = STEP_PERIOD_MAX; p > 0; p--)
 		if (s->runs[p] + p >= step_sure(p))
 			period = p;
-	if (!period)
+	if (!period) {
+		if (s->nr_cycles >= STEP_RING && step_nr_results(s, STEP_RING) >= STEP_RING / 2)
+			step_accept_iterations(s);
 		return;
+	}
+	if (step_nr_results(s, step_sure(period)) * period == step_sure(period)) {
+		step_accept_iterations(s);
+		return;
+	}
 	first = s->nr_cycles - step_sure(period);
 	/* Steps are assumed to be aligned with the first cycle of the process. */
 	first += (period - first % period) % period;
-	/* No earlier step has these cycles: STEP_DOUBT_MIN extra cycles came before. */
-	s->nr_judged = first;
-	for (u32 i = 0; i < STEP_PERIOD_MAX; i++)
-		s->pattern[i] = s->looks[(s->nr_judged + i) & (STEP_RING - 1)];
-	s->period = (u8)period;
-	s->place = 0;
-	s->nr_between = 0;
-	s->nr_fits = 0;
-	s->ended_ns = 0;
+	step_accept(s, STEP_BASIS_SYNC, period, first);
 }
 
 /* A cycle ended. The counts are totals since the start of the process. */
-static inline void step_cycle(struct step_state *s, u64 nr_launches, u64 nr_copies, u64 now)
+static inline void step_cycle(struct step_state *s, u64 nr_launches, u64 nr_copies, bool has_result,
+			      u64 now)
 {
+	u32 at = s->nr_cycles & (STEP_RING - 1);
 	u8 look = step_look(nr_launches - s->nr_launches, nr_copies != s->nr_copies,
 			    s->had_collective);
 
@@ -116,8 +171,9 @@ static inline void step_cycle(struct step_state *s, u64 nr_launches, u64 nr_copi
 
 		s->runs[p] = alike ? s->runs[p] + (s->runs[p] < 255) : 0;
 	}
-	s->looks[s->nr_cycles & (STEP_RING - 1)] = look;
-	s->ends_ns[s->nr_cycles & (STEP_RING - 1)] = now;
+	s->looks[at] = look;
+	s->ends_ns[at] = now;
+	s->with_result = (u16)((s->with_result & ~(1U << at)) | (u32)has_result << at);
 	s->nr_cycles++;
 	s->nr_launches = nr_launches;
 	s->nr_copies = nr_copies;
@@ -126,12 +182,53 @@ static inline void step_cycle(struct step_state *s, u64 nr_launches, u64 nr_copi
 		step_find(s);
 }
 
-/* A sync returned. True if a cycle ended with it. */
-static inline bool step_sync(struct step_state *s, u64 nr_launches, u64 nr_copies, u64 now)
+/*
+ * A copy to the host was queued at a position of a stream; 0: it was captured into a graph.
+ * Copies in a row are one result.
+ */
+static inline void step_result(struct step_state *s, u32 slot, u64 position)
 {
-	if (nr_launches == s->nr_launches)
+	u64 result = position * LEDGER_STREAMS + slot;
+
+	if (!position)
+		return;
+	if (s->results[s->last_result & (STEP_RESULTS - 1)] + LEDGER_STREAMS != result)
+		s->last_result++;
+	s->results[s->last_result & (STEP_RESULTS - 1)] = result;
+}
+
+/*
+ * Whether a copy to the host became known to be done. Other threads queue copies at the same
+ * time, so a copy is only removed if it is still the one that was examined.
+ */
+static inline bool step_covers(struct step_state *s, struct ledger *ledger)
+{
+	bool covers = false;
+
+	for (u32 i = 0; i < STEP_RESULTS; i++) {
+		u64 result = s->results[i];
+		struct ledger_mark mark = { .position = result / LEDGER_STREAMS,
+					    .stream = result % LEDGER_STREAMS };
+
+		if (result && ledger_mark_is_done(ledger, &mark))
+			covers |= __sync_val_compare_and_swap(&s->results[i], result, 0) == result;
+	}
+	return covers;
+}
+
+/* Whether the steps are named, or the first named one is expected, so that cycles do not count. */
+static inline bool step_is_named(const struct step_state *s)
+{
+	return s->basis == STEP_BASIS_OPTIMIZER || s->nr_cleared == 1;
+}
+
+/* A sync returned, or a query that shows a result. True if a cycle ended with it. */
+static inline bool step_sync(struct step_state *s, u64 nr_launches, u64 nr_copies, bool has_result,
+			     u64 now)
+{
+	if (step_is_named(s) || (nr_launches == s->nr_launches && !has_result))
 		return false;
-	step_cycle(s, nr_launches, nr_copies, now);
+	step_cycle(s, nr_launches, nr_copies, has_result, now);
 	return true;
 }
 
@@ -139,6 +236,15 @@ struct step_end {
 	u64 at_ns;
 	u64 length_ns; /* 0: not known, as for the first step */
 };
+
+static inline struct step_end step_count(struct step_state *s, bool is_timed, u64 now)
+{
+	u64 before = s->ended_ns;
+
+	s->nr_steps++;
+	s->ended_ns = now;
+	return (struct step_end){ now, is_timed && before ? now - before : 0 };
+}
 
 /* The cycle is not the next one of the pattern. */
 static inline void step_doubt(struct step_state *s)
@@ -151,27 +257,48 @@ static inline void step_doubt(struct step_state *s)
 /* Judges one cycle, if one is left. True if a step ended with it. */
 static inline bool step_judge(struct step_state *s, struct step_end *ret)
 {
-	bool known;
-	u64 at;
-	u8 look;
+	u32 index = s->nr_judged & (STEP_RING - 1);
+	u8 next = s->pattern[s->place & (STEP_PATTERN - 1)];
 
-	if (!s->period || s->nr_judged == s->nr_cycles)
+	if (step_is_named(s) || !s->period || s->nr_judged == s->nr_cycles)
 		return false;
-	at = s->ends_ns[s->nr_judged & (STEP_RING - 1)];
-	look = s->looks[s->nr_judged & (STEP_RING - 1)];
 	s->nr_judged++;
-	if (!step_is_alike(look, s->pattern[s->place & (STEP_PATTERN - 1)], LOOK_COLLECTIVE)) {
+	if (s->basis == STEP_BASIS_ITERATION
+		    ? !(s->with_result >> index & 1)
+		    : !step_is_alike(s->looks[index], next, LOOK_COLLECTIVE)) {
 		step_doubt(s);
 		return false;
 	}
 	s->nr_fits += s->nr_fits < STEP_DOUBT_MAX;
 	if (++s->place < s->period)
 		return false;
-	known = s->ended_ns && s->nr_between <= STEP_BETWEEN;
-	*ret = (struct step_end){ at, known ? at - s->ended_ns : 0 };
+	*ret = step_count(s, s->nr_between <= STEP_BETWEEN, s->ends_ns[index]);
 	s->place = 0;
 	s->nr_between = 0;
-	s->nr_steps++;
-	s->ended_ns = at;
 	return true;
+}
+
+/*
+ * The framework clears its gradients. The first optimizer step is then expected, and the
+ * cycles before it are not steps. If gradients are cleared again without a named
+ * step, as in a compiled optimizer, the steps have no names and cycles count again.
+ */
+static inline void step_cleared(struct step_state *s)
+{
+	s->nr_cleared += s->nr_cleared < 2;
+}
+
+/* A named optimizer step begins. */
+static inline void step_named(struct step_state *s)
+{
+	if (s->basis == STEP_BASIS_OPTIMIZER)
+		return;
+	s->basis = STEP_BASIS_OPTIMIZER;
+	s->ended_ns = 0;
+}
+
+/* A named optimizer step ended. */
+static inline struct step_end step_optimized(struct step_state *s, u64 now)
+{
+	return step_count(s, true, now);
 }

@@ -117,6 +117,7 @@ static void fold_account(const struct process_state *process, u64 now_ns,
 
 	idle_settle(&account, now_ns);
 	to->nr_steps = process->step.nr_steps;
+	to->step_basis = process->step.basis;
 	to->busy_ns = account.busy_ns;
 	memcpy(to->idle_ns, account.done.cause_ns, sizeof(to->idle_ns));
 	memcpy(to->open_ns, account.open.cause_ns, sizeof(to->open_ns));

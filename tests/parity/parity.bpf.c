@@ -35,6 +35,7 @@ PART(learner)
 PART(idle)
 PART(step)
 PART(ledger)
+PART(results)
 
 SEC("syscall")
 int parity_run(void *ctx)
@@ -57,6 +58,7 @@ int parity_run(void *ctx)
 		run_idle(i);
 		run_step(i);
 		run_ledger(i);
+		run_results(i);
 		hist_record(&batch.hist, batch.cases[i].value);
 	}
 	return 0;

@@ -43,6 +43,7 @@ struct parity_case {
 	struct idle_account idle;
 	struct wait_share share;
 	struct step_state step;
+	char scope[SCOPE_NAME_BYTES];
 };
 
 struct parity_result {
@@ -62,6 +63,8 @@ struct parity_result {
 	u32 has_crossed;
 	u32 handle_kind;
 	u32 is_held;
+	u32 scope;
+	u32 covers;
 	u32 is_whole;
 	struct comm_place place;
 	u64 identity;
@@ -74,6 +77,7 @@ struct parity_result {
 	struct idle_account decided;
 	struct wait_share part;
 	struct step_state step;
+	struct step_state results;
 	struct step_end ended;
 	u64 has_ended;
 	struct ledger ledger; /* filled by the test, as the next member */
@@ -161,6 +165,7 @@ static inline void parity_calls(const struct parity_case *in, struct parity_resu
 	out->sized = in->world;
 	mpi_size_told(&out->sized, in->handle & 1, in->nr_observations);
 	out->is_held = scope_holds(in->world.comm, in->handle);
+	out->scope = scope_of(in->scope);
 }
 
 static inline void parity_comm(const struct parity_case *in, struct parity_result *out)
@@ -234,6 +239,24 @@ static inline void parity_step(const struct parity_case *in, struct parity_resul
 {
 	out->step = in->step;
 	out->ended = (struct step_end){};
-	step_sync(&out->step, in->value, in->average, in->now);
+	if (in->rank & 1)
+		step_cleared(&out->step);
+	step_sync(&out->step, in->value, in->average, in->observed & 1, in->now);
 	out->has_ended = step_judge(&out->step, &out->ended);
+	if (in->rank & 2)
+		step_named(&out->step);
+	if (in->rank & 4)
+		out->ended = step_optimized(&out->step, in->now);
+}
+
+static inline void parity_results(const struct parity_case *in, struct parity_result *out)
+{
+	struct ledger *ledger = &out->ledger;
+	u32 slot = ledger_slot(ledger, in->value & 31);
+
+	out->results = in->step;
+	step_result(&out->results, slot, ledger_queue(ledger, slot));
+	if (in->observed & 2)
+		ledger_complete(ledger, &(struct ledger_mark){ in->average & 63, slot, 0 });
+	out->covers = step_covers(&out->results, ledger);
 }

@@ -245,8 +245,14 @@ static struct step_state random_steps(struct random *r)
 		.period = (u8)period,
 		.place = (u8)(period ? random_below(r, period) : 0),
 		.had_collective = (u8)random_below(r, 2),
+		.with_result = (u16)random_any32(r),
+		.last_result = (u8)random_any32(r),
+		.basis = (u8)random_below(r, STEP_BASIS_NR),
+		.nr_cleared = (u8)random_below(r, 3),
 	};
 
+	for (u32 i = 0; i < STEP_RESULTS; i++)
+		step.results[i] = random_below(r, 64 * LEDGER_STREAMS);
 	step.nr_judged = step.nr_cycles - random_below(r, STEP_RING);
 	for (u32 i = 0; i < STEP_RING; i++) {
 		step.ends_ns[i] = random_any(r);
@@ -257,6 +263,14 @@ static struct step_state random_steps(struct random *r)
 		step.pattern[i] = step.looks[random_below(r, STEP_RING)];
 	}
 	return step;
+}
+
+/* Often a known prefix, sometimes with a wrong character. */
+static void random_scope(struct random *r, char ret[SCOPE_NAME_BYTES])
+{
+	memcpy(ret, scope_prefixes[random_below(r, SCOPE_NR)], SCOPE_NAME_BYTES);
+	ret[random_below(r, SCOPE_NAME_BYTES)] = (char)random_any32(r);
+	ret[SCOPE_NAME_BYTES - 1] = 0;
 }
 
 /* Some streams are done, some are not, and some wait for other streams. */
@@ -328,6 +342,7 @@ static struct parity_case random_case(struct random *r)
 				       random_any(r),
 				       { random_any(r), random_any(r), random_any(r) } };
 	c.step = random_steps(r);
+	random_scope(r, c.scope);
 	return c;
 }
 
@@ -347,6 +362,7 @@ static void run_in_user_space(struct parity_batch *b)
 		parity_idle(&b->cases[i], &b->results[i]);
 		parity_step(&b->cases[i], &b->results[i]);
 		parity_ledger(&b->cases[i], &b->results[i]);
+		parity_results(&b->cases[i], &b->results[i]);
 		hist_record(&b->hist, b->cases[i].value);
 	}
 }
@@ -357,7 +373,7 @@ static void kernel_and_user_space_agree(void **state)
 	struct parity_batch *kernel = batch_of(state);
 	u64 nr_vectors = random_runs("PARITY_VECTORS", STANDARD_VECTORS), done = 0;
 	u64 nr_phases[PHASE_NR] = {}, nr_news = 0, nr_tiers[TIER_NR] = {};
-	u64 nr_steps = 0, nr_inferred = 0, nr_taken_back = 0;
+	u64 nr_steps = 0, nr_covered = 0, nr_scopes = 0, nr_inferred = 0, nr_taken_back = 0;
 	struct random r = random_start();
 	clock_t start = clock();
 
@@ -382,6 +398,8 @@ static void kernel_and_user_space_agree(void **state)
 			nr_phases[here.results[i].raw]++;
 			nr_news += here.results[i].news & 1;
 			nr_steps += here.results[i].has_ended;
+			nr_covered += here.results[i].covers;
+			nr_scopes += here.results[i].scope != SCOPE_NR;
 			nr_inferred += here.results[i].nr_transitions[1] !=
 				       here.results[i].nr_transitions[0];
 			nr_taken_back += here.results[i].takes_back;
@@ -398,6 +416,8 @@ static void kernel_and_user_space_agree(void **state)
 		assert_true(nr_tiers[i] > done / 100);
 	assert_true(nr_vectors < 1000 || nr_news > done / 100);
 	assert_true(nr_vectors < 1000 || nr_steps > done / 100);
+	assert_true(nr_vectors < 1000 || (nr_covered > done / 100 && nr_covered < done));
+	assert_true(nr_vectors < 1000 || (nr_scopes > done / 100 && nr_scopes < done));
 	assert_true(nr_vectors < 1000 || nr_inferred > done / 100);
 	assert_true(nr_vectors < 1000 || nr_taken_back > done / 100);
 }

@@ -27,7 +27,7 @@ struct torch_scope TORCH_SCOPE_ENTER(const struct cxx_string *name, const void *
 
 	count.steps += starts_with(name, "Optimizer.step#");
 	count.clears += starts_with(name, "Optimizer.zero_grad#");
-	count.batches += scope_is_loader((const char *)name->text);
+	count.batches += scope_of((const char *)name->text) == SCOPE_LOADER;
 	object_of_last = (u64)scope.object;
 	return scope;
 }

@@ -219,13 +219,19 @@ static void copy_counted(struct pt_regs *ctx, const struct call_row *row, struct
 			 struct process_state *process)
 {
 	struct arguments args = ARGUMENTS(ctx);
+	u32 slot;
 
 	__sync_fetch_and_add(&process->nr_copies[row->level & 1], 1);
-	if (feeds_device(row, &args))
+	if (feeds_device(row, &args)) {
 		device_fed(ctx, row, p, process, thread_find(p));
+		return;
+	}
+	if (!process->idle.since_ns)
+		return;
 	/* A copy to the host is queued as well, but it does not begin a phase. */
-	else if (process->idle.since_ns && work_queued(ctx, row, p, process))
-		gpu_settle(process, bpf_ktime_get_ns());
+	slot = slot_of(ctx, row, p, process);
+	step_result(&process->step, slot, ledger_queue(&ledger_of(process)->ledger, slot));
+	gpu_settle(process, bpf_ktime_get_ns());
 }
 
 CALL_PROGRAM("uprobe.multi", copy_enter)
@@ -296,12 +302,54 @@ static bool gpu_is_done(struct pt_regs *ctx, const struct traced_call *call)
 	return gpu_settle(call->process, call->now);
 }
 
+static u64 all_levels(const u64 counts[LEVEL_NR])
+{
+	return counts[LEVEL_RUNTIME] + counts[LEVEL_DRIVER];
+}
+
+/* A sync, a query or a blocking copy showed that work is done. A sync always ends a cycle. */
+static __noinline int steps_follow(struct task_struct *p, struct process_state *process,
+				   bool is_sync, u64 now)
+{
+	struct step_end end = {};
+	bool has_result, ended;
+
+	if (!p || !process)
+		return 0;
+	has_result = step_covers(&process->step, &ledger_of(process)->ledger);
+	if (!is_sync && !has_result)
+		return 0;
+	process_write_begin(process);
+	ended = step_sync(&process->step, all_levels(process->nr_launches),
+			  all_levels(process->nr_copies), has_result, now);
+	process_write_end(process);
+	if (!ended)
+		return 0;
+	for (u32 i = 0; i < STEP_JUDGE_MAX; i++) {
+		process_write_begin(process);
+		ended = step_judge(&process->step, &end);
+		process_write_end(process);
+		if (ended)
+			step_ended(p, process, &end);
+	}
+	return 0;
+}
+
+/* A query or a blocking copy has returned, with the work done. */
+static void gpu_was_waited_for(struct pt_regs *ctx, const struct traced_call *call)
+{
+	if (gpu_is_done(ctx, call))
+		process_cross(call->p, call->process, BOUNDARY_SYNC_DONE, call->now);
+	if (!call->thread->depth)
+		steps_follow(call->p, call->process, false, call->now);
+}
+
 CALL_PROGRAM("uretprobe.multi", copy_wait_return)
 {
 	struct traced_call call;
 
-	if (call_returned(ctx, &call) && gpu_is_done(ctx, &call))
-		process_cross(call.p, call.process, BOUNDARY_SYNC_DONE, call.now);
+	if (call_returned(ctx, &call))
+		gpu_was_waited_for(ctx, &call);
 }
 
 CALL_PROGRAM("uprobe.multi", query_enter)
@@ -317,8 +365,8 @@ CALL_PROGRAM("uretprobe.multi", query_return)
 {
 	struct traced_call call;
 
-	if (call_returned(ctx, &call) && PT_REGS_RC(ctx) == 0 && gpu_is_done(ctx, &call))
-		process_cross(call.p, call.process, BOUNDARY_SYNC_DONE, call.now);
+	if (call_returned(ctx, &call) && PT_REGS_RC(ctx) == 0)
+		gpu_was_waited_for(ctx, &call);
 }
 
 CALL_PROGRAM("uprobe.multi", event_enter)
@@ -377,37 +425,6 @@ CALL_PROGRAM("uprobe.multi", capture_end_enter)
 		ledger_capture_end(&ledger_of(process)->ledger);
 }
 
-static u64 all_levels(const u64 counts[LEVEL_NR])
-{
-	return counts[LEVEL_RUNTIME] + counts[LEVEL_DRIVER];
-}
-
-static __noinline int steps_follow(struct task_struct *p, struct process_state *process, u64 now)
-{
-	struct step_end end = {};
-	bool ended;
-
-	if (!p || !process)
-		return 0;
-	process_write_begin(process);
-	ended = step_sync(&process->step, all_levels(process->nr_launches),
-			  all_levels(process->nr_copies), now);
-	process_write_end(process);
-	if (!ended)
-		return 0;
-	for (u32 i = 0; i < STEP_JUDGE_MAX; i++) {
-		process_write_begin(process);
-		ended = step_judge(&process->step, &end);
-		process_write_end(process);
-		if (!ended)
-			continue;
-		event_send(EVENT_STEP, p, process->step.nr_steps, end.at_ns);
-		if (end.length_ns)
-			process_sample(process, HIST_STEP, end.length_ns);
-	}
-	return 0;
-}
-
 CALL_PROGRAM("uretprobe.multi", sync_return)
 {
 	struct traced_call call;
@@ -428,7 +445,7 @@ CALL_PROGRAM("uretprobe.multi", sync_return)
 		return;
 	if (is_done)
 		process_cross(call.p, call.process, BOUNDARY_SYNC_DONE, call.now);
-	steps_follow(call.p, call.process, call.now);
+	steps_follow(call.p, call.process, true, call.now);
 	process_sample(call.process, HIST_SYNC_WAIT, call.now - frame->entered_ns);
 	open = collectives_of(call.p, 0);
 	if (!open)

@@ -37,6 +37,7 @@ struct thread_state {
 	struct launch_timing launch_timing;
 	struct call_frame frames[MAX_CALL_DEPTH];
 	u64 scope;	       /* address of the loader scope that it is in, or 0 */
+	u64 optimizer;	       /* address of the outermost optimizer scope that it is in, or 0 */
 	u64 running_since_ns;  /* 0 if it does not run */
 	u64 runnable_since_ns; /* 0 if it does not wait for a CPU */
 	u64 io_since_ns;       /* 0 if it does not wait for a disk or a file */
@@ -436,6 +437,14 @@ static __noinline __attribute__((unused)) int process_sample_times(struct proces
 static inline void process_sample(struct process_state *process, u32 kind, u64 ns)
 {
 	process_sample_times(process, kind, ns, 1);
+}
+
+static inline void step_ended(struct task_struct *p, struct process_state *process,
+			      const struct step_end *end)
+{
+	event_send(EVENT_STEP, p, process->step.nr_steps, end->at_ns);
+	if (end->length_ns)
+		process_sample(process, HIST_STEP, end->length_ns);
 }
 
 static inline void data_wait_begins(struct task_struct *p, struct process_state *process, u64 now)
