@@ -13,7 +13,8 @@
  *     "driver": { "launches": N, "syncs": N, "copies": N },  all calls at the driver level
  *     "phases_ns": { LABEL: N, ... }, "transitions": N,
  *     "data_wait_ns": N, "runqueue_wait_ns": N, "io_wait_ns": N,
- *     "steps": N, "busy_ns": N, "idle_ns": { CAUSE: N, ... }, "pending_ns": N, "step": WAIT,
+ *     "steps": N, "step_basis": LABEL, "step": WAIT,
+ *     "busy_ns": N, "idle_ns": { CAUSE: N, ... }, "pending_ns": N,
  *     "culprits": [ { "cause": CAUSE, "name": TEXT, "ns": N }, ... ],
  *     "sync_wait": WAIT, "rank_wait": WAIT, "loader_wait": WAIT, "runqueue_wait": WAIT,
  *     "memory": [ { "level": "runtime" or "driver",
@@ -105,6 +106,7 @@ static void add_account(yyjson_mut_doc *doc, yyjson_mut_val *to,
 	yyjson_mut_val *idle, *list;
 
 	yyjson_mut_obj_add_uint(doc, to, "steps", state->step.nr_steps);
+	yyjson_mut_obj_add_str(doc, to, "step_basis", step_basis_label(state->step.basis));
 	yyjson_mut_obj_add_uint(doc, to, "busy_ns", state->idle.busy_ns);
 	idle = yyjson_mut_obj_add_obj(doc, to, "idle_ns");
 	for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++)
