@@ -64,14 +64,24 @@ class Real(unittest.TestCase):
                 self.assertLessEqual(counts.items(), process["collectives"][operation].items(), operation)
 
     @needs("TORCH")
-    def test_torch_loader_waits_match_its_own_times(self):
+    def test_torch_loader_waits_and_optimizer_steps_match_its_own_times(self):
         (mine,), seen, report = follow("python3", HERE / "torch_train.py")
         waits, wait = mine["waits_ns"], seen[mine["pid"]]["loader_wait"]
         print(f"# program: {sum(waits) / 1e6:.1f} ms in {len(waits)} waits; "
               f"BPF programs: {wait['sum_ns'] / 1e6:.1f} ms in {wait['count']} waits", flush=True)
         self.assertEqual(wait["count"], len(waits))
         self.assertAlmostEqual(wait["sum_ns"] / sum(waits), 1, delta=0.1)
+        self.check_steps(mine["step_ends_ns"], seen[mine["pid"]])
         self.check_loaders(mine, seen, report)
+
+    def check_steps(self, ends, process):
+        """A step is as long as the time between the ends of two optimizer steps."""
+        took, step = ends[-1] - ends[0], process["step"]
+        print(f"# program: {len(ends)} steps, {took / 1e6:.1f} ms; BPF programs: {process['steps']} steps, "
+              f"{step['sum_ns'] / 1e6:.1f} ms", flush=True)
+        self.assertEqual((process["steps"], process["step_basis"]), (len(ends), "optimizer"))
+        self.assertEqual(step["count"], len(ends) - 1)
+        self.assertAlmostEqual(step["sum_ns"] / took, 1, delta=0.1)
 
     def check_loaders(self, mine, seen, report):
         loaders = [pid for pid, process in seen.items() if process["consumer_pid"] == mine["pid"]]

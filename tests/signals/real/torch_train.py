@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Trains a small model on the CPU and reports its waits for data.
+"""Trains a small model on the CPU and reports its waits for data and its optimizer steps.
 
 Two loader processes prepare every sample with some CPU time and a sleep, so
-that the training loop waits for them at every step. It measures each
-next(iterator) itself and prints the result as one line of JSON.
+that the training loop waits for them at every batch. There is an optimizer step
+for every other batch. It measures each next(iterator) and each optimizer step
+itself and prints the result as one line of JSON.
 """
 import json
 import os
@@ -12,7 +13,8 @@ import time
 import torch
 from torch.utils.data import DataLoader, Dataset
 
-STEPS = 15
+STEPS = 8
+PASSES = 2  # batches of a step
 BATCH = 8
 FEATURES = 64
 WORKERS = 2
@@ -22,7 +24,7 @@ CPU_S, SLEEP_S = 0.010, 0.030
 
 class Samples(Dataset):
     def __len__(self):
-        return STEPS * BATCH
+        return STEPS * PASSES * BATCH
 
     def __getitem__(self, index):
         end = time.thread_time() + CPU_S
@@ -32,34 +34,32 @@ class Samples(Dataset):
         return torch.full((FEATURES,), float(index)), torch.tensor([float(index)])
 
 
-def update(model):
-    """Does the work of an optimizer. torch.optim would import the compiler, which takes minutes in the guest."""
-    with torch.autograd.profiler.record_function("Optimizer.step#mine"), torch.no_grad():
-        for parameter in model.parameters():
-            parameter -= 1e-6 * parameter.grad
-            parameter.grad = None
-
-
-def train(loader, model):
-    """Returns the duration of each next() in ns; the last call reaches the end of the data."""
-    waits = []
+def train(loader, model, optimizer):
+    """
+    Returns the duration of each next() in ns, of which the last call reaches the end of the data, and the end of each
+    optimizer step.
+    """
+    waits, ends = [], []
     batches = iter(loader)
     while True:
         before = time.monotonic_ns()
         batch = next(batches, None)
         waits.append(time.monotonic_ns() - before)
         if batch is None:
-            return waits
+            return waits, ends
         features, target = batch
         torch.nn.functional.mse_loss(model(features), target).backward()
-        update(model)
+        if len(waits) % PASSES == 0:
+            optimizer.step()
+            ends.append(time.monotonic_ns())
+            optimizer.zero_grad()
 
 
 def main():
     loader = DataLoader(Samples(), batch_size=BATCH, num_workers=WORKERS)
     model = torch.nn.Sequential(torch.nn.Linear(FEATURES, 256), torch.nn.ReLU(), torch.nn.Linear(256, 1))
-    waits = train(loader, model)
-    print(json.dumps({"pid": os.getpid(), "workers": WORKERS, "waits_ns": waits}))
+    waits, ends = train(loader, model, torch.optim.SGD(model.parameters(), lr=1e-6))
+    print(json.dumps({"pid": os.getpid(), "workers": WORKERS, "waits_ns": waits, "step_ends_ns": ends}))
 
 
 if __name__ == "__main__":
