@@ -8,6 +8,7 @@
  */
 #include <stddef.h>
 #include <sys/types.h>
+#include "abi/signals.h"
 #include "abi/types.h"
 #include "base/macros.h"
 
@@ -26,10 +27,23 @@ enum gpu_field {
 	GPU_HAS_MEMORY_TOTAL = 1 << 6,
 	GPU_HAS_ENERGY = 1 << 7,
 	GPU_HAS_ACTIVE = 1 << 8,
+	GPU_HAS_BUSY_TIME = 1 << 9,
 };
 
 /* Fields that do not change while a GPU exists, so they stay valid when its driver stalls. */
 #define GPU_IDENTITY (GPU_HAS_NAME | GPU_HAS_UUID | GPU_HAS_PCI_ADDRESS | GPU_HAS_NUMA_NODE)
+
+/*
+ * The time in which a GPU worked, by one of its counters. The sum has no gaps: where time was
+ * not measured, it starts again, with a new `since_ns`. All times are in CLOCK_MONOTONIC.
+ */
+struct gpu_busy_time {
+	u64 busy_ns;
+	u64 since_ns;
+	u64 at_ns;     /* known up to here */
+	u64 period_ns; /* distance of the last two samples of the counter */
+	u32 counter;   /* enum gpu_counter */
+};
 
 struct gpu_sample {
 	u32 valid;	 /* bits of enum gpu_field */
@@ -41,6 +55,7 @@ struct gpu_sample {
 	u64 energy_mj;	  /* since the driver was loaded */
 	u64 active_ns;	  /* time that its multiprocessors worked since the first sample */
 	u64 active_at_ns; /* time of that value, in CLOCK_MONOTONIC */
+	struct gpu_busy_time busy;
 	char pci_address[GPU_ADDRESS_LEN]; /* in the format of sysfs: 0000:3b:00.0 */
 	char name[GPU_TEXT_LEN];
 	char uuid[GPU_TEXT_LEN];

@@ -26,6 +26,8 @@ struct device {
 	struct engine engines[FDINFO_ENGINES];
 	struct gpu_sample identity;
 	struct use use;
+	bool incomplete; /* the use of some client since the last sample is not known */
+	struct gpu_busy_time busy;
 };
 
 /* The maximum of each counter of an engine, because counters of some drivers decrease at times. */
@@ -93,8 +95,10 @@ void drm_clients_begin(struct drm_clients *clients, u64 now_ns)
 	clients->now_ns = now_ns;
 	clients->nr_dropped = 0;
 	clients->nr_processes = 0;
-	for (u32 i = 0; i < clients->nr_devices; i++)
+	for (u32 i = 0; i < clients->nr_devices; i++) {
 		clients->devices[i].use = (struct use){};
+		clients->devices[i].incomplete = false;
+	}
 }
 
 static struct device *device_of(struct drm_clients *clients, const struct fdinfo *info)
@@ -257,6 +261,7 @@ static void charge(struct drm_clients *clients, struct client *client)
 		if (process)
 			use_add(&process->use, i, busy_ns);
 	}
+	device->incomplete |= !client->has_before;
 	memcpy(client->before, client->now, sizeof(client->before));
 	client->has_before = true;
 	if (!process || !client->has_resident)
@@ -267,28 +272,53 @@ static void charge(struct drm_clients *clients, struct client *client)
 		process->resident_bytes = ~0ULL;
 }
 
-/* The utilization of the busiest engine: a GPU with an idle copy engine can still be fully used. */
-static u32 percent(const struct drm_clients *clients, const struct device *device,
-		   const struct use *use)
+/* The use of the busiest engine: a GPU with an idle copy engine can still be fully used. */
+static u64 busiest(const struct drm_clients *clients, const struct device *device,
+		   const struct use *use, u64 whole)
 {
 	u64 highest = 0;
 
 	for (u32 i = 0; i < device->nr_engines; i++) {
 		u64 room = scale(device->engines[i].capacity, clients->interval_ns, 1);
-		u64 part = scale(use->busy_ns[i], 200, room);
+		u64 part = scale(use->busy_ns[i], whole, room);
 
 		highest = part > highest ? part : highest;
 	}
-	highest = highest / 2 + highest % 2;
-	return highest > 100 ? 100 : (u32)highest;
+	return highest > whole ? whole : highest;
 }
 
-static void report(const struct drm_clients *clients, struct gpu_samples *samples)
+static u32 percent(const struct drm_clients *clients, const struct device *device,
+		   const struct use *use)
+{
+	u64 halves = busiest(clients, device, use, 200);
+
+	return (u32)(halves / 2 + halves % 2);
+}
+
+/* Adds the interval to the sum. Where the use of a client is not known, the sum starts again. */
+static void sum_busy(const struct drm_clients *clients, struct device *device)
+{
+	struct gpu_busy_time *busy = &device->busy;
+
+	if (!device->use.measured || device->incomplete) {
+		*busy = (struct gpu_busy_time){
+			.since_ns = clients->now_ns,
+			.counter = GPU_COUNTER_ENGINE,
+		};
+		return;
+	}
+	busy->busy_ns += busiest(clients, device, &device->use, clients->interval_ns);
+	busy->at_ns = clients->now_ns;
+	busy->period_ns = clients->interval_ns;
+}
+
+static void report_devices(struct drm_clients *clients, struct gpu_samples *samples)
 {
 	for (u32 i = 0; i < clients->nr_devices; i++) {
-		const struct device *device = &clients->devices[i];
+		struct device *device = &clients->devices[i];
 		struct gpu_sample *sample = gpu_samples_add_device(samples);
 
+		sum_busy(clients, device);
 		if (!sample)
 			continue;
 		*sample = device->identity;
@@ -297,7 +327,15 @@ static void report(const struct drm_clients *clients, struct gpu_samples *sample
 			continue;
 		sample->utilisation = percent(clients, device, &device->use);
 		sample->valid |= GPU_HAS_UTILISATION;
+		if (!device->busy.at_ns)
+			continue;
+		sample->busy = device->busy;
+		sample->valid |= GPU_HAS_BUSY_TIME;
 	}
+}
+
+static void report_processes(const struct drm_clients *clients, struct gpu_samples *samples)
+{
 	for (u32 i = 0; i < clients->nr_processes; i++) {
 		const struct process *process = &clients->processes[i];
 		struct gpu_process_sample *sample = gpu_samples_add_process(samples);
@@ -327,9 +365,11 @@ void drm_clients_end(struct drm_clients *clients, struct gpu_samples *samples)
 			charge(clients, client);
 			i++;
 		} else {
+			clients->devices[client->device].incomplete = true;
 			*client = clients->clients[--clients->nr_clients];
 		}
 	}
-	report(clients, samples);
+	report_devices(clients, samples);
+	report_processes(clients, samples);
 	samples->nr_dropped += clients->nr_dropped;
 }

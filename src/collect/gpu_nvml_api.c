@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include "base/cleanup.h"
 #include "collect/gpu_nvml_gpm.h"
+#include "collect/gpu_nvml_util.h"
 
 #define NVML_SUCCESS		0
 #define NVML_INSUFFICIENT_SIZE	7
@@ -116,8 +117,9 @@ struct nvml_api {
 	void *library;
 	bool initialised;
 	struct nvml_calls call;
-	struct nvml_gpm *gpm; /* NULL: not available */
-	u32 nr_handles;	      /* handle i belongs to GPU i of the samples */
+	struct nvml_gpm *gpm;	/* NULL: not available */
+	struct nvml_util *util; /* NULL: not available */
+	u32 nr_handles;		/* handle i belongs to GPU i of the samples */
 	nvml_device handles[GPU_MAX_DEVICES];
 	unsigned long long seen_us[GPU_MAX_DEVICES]; /* time of the newest process utilization */
 	struct nvml_process processes[GPU_MAX_PROCESSES];
@@ -162,6 +164,7 @@ int nvml_api_open(const char *library, struct nvml_api **ret)
 		return -ENODEV;
 	api->initialised = true;
 	api->gpm = nvml_gpm_new(api->library);
+	api->util = nvml_util_new(api->library);
 	*ret = TAKE_PTR(api);
 	return 0;
 }
@@ -171,6 +174,7 @@ struct nvml_api *nvml_api_close(struct nvml_api *api)
 	if (!api)
 		return NULL;
 	nvml_gpm_free(api->gpm);
+	nvml_util_free(api->util);
 	if (api->initialised)
 		api->call.shutdown();
 	if (api->library)
@@ -335,6 +339,7 @@ void nvml_api_measure(struct nvml_api *api, struct gpu_samples *samples)
 			continue;
 		measure_device(&api->call, api->handles[i], &samples->devices[i]);
 		nvml_gpm_measure(api->gpm, i, api->handles[i], &samples->devices[i]);
+		nvml_util_measure(api->util, i, api->handles[i], &samples->devices[i]);
 		measure_processes(api, i, samples);
 	}
 }

@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define NVML_SUCCESS	0
-#define METRIC_SM_UTIL	2
-#define METRICS_MAX	512 /* a library may expect space for all metrics, whatever `nr` is */
-#define METRICS_VERSION 1
-#define SUPPORT_VERSION 1
+#define NVML_SUCCESS	     0
+#define METRIC_GRAPHICS_UTIL 1
+#define METRIC_SM_UTIL	     2
+#define METRICS_MAX	     512 /* a library may expect space for all metrics, whatever `nr` is */
+#define METRICS_VERSION	     1
+#define SUPPORT_VERSION	     1
 
 struct gpm_metric {
 	unsigned int id;
@@ -42,6 +43,8 @@ struct gpm_device {
 	void *samples[2]; /* the newest one first */
 	u64 sampled_ns;
 	u64 active_ns;
+	bool has_no_busy; /* it does not report for how long a kernel ran */
+	struct gpu_busy_time busy;
 };
 
 struct gpm_calls {
@@ -106,31 +109,57 @@ static bool watch(struct nvml_gpm *gpm, struct gpm_device *state, void *device)
 			   gpm->call.alloc(&state->samples[1]) != NVML_SUCCESS ||
 			   gpm->call.get(device, state->samples[0]) != NVML_SUCCESS;
 	state->sampled_ns = time_now_ns();
+	state->busy = (struct gpu_busy_time){
+		.since_ns = state->sampled_ns,
+		.at_ns = state->sampled_ns,
+		.counter = GPU_COUNTER_GPM,
+	};
 	return !state->is_absent;
+}
+
+/* The part of a time for which a metric holds. False: the GPU did not report the metric. */
+static bool part_of(const struct gpm_metric *answer, u64 ns, u64 *ret)
+{
+	if (answer->result != NVML_SUCCESS || !(answer->value >= 0))
+		return false;
+	*ret = answer->value < 100 ? (u64)((double)ns * answer->value / 100) : ns;
+	return true;
+}
+
+static void add_busy(struct gpm_device *state, const struct gpm_metric *answer, u64 passed_ns)
+{
+	u64 part_ns;
+
+	state->has_no_busy |= !part_of(answer, passed_ns, &part_ns);
+	if (state->has_no_busy)
+		return;
+	state->busy.busy_ns += part_ns;
+	state->busy.at_ns += passed_ns;
+	state->busy.period_ns = passed_ns;
 }
 
 /* Adds the mean over the time since the last sample, so that the sum has no gaps. */
 static bool look(struct nvml_gpm *gpm, struct gpm_device *state, void *device)
 {
 	struct gpm_metrics *asked = &gpm->asked;
-	const struct gpm_metric *answer = &asked->metrics[0];
 	void *fresh = state->samples[1];
-	double share;
-	u64 now;
+	u64 now, passed_ns, active_ns;
 
 	if (gpm->call.get(device, fresh) != NVML_SUCCESS)
 		return false;
 	now = time_now_ns();
 	asked->version = METRICS_VERSION;
-	asked->nr = 1;
+	asked->nr = 2;
 	asked->samples[0] = state->samples[0];
 	asked->samples[1] = fresh;
 	asked->metrics[0] = (struct gpm_metric){ .id = METRIC_SM_UTIL };
-	if (gpm->call.metrics(asked) != NVML_SUCCESS || answer->result != NVML_SUCCESS ||
-	    !(answer->value >= 0))
+	asked->metrics[1] = (struct gpm_metric){ .id = METRIC_GRAPHICS_UTIL };
+	passed_ns = now - state->sampled_ns;
+	if (gpm->call.metrics(asked) != NVML_SUCCESS ||
+	    !part_of(&asked->metrics[0], passed_ns, &active_ns))
 		return false;
-	share = answer->value < 100 ? answer->value / 100 : 1;
-	state->active_ns += (u64)((double)(now - state->sampled_ns) * share);
+	add_busy(state, &asked->metrics[1], passed_ns);
+	state->active_ns += active_ns;
 	state->sampled_ns = now;
 	state->samples[1] = state->samples[0];
 	state->samples[0] = fresh;
@@ -151,6 +180,10 @@ void nvml_gpm_measure(struct nvml_gpm *gpm, u32 gpu, void *device, struct gpu_sa
 	sample->active_ns = state->active_ns;
 	sample->active_at_ns = state->sampled_ns;
 	sample->valid |= GPU_HAS_ACTIVE;
+	if (state->has_no_busy)
+		return;
+	sample->busy = state->busy;
+	sample->valid |= GPU_HAS_BUSY_TIME;
 }
 
 #ifdef __clang__

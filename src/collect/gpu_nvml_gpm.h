@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The share of a GPU that worked, from the GPU performance monitoring of NVML (Hopper and
- * newer). It complements the utilization, which counts a GPU as busy while any kernel is on
- * it, also a collective kernel that waits for other ranks.
+ * From the GPU performance monitoring of NVML (Hopper and newer): the time in which any kernel
+ * ran, and the share of the multiprocessors that worked. The latter does not count a
+ * collective kernel that waits for other ranks.
  */
 #include "collect/gpu.h"
 
@@ -17,5 +17,6 @@ struct nvml_gpm;
 struct nvml_gpm *nvml_gpm_new(void *library);
 struct nvml_gpm *nvml_gpm_free(struct nvml_gpm *gpm);
 
-/* Adds the active time since the first call. `device` is the NVML handle of GPU number `gpu`. */
+/* Adds the active and the busy time since the first call. `device` is the NVML handle of GPU number
+ * `gpu`. */
 void nvml_gpm_measure(struct nvml_gpm *gpm, u32 gpu, void *device, struct gpu_sample *sample);

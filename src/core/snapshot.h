@@ -166,10 +166,12 @@ struct snapshot_gpu {
 	u64 active_ns;
 	u64 active_at_ns; /* the time of that sample, in CLOCK_MONOTONIC */
 	/*
-	 * The time in which any kernel ran, by a counter of the GPU, since zerneld watches it. It
-	 * is known up to busy_at_ns, and in steps of busy_period_ns.
+	 * The time in which any kernel ran, by a counter of the GPU, from busy_since_ns to
+	 * busy_at_ns, and in steps of busy_period_ns. Where time was not measured, the sum starts
+	 * again.
 	 */
 	u64 busy_ns;
+	u64 busy_since_ns;
 	u64 busy_at_ns;
 	u64 busy_period_ns;
 	u32 busy_counter; /* enum gpu_counter */

@@ -88,6 +88,12 @@ void devices_tick(struct devices *d, struct kernel *kernel, const struct snapsho
 	name_users(d, last);
 }
 
+void devices_refresh(struct devices *d)
+{
+	sampler_refresh(d->sampler);
+	ask(d);
+}
+
 const struct gpu_samples *devices_samples(const struct devices *d)
 {
 	return &d->samples;

@@ -21,7 +21,10 @@ DEFINE_CLEANUP(struct devices, devices_free);
 /* Call it once a second. `kernel` may be NULL. `last` contains the processes to sample. */
 void devices_tick(struct devices *devices, struct kernel *kernel, const struct snapshot *last);
 
-/* The samples of the last tick. */
+/* Samples the GPUs again, for a snapshot. */
+void devices_refresh(struct devices *devices);
+
+/* The latest samples. */
 const struct gpu_samples *devices_samples(const struct devices *devices);
 
 /* False while the driver does not answer. Then only the identity of the GPUs is valid. */

@@ -18,9 +18,11 @@ struct sampler {
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
+	pthread_cond_t sampled;
 
 	/* Protected by the lock. */
 	bool quit;
+	bool asked; /* sample now */
 	pid_t pids[GPU_MAX_PROCESSES];
 	size_t nr_pids;
 	u64 sampled_ns; /* 0: never */
@@ -36,7 +38,7 @@ static bool wait_a_second(struct sampler *s)
 {
 	const struct timespec until = time_after(NSEC_PER_SEC);
 
-	while (!s->quit)
+	while (!s->quit && !s->asked)
 		if (pthread_cond_clockwait(&s->wake, &s->lock, CLOCK_MONOTONIC, &until))
 			break;
 	return !s->quit;
@@ -53,6 +55,7 @@ static void *sampler_thread(void *argument)
 		int err;
 
 		pthread_mutex_lock(&s->lock);
+		s->asked = false;
 		nr = s->nr_pids;
 		memcpy(s->work_pids, s->pids, nr * sizeof(*s->pids));
 		pthread_mutex_unlock(&s->lock);
@@ -61,6 +64,7 @@ static void *sampler_thread(void *argument)
 		if (err == 0) {
 			s->answer = s->work;
 			s->sampled_ns = time_now_ns();
+			pthread_cond_signal(&s->sampled);
 		}
 		go_on = wait_a_second(s);
 		pthread_mutex_unlock(&s->lock);
@@ -78,6 +82,7 @@ int sampler_new(const struct gpu_config *config, struct sampler **ret)
 	s->config = *config;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->wake, NULL);
+	pthread_cond_init(&s->sampled, NULL);
 	err = signals_start_thread(sampler_thread, s, &s->thread);
 	if (err < 0) {
 		free(s);
@@ -104,6 +109,7 @@ struct sampler *sampler_free(struct sampler *s)
 		return NULL;
 	}
 	pthread_cond_destroy(&s->wake);
+	pthread_cond_destroy(&s->sampled);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 	return NULL;
@@ -118,12 +124,31 @@ void sampler_set_pids(struct sampler *s, const pid_t *pids, size_t nr)
 	pthread_mutex_unlock(&s->lock);
 }
 
+static bool is_fresh(const struct sampler *s, u64 now_ns)
+{
+	return s->sampled_ns && now_ns < s->sampled_ns + SAMPLER_STALE_NS;
+}
+
+void sampler_refresh(struct sampler *s)
+{
+	const struct timespec until = time_after(SAMPLER_REFRESH_NS);
+	u64 now_ns = time_now_ns();
+	int err = 0;
+
+	pthread_mutex_lock(&s->lock);
+	s->asked = true;
+	pthread_cond_signal(&s->wake);
+	while (!err && is_fresh(s, now_ns) && s->sampled_ns < now_ns)
+		err = pthread_cond_clockwait(&s->sampled, &s->lock, CLOCK_MONOTONIC, &until);
+	pthread_mutex_unlock(&s->lock);
+}
+
 bool sampler_read(struct sampler *s, u64 now_ns, struct gpu_samples *ret)
 {
 	bool fresh;
 
 	pthread_mutex_lock(&s->lock);
-	fresh = s->sampled_ns && now_ns < s->sampled_ns + SAMPLER_STALE_NS;
+	fresh = is_fresh(s, now_ns);
 	if (fresh)
 		*ret = s->answer;
 	pthread_mutex_unlock(&s->lock);

@@ -8,8 +8,10 @@
 #include <stdbool.h>
 #include "collect/gpu.h"
 
+/* How long sampler_refresh() waits. */
+#define SAMPLER_REFRESH_NS (50 * NSEC_PER_MSEC)
 /* Samples older than this are not used. */
-#define SAMPLER_STALE_NS (5 * NSEC_PER_SEC)
+#define SAMPLER_STALE_NS   (5 * NSEC_PER_SEC)
 
 struct sampler;
 
@@ -19,6 +21,12 @@ struct sampler *sampler_free(struct sampler *sampler);
 
 /* Sets the processes that can use a GPU. */
 void sampler_set_pids(struct sampler *sampler, const pid_t *pids, size_t nr);
+
+/*
+ * Samples now, so that the counters of the GPUs describe the same time as a snapshot. Waits for
+ * a driver that answers fast, and not at all for one whose samples are stale.
+ */
+void sampler_refresh(struct sampler *sampler);
 
 /*
  * Gets the latest samples. Returns false and leaves *ret unchanged if they are stale or if no

@@ -93,6 +93,15 @@ static void fold_gpu_identity(const struct gpu_sample *device, struct snapshot_g
 	}
 }
 
+static void fold_busy_time(const struct gpu_busy_time *busy, struct snapshot_gpu *gpu)
+{
+	gpu->busy_ns = busy->busy_ns;
+	gpu->busy_since_ns = busy->since_ns;
+	gpu->busy_at_ns = busy->at_ns;
+	gpu->busy_period_ns = busy->period_ns;
+	gpu->busy_counter = busy->counter;
+}
+
 static void fold_devices(const struct devices *devices, struct snapshot *s)
 {
 	static const struct {
@@ -103,6 +112,7 @@ static void fold_devices(const struct devices *devices, struct snapshot *s)
 		{ GPU_HAS_MEMORY_USED, SNAPSHOT_GPU_MEMORY_USED },
 		{ GPU_HAS_MEMORY_TOTAL, SNAPSHOT_GPU_MEMORY_TOTAL },
 		{ GPU_HAS_ACTIVE, SNAPSHOT_GPU_ACTIVE },
+		{ GPU_HAS_BUSY_TIME, SNAPSHOT_GPU_BUSY_TIME },
 	};
 	const struct gpu_samples *samples = devices_samples(devices);
 	bool answer = devices_answer(devices);
@@ -126,6 +136,8 @@ static void fold_devices(const struct devices *devices, struct snapshot *s)
 			gpu->active_ns = device->active_ns;
 			gpu->active_at_ns = device->active_at_ns;
 		}
+		if (gpu->valid & SNAPSHOT_GPU_BUSY_TIME)
+			fold_busy_time(&device->busy, gpu);
 		fold_gpu_identity(device, gpu);
 	}
 }
@@ -261,6 +273,8 @@ static void build(struct snapshot_builder *b)
 
 	b->built_ns = time_now_ns();
 	b->nr_changes = supervisor_status(b->sources.supervisor)->nr_changes;
+	if (b->sources.devices)
+		devices_refresh(b->sources.devices);
 	if (kernel && read_processes(b, kernel, &all) < 0)
 		return;
 	message_unref(b->text);

@@ -17,7 +17,7 @@ struct snapshot_builder;
 struct snapshot_sources {
 	const struct supervisor *supervisor;
 	const struct learning *learning;
-	const struct devices *devices; /* NULL: GPUs are not sampled */
+	struct devices *devices; /* NULL: GPUs are not sampled */
 };
 
 int snapshot_builder_new(const char *version, struct snapshot_builder **ret);

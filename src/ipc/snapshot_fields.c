@@ -119,6 +119,8 @@ const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR] = {
 	{ SNAPSHOT_GPU_BUSY_TIME,
 	  { "busy_ns", FIELD_U64, AT(snapshot_gpu, busy_ns) } },
 	{ SNAPSHOT_GPU_BUSY_TIME,
+	  { "busy_since_ns", FIELD_U64, AT(snapshot_gpu, busy_since_ns) } },
+	{ SNAPSHOT_GPU_BUSY_TIME,
 	  { "busy_at_ns", FIELD_U64, AT(snapshot_gpu, busy_at_ns) } },
 	{ SNAPSHOT_GPU_BUSY_TIME,
 	  { "busy_period_ns", FIELD_U64, AT(snapshot_gpu, busy_period_ns) } },

@@ -48,7 +48,7 @@ struct optional_field {
 	u32 bit;
 	struct field field;
 };
-#define GPU_OPTIONAL_NR 10
+#define GPU_OPTIONAL_NR 11
 extern const struct optional_field gpu_optional_fields[GPU_OPTIONAL_NR];
 
 /* Writes the text of one object that `put` fills. */

@@ -108,6 +108,29 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 }
 #endif
 
+#if FAKE_SYMBOLS >= 2
+/* The samples that the test prepared and that are newer than the last one seen. */
+nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type,
+				  unsigned long long last_seen, nvmlValueType_t *value_type,
+				  unsigned int *count, nvmlSample_t *samples)
+{
+	unsigned int nr = 0;
+
+	if (type != NVML_GPU_UTILIZATION_SAMPLES || device->index)
+		return NVML_ERROR_NOT_SUPPORTED;
+	for (int i = 0; i < fake_nvml.nr_samples && nr < *count; i++) {
+		if (fake_nvml.sample_us[i] <= last_seen)
+			continue;
+		samples[nr].timeStamp = fake_nvml.sample_us[i];
+		samples[nr++].sampleValue.uiVal = fake_nvml.sample_percent[i];
+	}
+	*value_type = NVML_VALUE_TYPE_UNSIGNED_INT;
+	*count = nr;
+	return fake_nvml.fail ? (nvmlReturn_t)fake_nvml.fail
+			      : (nr ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND);
+}
+#endif
+
 #if FAKE_SYMBOLS >= 3
 /* Only the first device supports performance monitoring; a quarter of it is active. */
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support)
@@ -136,13 +159,16 @@ nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
 
 nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *metrics)
 {
-	nvmlGpmMetric_t *metric = &metrics->metrics[0];
+	nvmlGpmMetric_t *metric = metrics->metrics;
 
-	if (metrics->version != NVML_GPM_METRICS_GET_VERSION || metrics->numMetrics != 1 ||
-	    metrics->sample1 == metrics->sample2 || metric->metricId != NVML_GPM_METRIC_SM_UTIL)
+	if (metrics->version != NVML_GPM_METRICS_GET_VERSION || metrics->numMetrics != 2 ||
+	    metrics->sample1 == metrics->sample2 || metric[0].metricId != NVML_GPM_METRIC_SM_UTIL ||
+	    metric[1].metricId != NVML_GPM_METRIC_GRAPHICS_UTIL)
 		return NVML_ERROR_INVALID_ARGUMENT;
-	metric->nvmlReturn = NVML_SUCCESS;
-	metric->value = 25;
+	metric[0].nvmlReturn = NVML_SUCCESS;
+	metric[0].value = 25;
+	metric[1].nvmlReturn = (nvmlReturn_t)fake_nvml.no_graphics;
+	metric[1].value = 75;
 	return NVML_SUCCESS;
 }
 #endif

@@ -12,4 +12,9 @@ struct fake_nvml {
 	atomic_int nr_init;
 	atomic_int nr_shutdown;
 	atomic_int nr_utilization;
+	atomic_int no_graphics; /* unless 0, the error of the metric GRAPHICS_UTIL */
+	/* The utilization samples of the first device, written while no call is under way. */
+	int nr_samples;
+	unsigned long long sample_us[16];
+	unsigned int sample_percent[16];
 };

@@ -111,6 +111,42 @@ static void test_busiest_engine_and_capacity(void **state)
 	assert_false(samples.devices[0].valid & GPU_HAS_UTILISATION);
 }
 
+/* The sum starts again where the use of a client is not known. */
+static void test_busy_time(void **state)
+{
+	const struct gpu_busy_time *busy = &samples.devices[0].busy;
+	const pid_t pids[] = { 10, 11 };
+
+	put_i915(10, 4, 1, 0, 0);
+	read_at(1000, pids, 2);
+	assert_false(samples.devices[0].valid & GPU_HAS_BUSY_TIME);
+	put_i915(10, 4, 1, 60 * MS, 140 * MS);
+	read_at(1200, pids, 2);
+	assert_true(samples.devices[0].valid & GPU_HAS_BUSY_TIME);
+	assert_int_equal(busy->counter, GPU_COUNTER_ENGINE);
+	assert_int_equal(busy->since_ns, 1000 * MS);
+	assert_int_equal(busy->busy_ns, 70 * MS);
+	put_i915(10, 4, 1, 5000 * MS, 140 * MS);
+	read_at(1500, pids, 2);
+	assert_int_equal(busy->busy_ns, 370 * MS);
+	assert_int_equal(busy->at_ns, 1500 * MS);
+	assert_int_equal(busy->period_ns, 300 * MS);
+	/* A second client comes: its use before is not known. */
+	put_i915(11, 4, 2, 50 * MS, 0);
+	read_at(1600, pids, 2);
+	assert_false(samples.devices[0].valid & GPU_HAS_BUSY_TIME);
+	put_i915(11, 4, 2, 80 * MS, 0);
+	read_at(1700, pids, 2);
+	assert_int_equal(busy->since_ns, 1600 * MS);
+	assert_int_equal(busy->busy_ns, 30 * MS);
+	/* It goes: its use after the last sample is not known. */
+	read_at(1800, pids, 1);
+	assert_false(samples.devices[0].valid & GPU_HAS_BUSY_TIME);
+	read_at(1900, pids, 1);
+	assert_int_equal(busy->since_ns, 1800 * MS);
+	assert_int_equal(busy->busy_ns, 0);
+}
+
 static void test_counter_steps_back(void **state)
 {
 	const pid_t pids[] = { 10 };
@@ -218,7 +254,8 @@ static void test_without_pci(void **state)
 	put(10, 5, "drm-driver: panfrost\ndrm-client-id: 1\ndrm-engine-fragment: 10000000 ns\n");
 	read_at(1100, pids, 1);
 	assert_int_equal(samples.nr_devices, 1);
-	assert_int_equal(samples.devices[0].valid, GPU_HAS_NAME | GPU_HAS_UTILISATION);
+	assert_int_equal(samples.devices[0].valid,
+			 GPU_HAS_NAME | GPU_HAS_UTILISATION | GPU_HAS_BUSY_TIME);
 	check_use(0, 10);
 	assert_int_equal(process(10, 0)->valid, GPU_HAS_UTILISATION);
 	assert_int_equal(samples.nr_dropped, 1); /* the descriptor without an id */
@@ -325,6 +362,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TREE_TEST(test_first_sample_has_no_utilisation),
 		TREE_TEST(test_busiest_engine_and_capacity),
+		TREE_TEST(test_busy_time),
 		TREE_TEST(test_counter_steps_back),
 		TREE_TEST(test_client_counts_once),
 		TREE_TEST(test_memory_of_several_clients),

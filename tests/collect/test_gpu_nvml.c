@@ -226,6 +226,132 @@ static void test_activity(void **state)
 	dlclose(library);
 }
 
+/* Performance monitoring is used where it exists, and its sum has no gaps. */
+static void test_busy_time_by_monitoring(void **state)
+{
+	struct fake_nvml *fake;
+	void *library = fake_load("libfake-nvml-gpm.so", &fake);
+	struct gpu *gpu = open_gpu();
+	const struct gpu_busy_time *busy = &samples.devices[0].busy;
+	u64 since;
+
+	fake->nr_samples = 1;
+	fake->sample_us[0] = 1000;
+	read_gpu(gpu);
+	assert_true(samples.devices[0].valid & GPU_HAS_BUSY_TIME);
+	assert_false(samples.devices[1].valid & GPU_HAS_BUSY_TIME);
+	since = busy->since_ns;
+	for (int i = 0; i < 3; i++) {
+		usleep(20000);
+		fake->fail = i == 1 ? 15 : 0;
+		read_gpu(gpu);
+		assert_int_equal(!(samples.devices[0].valid & GPU_HAS_BUSY_TIME), i == 1);
+	}
+	assert_int_equal(busy->counter, GPU_COUNTER_GPM);
+	assert_int_equal(busy->since_ns, since);
+	assert_int_equal(busy->at_ns, samples.devices[0].active_at_ns);
+	assert_in_range(busy->busy_ns, (busy->at_ns - since) * 3 / 4 - 10,
+			(busy->at_ns - since) * 3 / 4);
+	assert_in_range(busy->period_ns, 1, busy->at_ns - since);
+	/* A GPU without this metric is measured by its utilization. */
+	fake->no_graphics = 3;
+	read_gpu(gpu);
+	assert_true(samples.devices[0].valid & GPU_HAS_ACTIVE);
+	assert_true(samples.devices[0].valid & GPU_HAS_BUSY_TIME);
+	assert_int_equal(busy->counter, GPU_COUNTER_UTILIZATION);
+	gpu_free(gpu);
+	dlclose(library);
+}
+
+static void add_sample(struct fake_nvml *fake, u64 time_us, u32 percent)
+{
+	fake->sample_us[fake->nr_samples] = time_us;
+	fake->sample_percent[fake->nr_samples++] = percent;
+}
+
+/* `first_us` is the time of the first sample on the clock of the driver. */
+static void check_busy_time_by_utilization(u64 first_us)
+{
+	struct fake_nvml *fake;
+	void *library = fake_load("libfake-nvml.so", &fake);
+	struct gpu *gpu = open_gpu();
+	const struct gpu_busy_time *busy = &samples.devices[0].busy;
+	u64 since;
+
+	fake->nr_samples = 0;
+	read_gpu(gpu);
+	assert_false(samples.devices[0].valid & GPU_HAS_BUSY_TIME);
+	/* The sum starts at the newest sample. */
+	add_sample(fake, first_us - 500000, 100);
+	add_sample(fake, first_us, 100);
+	read_gpu(gpu);
+	assert_true(samples.devices[0].valid & GPU_HAS_BUSY_TIME);
+	assert_false(samples.devices[1].valid & GPU_HAS_BUSY_TIME);
+	assert_int_equal(busy->counter, GPU_COUNTER_UTILIZATION);
+	assert_int_equal(busy->busy_ns, 0);
+	since = busy->since_ns;
+	assert_int_equal(busy->at_ns, since);
+	/* All samples since the last call count, each for its own period. */
+	add_sample(fake, first_us + 200000, 50);
+	add_sample(fake, first_us + 300000, 100);
+	read_gpu(gpu);
+	assert_int_equal(busy->busy_ns, 200 * MS);
+	assert_int_equal(busy->at_ns, since + 300 * MS);
+	assert_int_equal(busy->since_ns, since);
+	assert_int_equal(busy->period_ns, 100 * MS);
+	/* Without a new sample, the sum is known up to the last one. */
+	read_gpu(gpu);
+	assert_true(samples.devices[0].valid & GPU_HAS_BUSY_TIME);
+	assert_int_equal(busy->at_ns, since + 300 * MS);
+	/* After lost samples, the sum starts again. */
+	add_sample(fake, first_us + 2300000, 100);
+	read_gpu(gpu);
+	assert_int_equal(busy->busy_ns, 0);
+	assert_true(busy->since_ns != since);
+	/* The same after an error. */
+	add_sample(fake, first_us + 2400000, 100);
+	read_gpu(gpu);
+	assert_int_equal(busy->busy_ns, 100 * MS);
+	fake->fail = 15;
+	read_gpu(gpu);
+	assert_false(samples.devices[0].valid & GPU_HAS_BUSY_TIME);
+	fake->fail = 0;
+	read_gpu(gpu);
+	assert_true(samples.devices[0].valid & GPU_HAS_BUSY_TIME);
+	assert_int_equal(busy->busy_ns, 0);
+	gpu_free(gpu);
+	dlclose(library);
+}
+
+static void test_busy_time_by_utilization(void **state)
+{
+	u64 now_ns = time_now_ns(), wall_us = time_of_ns(CLOCK_REALTIME) / NSEC_PER_USEC;
+
+	check_busy_time_by_utilization(wall_us - 100000);
+	/* The clock of the driver may be any clock. */
+	check_busy_time_by_utilization(7000000);
+	assert_in_range(samples.devices[0].busy.since_ns, now_ns, time_now_ns());
+}
+
+/* A sample on the wall clock is placed where it was taken, not where it was read. */
+static void test_busy_time_has_the_time_of_its_samples(void **state)
+{
+	struct fake_nvml *fake;
+	void *library = fake_load("libfake-nvml.so", &fake);
+	struct gpu *gpu = open_gpu();
+	u64 before = time_now_ns(), wall_us = time_of_ns(CLOCK_REALTIME) / NSEC_PER_USEC;
+
+	fake->nr_samples = 0;
+	add_sample(fake, wall_us - 200000, 10);
+	read_gpu(gpu);
+	/* If the call took long, the sample is too old to be placed. */
+	if (time_now_ns() - before < NSEC_PER_SEC)
+		assert_in_range(samples.devices[0].busy.at_ns, before - 202 * MS,
+				before - 198 * MS);
+	gpu_free(gpu);
+	dlclose(library);
+}
+
 /*
  * A second source adds nothing to a known GPU. A GPU that only the second source sees is
  * appended.
@@ -371,6 +497,9 @@ int main(int argc, char **argv)
 		TREE_TEST(test_optional_symbols_missing),
 		TREE_TEST(test_fallbacks),
 		TREE_TEST(test_activity),
+		TREE_TEST(test_busy_time_by_monitoring),
+		TREE_TEST(test_busy_time_by_utilization),
+		TREE_TEST(test_busy_time_has_the_time_of_its_samples),
 		TREE_TEST(test_two_sources_one_device),
 		TREE_TEST(test_hanging_call),
 		TREE_TEST(test_free_while_stuck),

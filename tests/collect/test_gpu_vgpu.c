@@ -101,7 +101,7 @@ static void check_load(u32 i, pid_t pid, u64 asked_ns, u64 took_ns)
 		      first, device->utilisation, process->utilisation);
 	assert_int_equal(device->valid, GPU_IDENTITY | GPU_HAS_UTILISATION | GPU_HAS_MEMORY_USED |
 						GPU_HAS_MEMORY_TOTAL | GPU_HAS_ENERGY |
-						GPU_HAS_ACTIVE);
+						GPU_HAS_ACTIVE | GPU_HAS_BUSY_TIME);
 	assert_true(device->utilisation == first || device->utilisation == last);
 	assert_int_equal(device->memory_used_bytes, held_bytes[i]);
 	assert_int_equal(device->memory_total_bytes, MEMORY_BYTES);

@@ -24,6 +24,7 @@ static struct {
 	bool fresh;
 	pid_t pids[GPU_MAX_PROCESSES];
 	size_t nr_pids;
+	u32 nr_refreshed;
 } sampler;
 
 static u32 told[NR_GPUS]; /* utilization of each GPU that was passed to the kernel */
@@ -43,6 +44,11 @@ void sampler_set_pids(struct sampler *s, const pid_t *pids, size_t nr)
 {
 	memcpy(sampler.pids, pids, nr * sizeof(*pids));
 	sampler.nr_pids = nr;
+}
+
+void sampler_refresh(struct sampler *s)
+{
+	sampler.nr_refreshed++;
 }
 
 bool sampler_read(struct sampler *s, u64 now_ns, struct gpu_samples *ret)
@@ -119,6 +125,20 @@ static void the_kernel_forgets_the_utilization_while_the_driver_is_silent(void *
 	assert_int_equal(told[2], UNKNOWN);
 }
 
+static void a_snapshot_gets_samples_of_its_own_time(void **state)
+{
+	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
+
+	assert_int_equal(devices_new(&gpu_config_system, &devices), 0);
+	sampler.fresh = true;
+	tick(devices, NULL);
+	assert_int_equal(sampler.nr_refreshed, 0);
+	sampler.samples.devices[1].utilisation = 90;
+	devices_refresh(devices);
+	assert_int_equal(sampler.nr_refreshed, 1);
+	assert_int_equal(devices_samples(devices)->devices[1].utilisation, 90);
+}
+
 static void silence_before_the_first_answer_is_not_reported(void **state)
 {
 	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
@@ -154,6 +174,7 @@ int main(void)
 		cmocka_unit_test_setup(
 			the_kernel_forgets_the_utilization_while_the_driver_is_silent,
 			start_afresh),
+		cmocka_unit_test_setup(a_snapshot_gets_samples_of_its_own_time, start_afresh),
 		cmocka_unit_test_setup(silence_before_the_first_answer_is_not_reported,
 				       start_afresh),
 		cmocka_unit_test_setup(the_sampler_gets_the_processes_of_the_last_snapshot,

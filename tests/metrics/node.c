@@ -293,7 +293,7 @@ static void random_lists(struct random *r, struct snapshot *s)
 	for (u32 i = random_below(r, 5); i > 0; i--) {
 		struct snapshot_gpu *gpu = snapshot_add_gpu(s, (u32)random_u64(r));
 
-		gpu->valid = random_below(r, 2 * SNAPSHOT_GPU_NUMA_NODE);
+		gpu->valid = random_below(r, 2 * SNAPSHOT_GPU_BUSY_TIME);
 		if (gpu->valid & SNAPSHOT_GPU_BUSY)
 			gpu->busy_percent = (u32)random_any(r);
 		if (gpu->valid & SNAPSHOT_GPU_MEMORY_USED)
@@ -304,6 +304,13 @@ static void random_lists(struct random *r, struct snapshot *s)
 			gpu->active_ns = gpu->active_at_ns = random_any(r);
 		if (gpu->valid & SNAPSHOT_GPU_NUMA_NODE)
 			gpu->numa_node = (u32)random_any(r);
+		if (gpu->valid & SNAPSHOT_GPU_BUSY_TIME) {
+			gpu->busy_ns = random_any(r);
+			gpu->busy_since_ns = random_any(r);
+			gpu->busy_at_ns = random_any(r);
+			gpu->busy_period_ns = random_any(r);
+			gpu->busy_counter = random_below(r, GPU_COUNTER_NR);
+		}
 		random_text(r, gpu->uuid, sizeof(gpu->uuid));
 	}
 }
