@@ -53,6 +53,7 @@ static void collect(struct why *why, const struct snapshot *before, const char *
 	if (why->pid && why->nr_missing)
 		why->nr_blames = 0;
 	qsort(why->blames, why->nr_blames, sizeof(*why->blames), compare_blames);
+	blame_measure_waiting(why->blames, why->nr_blames);
 }
 
 static u32 choose_subject(const struct why *why, const struct why_group *group)

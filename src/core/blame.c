@@ -27,92 +27,71 @@ static bool subtract(u64 now, u64 before, u64 *ret)
 	return now >= before;
 }
 
-static const struct snapshot_gpu *find_gpu(const struct snapshot *s, u32 number)
+static void blame_idle(const struct snapshot *before, const struct snapshot *after,
+		       const struct snapshot_process *then, const struct idle_span *span,
+		       struct blame *blame)
 {
-	for (u32 i = 0; i < s->nr_gpus; i++)
-		if (s->gpus[i].gpu == number)
-			return &s->gpus[i];
-	return NULL;
+	struct gpu_use use_then = gpu_use_of(before, then);
+	struct gpu_use use_now = gpu_use_of(after, blame->process);
+	struct gpu_use_bounds use;
+	bool has_use = gpu_use_between(&use_then, &use_now, &use);
+	struct idle_share share = idle_share_of(span, has_use ? &use : NULL);
+
+	blame->busy_ns = share.watched_ns - share.idle_ns;
+	blame->idle_ns = share.idle_ns;
+	blame->idle_min_ns = share.min_ns;
+	blame->idle_max_ns = share.max_ns;
+	memcpy(blame->cause_ns, share.cause_ns, sizeof(blame->cause_ns));
+	blame->launching_ns = share.launching_ns;
+	blame->is_measured = share.is_measured;
+	blame->disagrees = share.disagrees;
+	blame->counter_idle_ns = share.counter_ns;
 }
 
-/*
- * The time for which the multiprocessors of a GPU were active. The GPU is not sampled at the
- * times of the snapshots, so the active share between its samples is scaled to the span.
- */
-static bool active_between(const struct snapshot *before, const struct snapshot *after, u32 number,
-			   u64 *ret)
+/* A rank of a pipeline sends and receives more often than it meets all ranks. */
+static bool is_stage(const struct snapshot_process *then, const struct snapshot_process *now)
 {
-	const struct snapshot_gpu *then = find_gpu(before, number), *now = find_gpu(after, number);
-	u64 active_ns, looked_ns;
+	u64 nr_pairs = 0, nr_all = 0;
 
-	if (!then || !now || !(then->valid & now->valid & SNAPSHOT_GPU_ACTIVE) ||
-	    !subtract(now->active_ns, then->active_ns, &active_ns) ||
-	    !subtract(now->active_at_ns, then->active_at_ns, &looked_ns) || !looked_ns)
-		return false;
-	*ret = (u64)((double)active_ns / (double)looked_ns *
-		     (double)(after->monotonic_ns - before->monotonic_ns));
-	return true;
+	for (u32 i = 0; i < COLLECTIVE_NR; i++) {
+		u32 operation = COLLECTIVE_FIRST + i;
+		u64 nr;
+
+		if (!subtract(now->collectives.nr[i], then->collectives.nr[i], &nr))
+			continue;
+		if (operation == DETAIL_SEND || operation == DETAIL_RECV)
+			nr_pairs += nr;
+		else
+			nr_all += nr;
+	}
+	return nr_pairs > nr_all;
 }
 
-/* A process whose GPU is unknown may use any GPU. */
-static bool may_use_gpu(const struct snapshot_process *process, u32 number)
-{
-	for (u32 i = 0; i < process->nr_memory; i++)
-		if (process->memory[i].gpu == number ||
-		    process->memory[i].gpu == SNAPSHOT_GPU_UNKNOWN)
-			return true;
-	return false;
-}
-
-/*
- * The activity of a GPU is the sum over all its users. It describes a process only if the
- * process uses exactly one GPU and no other process may use that GPU.
- */
-static bool has_gpu_alone(const struct snapshot *s, const struct snapshot_process *process)
-{
-	u32 nr = 0;
-
-	if (process->nr_memory != 1 || process->memory[0].gpu == SNAPSHOT_GPU_UNKNOWN)
-		return false;
-	for (u32 i = 0; i < s->nr_processes; i++)
-		nr += may_use_gpu(&s->processes[i], process->memory[0].gpu);
-	return nr == 1;
-}
-
-/* A collective waits for other ranks on the GPU, so the GPU is busy but not active meanwhile. */
-static void blame_waiting(const struct snapshot *before, const struct snapshot *after,
-			  struct blame *blame)
+static void blame_ranks(const struct snapshot *before, const struct snapshot *after,
+			const struct snapshot_process *then, struct blame *blame)
 {
 	const struct snapshot_process *process = blame->process;
-	u64 active_ns;
 
 	if (process->nr_ranks < 2)
 		return;
+	blame->is_stage = is_stage(then, process);
+	blame->has_active = gpu_active_between(before, after, process, &blame->active_ns);
 	blame->waited = WAITED_AT_MOST;
-	blame->waited_ns = blame->collective_ns;
-	if (has_gpu_alone(after, process) &&
-	    active_between(before, after, process->memory[0].gpu, &active_ns)) {
-		u64 waited_ns = blame->busy_ns > active_ns ? blame->busy_ns - active_ns : 0;
-
-		blame->waited = WAITED_MEASURED;
-		blame->waited_ns =
-			waited_ns < blame->collective_ns ? waited_ns : blame->collective_ns;
-	}
-	if (blame->waited_ns > blame->busy_ns)
-		blame->waited_ns = blame->busy_ns;
+	blame->waited_ns =
+		blame->collective_ns < blame->busy_ns ? blame->collective_ns : blame->busy_ns;
 }
 
-static void blame_steps(const struct snapshot *before, const struct snapshot *after,
-			const struct snapshot_process *then, struct blame *blame)
+/* What was recorded in the span. Empty if it is not known. */
+static void blame_hist(const struct snapshot *before, const struct snapshot *after,
+		       const struct snapshot_process *then, const struct snapshot_process *now,
+		       u32 kind, struct hist *ret)
 {
-	const struct hist *old = snapshot_hist(before, &then->hists, HIST_STEP);
-	const struct hist *new = snapshot_hist(after, &blame->process->hists, HIST_STEP);
+	const struct hist *old = snapshot_hist(before, &then->hists, kind);
+	const struct hist *new = snapshot_hist(after, &now->hists, kind);
 	const struct hist none = {};
 
-	if (!subtract(blame->process->nr_steps, then->nr_steps, &blame->nr_steps))
-		blame->nr_steps = 0;
 	if (new)
-		hist_subtract(new, old ? old : &none, &blame->steps);
+		hist_subtract(new, old ? old : &none, ret);
 }
 
 /*
@@ -146,7 +125,22 @@ static int compare_culprits(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static void blame_culprits(const struct snapshot_process *then, struct blame *blame)
+/*
+ * A culprit delayed the launcher while the GPU was idle or may have been. It gets the part of
+ * this time in which the GPU was idle.
+ */
+static u64 culprit_part(const struct idle_span *span, const struct blame *blame, u32 cause, u64 ns)
+{
+	u64 all_ns = span->idle_ns[cause] + span->open_ns[cause];
+	u64 idle_ns = blame->cause_ns[cause];
+
+	if (all_ns > idle_ns)
+		ns = (u64)((unsigned __int128)ns * idle_ns / all_ns);
+	return ns < idle_ns ? ns : idle_ns;
+}
+
+static void blame_culprits(const struct snapshot_process *then, const struct idle_span *span,
+			   struct blame *blame)
 {
 	const struct snapshot_process *process = blame->process;
 
@@ -156,8 +150,7 @@ static void blame_culprits(const struct snapshot_process *then, struct blame *bl
 		if (culprit.cause >= IDLE_CAUSE_NR ||
 		    !subtract(culprit.ns, culprit_before(then, &culprit), &culprit.ns))
 			continue;
-		if (culprit.ns > blame->cause_ns[culprit.cause])
-			culprit.ns = blame->cause_ns[culprit.cause];
+		culprit.ns = culprit_part(span, blame, culprit.cause, culprit.ns);
 		if (culprit.ns > 0)
 			blame->culprits[blame->nr_culprits++] = culprit;
 	}
@@ -169,24 +162,23 @@ int blame_process(const struct snapshot *before, const struct snapshot *after,
 {
 	const struct snapshot_process *then = blame_find(before, process->pid, process->start_ns);
 	struct blame blame = { .process = process };
+	struct idle_span span;
 
 	if (!then)
 		return -ESRCH;
 	if (!subtract(after->monotonic_ns, before->monotonic_ns, &blame.wall_ns) ||
-	    blame.wall_ns == 0 || !subtract(process->busy_ns, then->busy_ns, &blame.busy_ns))
-		return -ESTALE;
-	for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++) {
-		if (!subtract(process->idle_ns[cause], then->idle_ns[cause],
-			      &blame.cause_ns[cause]))
-			return -ESTALE;
-		blame.idle_ns += blame.cause_ns[cause];
-	}
-	if (!subtract(process->phase_ns[PHASE_COLLECTIVE], then->phase_ns[PHASE_COLLECTIVE],
+	    blame.wall_ns == 0 || !idle_span_between(then, process, &span) ||
+	    !subtract(process->phase_ns[PHASE_COLLECTIVE], then->phase_ns[PHASE_COLLECTIVE],
 		      &blame.collective_ns))
 		return -ESTALE;
-	blame_waiting(before, after, &blame);
-	blame_steps(before, after, then, &blame);
-	blame_culprits(then, &blame);
+	span.wall_ns = blame.wall_ns;
+	blame_idle(before, after, then, &span, &blame);
+	blame_ranks(before, after, then, &blame);
+	if (!subtract(process->nr_steps, then->nr_steps, &blame.nr_steps))
+		blame.nr_steps = 0;
+	blame_hist(before, after, then, process, HIST_STEP, &blame.steps);
+	blame_hist(before, after, then, process, HIST_IDLE, &blame.idle_spans);
+	blame_culprits(then, &span, &blame);
 	*ret = blame;
 	return 0;
 }
@@ -200,68 +192,4 @@ u32 blame_largest_cause(const struct blame *blame)
 		    (largest == IDLE_CAUSE_NR || blame->cause_ns[cause] > blame->cause_ns[largest]))
 			largest = cause;
 	return largest;
-}
-
-static bool same_job(const struct blame *a, const struct blame *b)
-{
-	return a->process->job == b->process->job && a->process->nr_ranks == b->process->nr_ranks;
-}
-
-/* All ranks use the same measure: if one rank has only an upper bound, bounds are compared. */
-static u64 time_in_collectives(const struct blame *blame, u32 measure)
-{
-	return measure == WAITED_MEASURED ? blame->waited_ns : blame->collective_ns;
-}
-
-/* The place of a rank in the order by wait time, from 0. On a tie, the lower index is first. */
-static u32 place_of(const struct blame *blames, u32 nr, u32 at, u32 measure)
-{
-	u64 its = time_in_collectives(&blames[at], measure);
-	u32 place = 0;
-
-	for (u32 i = 0; i < nr; i++) {
-		u64 other;
-
-		if (i == at || !same_job(&blames[i], &blames[at]))
-			continue;
-		other = time_in_collectives(&blames[i], measure);
-		place += other < its || (other == its && i < at);
-	}
-	return place;
-}
-
-int blame_find_straggler(const struct blame *blames, u32 nr, u32 of, struct blame_straggler *ret)
-{
-	u32 measure = WAITED_MEASURED, nr_ranks = 0, least = of, middle = of;
-	u64 lead_ns;
-
-	for (u32 i = 0; i < nr; i++) {
-		if (!same_job(&blames[i], &blames[of]))
-			continue;
-		nr_ranks++;
-		measure = blames[i].waited < measure ? blames[i].waited : measure;
-	}
-	if (nr_ranks < 2 || measure == WAITED_UNKNOWN)
-		return -ENOENT;
-	/* Places 1 to nr_ranks - 1 are the other ranks. Their median is the lower one of two. */
-	for (u32 i = 0; i < nr; i++) {
-		u32 place;
-
-		if (!same_job(&blames[i], &blames[of]))
-			continue;
-		place = place_of(blames, nr, i, measure);
-		least = place == 0 ? i : least;
-		middle = place == nr_ranks / 2 ? i : middle;
-	}
-	lead_ns = time_in_collectives(&blames[middle], measure) -
-		  time_in_collectives(&blames[least], measure);
-	if (blame_permille(lead_ns, blames[of].wall_ns) < STRAGGLER_PERMILLE)
-		return -ENOENT;
-	*ret = (struct blame_straggler){
-		.at = least,
-		.nr_ranks = nr_ranks,
-		.lead_ns = lead_ns,
-		.is_measured = measure == WAITED_MEASURED,
-	};
-	return 0;
 }

@@ -6,6 +6,7 @@
  * All results are differences of counters: whole numbers that are never negative. If a counter
  * decreased (zerneld was restarted between the snapshots), there is no result.
  */
+#include "core/idle_share.h"
 #include "core/snapshot.h"
 
 /* How precisely the time that a rank waited for other ranks in collectives is known. */
@@ -18,16 +19,26 @@ enum blame_waited {
 struct blame {
 	const struct snapshot_process *process; /* in the later snapshot */
 	u64 wall_ns;
-	u64 busy_ns;
-	u64 idle_ns; /* the sum of the causes */
+	u64 busy_ns; /* the watched time minus idle_ns */
+	u64 idle_ns; /* the estimate: the sum of the causes */
+	u64 idle_min_ns;
+	u64 idle_max_ns;
 	u64 cause_ns[IDLE_CAUSE_NR];
-	u64 collective_ns; /* time in the collective phase */
-	u64 waited_ns;	   /* part of busy_ns */
-	u32 waited;	   /* enum blame_waited */
+	u64 launching_ns; /* the part of cause_ns[IDLE_CPU] in which launches came too slowly */
+	bool is_measured; /* a counter of the GPU narrowed the range of the idle time */
+	bool disagrees;	  /* a counter of the GPU contradicts these times */
+	bool is_stage;	  /* the rank mostly sends and receives: ranks differ by design */
+	bool has_active;
+	u64 counter_idle_ns; /* if it disagrees: the idle time by the counter */
+	u64 active_ns;	     /* time for which the multiprocessors were active */
+	u64 collective_ns;   /* time in the collective phase */
+	u64 waited_ns;	     /* part of busy_ns */
+	u32 waited;	     /* enum blame_waited */
 	u32 nr_culprits;
 	struct snapshot_culprit culprits[CULPRITS_MAX]; /* sorted by time, largest first */
 	u64 nr_steps;
-	struct hist steps; /* empty if not known */
+	struct hist steps;	/* empty if not known */
+	struct hist idle_spans; /* spans in which the GPU certainly had no work; the same */
 };
 
 /*
@@ -52,6 +63,13 @@ u32 blame_permille(u64 part, u64 whole);
 /* The cause with the most idle time; IDLE_CAUSE_NR if there was no idle time. */
 u32 blame_largest_cause(const struct blame *blame);
 
+/*
+ * Decides for which ranks the wait for other ranks is measured. A GPU that is busy but not
+ * active waits, or runs kernels that do not fill it. Ranks of one job run the same kernels: if
+ * they fill the GPU of one rank, the other GPUs wait.
+ */
+void blame_measure_waiting(struct blame *blames, u32 nr);
+
 struct blame_straggler {
 	u32 at;		  /* its index in the blames */
 	u32 nr_ranks;	  /* ranks that were compared */
@@ -64,6 +82,7 @@ struct blame_straggler {
 
 /*
  * Finds the straggler: all ranks wait in a collective for the last one, so the slowest rank waits
- * the least. Compares the ranks of the job of `blames[of]`. -ENOENT: no rank stands out.
+ * the least. Compares the ranks of the job of `blames[of]`, except stages of a pipeline.
+ * -ENOENT: no rank stands out.
  */
 int blame_find_straggler(const struct blame *blames, u32 nr, u32 of, struct blame_straggler *ret);

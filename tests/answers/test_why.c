@@ -295,11 +295,12 @@ static void test_upper_bound_is_marked(void **state)
 	wait_for_ranks(span, 1, 20);
 	span.after->gpus[0].valid = 0;
 	assert_shows(span, NULL, "<20.0%", true);
-	assert_shows(span, "4711", "    20.0%  at most: the GPU does not report", true);
-	assert_shows(span, "4712", "at most", false);
+	assert_shows(span, "4711", "    20.0%  at most: ", true);
+	/* Its own GPU reports its activity, but not whether its kernels fill it. */
+	assert_shows(span, "4712", "    20.0%  at most: ", true);
 	/* A bound is not evidence. */
 	assert_shows(span, "4711", "->", false);
-	assert_shows(span, "4712", "-> No rank on this node stands out", true);
+	assert_shows(span, "4712", "->", false);
 	span_free(span);
 }
 
@@ -378,7 +379,7 @@ static void test_json_is_one_stable_line(void **state)
 		strstr(first, "{\"cause\":\"runqueue\",\"name\":\"cc\\\"1\",\"ns\":2000000000}"));
 	assert_non_null(strstr(first, "\"steps\":{\"count\":100,\"mean_ns\":50000000,"));
 	assert_non_null(strstr(first, "\"waited_for_ranks_max_ns\":0"));
-	assert_non_null(strstr(first, "\"waited_for_ranks_ns\":2000000000"));
+	assert_non_null(strstr(first, "\"waited_for_ranks_max_ns\":2000000000"));
 	assert_non_null(strstr(first,
 			       "\"straggler\":{\"rank\":0,\"pid\":4711,\"lead_ns\":2000000000,"
 			       "\"is_measured\":false}"));
