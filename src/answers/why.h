@@ -12,6 +12,13 @@
 /* A smaller idle share, in thousandths, needs no explanation. */
 #define WHY_IDLE_PERMILLE 50
 
+/* An idle share that is known less exactly, in thousandths, is given as a range. */
+#define WHY_RANGE_PERMILLE 30
+
+/* Beside the causes of the account: a server has nothing to do; the cause is not known. */
+#define WHY_NO_REQUESTS IDLE_CAUSE_NR
+#define WHY_NO_CAUSE	(IDLE_CAUSE_NR + 1)
+
 #define WHY_SENTENCE_LEN 640
 #define WHY_ADVICE_MAX	 3
 #define WHY_ADVICE_LEN	 320
@@ -52,8 +59,15 @@ DEFINE_CLEANUP(struct why, why_free);
 /* The group that starts at index `first`. The next group starts at `first` + `nr`. */
 struct why_group why_group(const struct why *why, u32 first);
 
-/* The title of the cause in the table. */
+/* The cause that the answer names: enum idle_cause, WHY_NO_REQUESTS or WHY_NO_CAUSE. */
+u32 why_cause(const struct snapshot *after, const struct blame *blame);
+/* The title of the cause in the table, and its name in JSON. Not for WHY_NO_CAUSE. */
 const char *why_cause_title(u32 cause);
+const char *why_cause_label(u32 cause);
+/* Loader threads of the process, plus loader processes of which it is the consumer. */
+u32 why_nr_loaders(const struct snapshot *snapshot, u32 pid);
+/* The source of the idle share: "measured by the driver" or "from syncs". */
+const char *why_basis(const struct blame *blame);
 void why_sentence(const struct why_group *group, char ret[static WHY_SENTENCE_LEN]);
 /* Writes advice, the most important first, and returns the number of texts. */
 u32 why_advice(const struct why_group *group, char ret[static WHY_ADVICE_MAX][WHY_ADVICE_LEN]);
@@ -67,4 +81,10 @@ int why_to_json(const struct why *why, char **ret, size_t *ret_length);
 static inline u32 why_share(const struct blame *blame, u64 ns)
 {
 	return blame_permille(ns, blame_watched_ns(blame));
+}
+
+/* True if the idle share is known too inexactly for one number. */
+static inline bool why_is_range(const struct blame *blame)
+{
+	return why_share(blame, blame->idle_max_ns - blame->idle_min_ns) > WHY_RANGE_PERMILLE;
 }

@@ -101,18 +101,6 @@ static bool holds(enum evidence evidence, const struct why_group *group, u32 cau
 	return false;
 }
 
-/* Loader threads of the process, plus loader processes of which it is the consumer. */
-static u32 count_loaders(const struct snapshot *s, u32 pid)
-{
-	u32 nr = 0;
-
-	for (u32 i = 0; i < s->nr_threads; i++)
-		nr += s->threads[i].pid == pid && s->threads[i].role == ROLE_LOADER;
-	for (u32 i = 0; i < s->nr_processes; i++)
-		nr += s->processes[i].consumer_pid == pid;
-	return nr;
-}
-
 static void expand(const struct why_group *group, u32 row, char letter, char *to, size_t size)
 {
 	const struct blame *blame = &group->blames[group->subject];
@@ -121,7 +109,9 @@ static void expand(const struct why_group *group, u32 row, char letter, char *to
 	switch (letter) {
 	case 'P': snprintf(to, size, "%u", blame->process->pid); break;
 	case 'C': snprintf(to, size, "%s", culprit_name(blame, rows[row].cause)); break;
-	case 'L': snprintf(to, size, "%u", count_loaders(group->after, blame->process->pid)); break;
+	case 'L':
+		snprintf(to, size, "%u", why_nr_loaders(group->after, blame->process->pid));
+		break;
 	case 'R': snprintf(to, size, "%d", straggler->rank); break;
 	case 'S': snprintf(to, size, "%u", straggler->pid); break;
 	case 'O': snprintf(to, size, "%u %%", group->after->sched.reserved_percent); break;
@@ -150,6 +140,8 @@ static u64 weight(const struct why_group *group, u32 cause)
 	const struct blame *blame = &group->blames[group->subject];
 	bool is_straggler = group->has_straggler && group->straggler.at == group->subject;
 
+	if (blame->disagrees)
+		return 0;
 	if (cause == BUSY_STRAGGLER)
 		return is_straggler && group->straggler.is_measured &&
 				       why_share(blame, blame->idle_ns) < WHY_IDLE_PERMILLE
@@ -166,6 +158,10 @@ static u64 weight(const struct why_group *group, u32 cause)
 
 		return why_share(blame, ns) >= STRAGGLER_PERMILLE ? ns : 0;
 	}
+	/* More work is not a matter of this machine. */
+	if (cause == blame_largest_cause(blame) &&
+	    why_cause(group->after, blame) == WHY_NO_REQUESTS)
+		return 0;
 	return why_share(blame, blame->cause_ns[cause]) >= ADVICE_PERMILLE ? blame->cause_ns[cause]
 									   : 0;
 }

@@ -15,7 +15,25 @@ static void add_steps(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct 
 	yyjson_mut_obj_add_uint(doc, steps, "p99_ns", hist_quantile(&blame->steps, 990));
 }
 
-static void add_blame(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct blame *blame)
+/* How exactly the idle time is known, and its cause if it has one. */
+static void add_idle(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct snapshot *after,
+		     const struct blame *blame)
+{
+	u32 cause = why_cause(after, blame);
+
+	yyjson_mut_obj_add_uint(doc, object, "idle_ns", blame->idle_ns);
+	yyjson_mut_obj_add_uint(doc, object, "idle_min_ns", blame->idle_min_ns);
+	yyjson_mut_obj_add_uint(doc, object, "idle_max_ns", blame->idle_max_ns);
+	yyjson_mut_obj_add_str(doc, object, "basis", blame->is_measured ? "driver" : "syncs");
+	yyjson_mut_obj_add_bool(doc, object, "disagrees", blame->disagrees);
+	if (blame->disagrees)
+		yyjson_mut_obj_add_uint(doc, object, "driver_idle_ns", blame->counter_idle_ns);
+	if (cause != WHY_NO_CAUSE)
+		yyjson_mut_obj_add_str(doc, object, "cause", why_cause_label(cause));
+}
+
+static void add_blame(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct snapshot *after,
+		      const struct blame *blame)
 {
 	const struct snapshot_process *process = blame->process;
 	yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, list), *values;
@@ -28,7 +46,7 @@ static void add_blame(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct bl
 	}
 	yyjson_mut_obj_add_uint(doc, object, "wall_ns", blame->wall_ns);
 	yyjson_mut_obj_add_uint(doc, object, "busy_ns", blame->busy_ns);
-	yyjson_mut_obj_add_uint(doc, object, "idle_ns", blame->idle_ns);
+	add_idle(doc, object, after, blame);
 	values = yyjson_mut_obj_add_obj(doc, object, "causes");
 	for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++)
 		yyjson_mut_obj_add_uint(doc, values, idle_cause_label(cause),
@@ -43,6 +61,7 @@ static void add_blame(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct bl
 		yyjson_mut_obj_add_uint(doc, culprit, "ns", blame->culprits[i].ns);
 	}
 	add_steps(doc, object, blame);
+	yyjson_mut_obj_add_str(doc, object, "step_basis", step_basis_label(process->step_basis));
 	if (blame->waited != WAITED_UNKNOWN)
 		yyjson_mut_obj_add_uint(doc, object,
 					blame->waited == WAITED_MEASURED
@@ -79,7 +98,7 @@ static void add_group(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct wh
 	}
 	values = yyjson_mut_obj_add_arr(doc, object, "processes");
 	for (u32 i = 0; i < group->nr; i++)
-		add_blame(doc, values, &group->blames[i]);
+		add_blame(doc, values, group->after, &group->blames[i]);
 }
 
 int why_to_json(const struct why *why, char **ret, size_t *ret_length)

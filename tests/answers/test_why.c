@@ -141,7 +141,7 @@ static void test_whole_answer(void **state)
 		"loaders waited for a CPU        15.00    30.0%  cc1 67%, ld 33%\n"
 		"loaders computed                 5.00    10.0%  \n"
 		"launcher waited for a thread     1.50     3.0%  \n"
-		"idle                            21.50    43.0%  \n"
+		"idle                            21.50    43.0%  from syncs\n"
 		"busy                            28.50    57.0%  \n"
 		"\n"
 		"-> The scheduler is off. To measure its effect on this job, run: zernel ab 4711\n"
@@ -355,8 +355,216 @@ static void test_no_steps(void **state)
 
 	span.after->processes[0].nr_steps = span.before->processes[0].nr_steps;
 	idle(span, 0, IDLE_DISK, 40, NULL);
-	assert_shows(span, NULL, "rank 0 (python3 4711): no step ended\n", true);
+	assert_shows(span, NULL,
+		     "rank 0 (python3 4711): no steps found; GPU busy for at least 3.0 s and idle "
+		     "for at least 2.0 s of 5.0 s\n",
+		     true);
 	assert_shows(span, NULL, "launcher waited for a disk        -    40.0%  \n", true);
+	span_free(span);
+}
+
+/* Turns a share of the busy time into open time: the GPU may have been idle. */
+static void open_time(struct span span, u32 cause, u32 percent)
+{
+	span.after->processes[0].busy_ns -= SPAN_NS / 100 * percent;
+	span.after->processes[0].open_ns[cause] += SPAN_NS / 100 * percent;
+}
+
+/* A counter of the first GPU says that it worked for this share of the time. */
+static void count_busy(struct span span, u32 percent)
+{
+	struct snapshot *const both[] = { span.before, span.after };
+
+	for (u32 i = 0; i < 2; i++) {
+		struct snapshot_gpu *gpu = both[i]->gpus;
+
+		gpu->valid |= SNAPSHOT_GPU_BUSY_TIME;
+		gpu->busy_counter = GPU_COUNTER_GPM;
+		gpu->busy_at_ns = both[i]->monotonic_ns;
+		gpu->busy_ns = i * SPAN_NS / 100 * percent;
+	}
+}
+
+static void test_open_time_is_a_range(void **state)
+{
+	struct span span = span_new(1);
+
+	idle(span, 0, IDLE_DISK, 20, NULL);
+	open_time(span, IDLE_DISK, 45);
+	assert_shows(span, NULL,
+		     "was idle between 20 and 65 % of the last 5.0 s (from syncs), mostly because "
+		     "its launching thread waited for a disk.\n",
+		     true);
+	assert_shows(span, NULL, " 20.0-65.0%  from syncs\n", true);
+	assert_shows(span, NULL, " 35.0-80.0%  \n", true);
+	span_free(span);
+	/* It may have been busy all the time. */
+	span = span_new(1);
+	open_time(span, IDLE_DISK, 45);
+	assert_shows(span, NULL,
+		     "was idle between 0 and 45 % of the last 5.0 s (from syncs); if it was idle, "
+		     "mostly because its launching thread waited for a disk.\n",
+		     true);
+	span_free(span);
+	/* 3 points are one number. */
+	span = span_new(1);
+	idle(span, 0, IDLE_DISK, 20, NULL);
+	open_time(span, IDLE_DISK, 3);
+	assert_shows(span, NULL, "was idle 22 % of the last 5.0 s, mostly", true);
+	open_time(span, IDLE_DISK, 1);
+	assert_shows(span, NULL, "was idle between 20 and 24 % of", true);
+	span_free(span);
+}
+
+static void test_driver_measures_the_idle_share(void **state)
+{
+	struct span span = span_new(1);
+
+	open_time(span, IDLE_CPU, 95);
+	count_busy(span, 31);
+	assert_shows(span, NULL,
+		     "was idle 69 % of the last 5.0 s (measured by the driver), mostly because its "
+		     "launching thread computed between launches.\n",
+		     true);
+	assert_shows(span, NULL, "    69.0%  measured by the driver\n", true);
+	/* Most of the time of the same cause is known from syncs. */
+	idle(span, 0, IDLE_CPU, 3, NULL);
+	assert_shows(span, NULL, "computed between launches", true);
+	span_free(span);
+	span = span_new(1);
+	idle(span, 0, IDLE_CPU, 40, NULL);
+	open_time(span, IDLE_CPU, 50);
+	count_busy(span, 55);
+	assert_shows(span, NULL,
+		     "was idle 45 % of the last 5.0 s (measured by the driver), mostly because its "
+		     "launching thread computed.\n",
+		     true);
+	span_free(span);
+}
+
+static void test_no_cause_if_the_driver_disagrees(void **state)
+{
+	struct span span = span_new(1);
+
+	idle(span, 0, IDLE_CPU, 40, NULL);
+	count_busy(span, 90);
+	assert_shows(
+		span, NULL,
+		"was idle 40 % of the last 5.0 s, but the driver measured 10 %. The calls that "
+		"Zernel sees do not explain the difference, so no cause is named.\n",
+		true);
+	assert_shows(span, NULL, "idle, measured by the driver     5.00    10.0%  \n", true);
+	assert_shows(span, NULL, "because", false);
+	assert_shows(span, NULL, "launcher computed", false);
+	assert_shows(span, NULL, "->", false);
+	span_free(span);
+}
+
+/* `percent` of the time is idle, in spans of this length, and there are no loaders. */
+static struct span server(u32 cause, u32 percent, u64 span_ms)
+{
+	struct span span = span_new(1);
+	struct snapshot_process *process = &span.after->processes[0];
+	struct hist *spans = snapshot_add_hist(span.after, &process->hists, HIST_IDLE);
+
+	process->nr_ranks = 0;
+	span.after->nr_threads = 1;
+	idle(span, 0, cause, percent, NULL);
+	for (u64 ms = span_ms; ms <= SPAN_NS / 100 * percent / NSEC_PER_MSEC; ms += span_ms)
+		hist_record(spans, span_ms * NSEC_PER_MSEC);
+	return span;
+}
+
+static void test_server_without_requests(void **state)
+{
+	static const u32 causes[] = { IDLE_CPU, IDLE_OTHER, IDLE_LOCK };
+	struct span span;
+
+	for (size_t i = 0; i < ARRAY_SIZE(causes); i++) {
+		/* The GPU works for 5 ms per step. */
+		span = server(causes[i], 90, 100);
+		assert_shows(span, NULL,
+			     "was idle 90 % of the last 5.0 s, mostly because there were no "
+			     "requests.\n",
+			     true);
+		assert_shows(span, NULL, "\nno requests    45.00    90.0%  \n", true);
+		assert_shows(span, NULL, "->", false);
+		span_free(span);
+	}
+	/* Idle spans of a loop are shorter. */
+	span = server(IDLE_CPU, 90, 45);
+	assert_shows(span, NULL, "no requests", false);
+	assert_shows(span, NULL, "-> The launching thread computes", true);
+	span_free(span);
+	/* A job with loaders, with optimizer steps or with another cause is not a server. */
+	span = server(IDLE_CPU, 90, 100);
+	span.after->nr_threads = 2;
+	assert_shows(span, NULL, "no requests", false);
+	span.after->nr_threads = 1;
+	span.after->processes[0].step_basis = STEP_BASIS_OPTIMIZER;
+	assert_shows(span, NULL, "no requests", false);
+	span.after->processes[0].step_basis = STEP_BASIS_ITERATION;
+	assert_shows(span, NULL, "no requests", true);
+	span_free(span);
+	span = server(IDLE_DISK, 90, 100);
+	assert_shows(span, NULL, "no requests", false);
+	span_free(span);
+	/* Without any step, the GPU must be idle almost all the time. */
+	span = server(IDLE_OTHER, 94, 100);
+	span.after->processes[0].nr_steps = span.before->processes[0].nr_steps;
+	assert_shows(span, NULL, "no requests", false);
+	idle(span, 0, IDLE_OTHER, 1, NULL);
+	assert_shows(span, NULL, "no requests", true);
+	span_free(span);
+}
+
+static void test_basis_of_steps(void **state)
+{
+	static const char *const texts[STEP_BASIS_NR] = {
+		"100 steps, mean",
+		"100 steps by syncs, mean",
+		"100 steps by iterations, mean",
+		"100 steps by optimizer scopes, mean",
+	};
+	struct span span = span_new(1);
+
+	for (u32 basis = 0; basis < STEP_BASIS_NR; basis++) {
+		span.after->processes[0].step_basis = basis;
+		assert_shows(span, NULL, texts[basis], true);
+	}
+	span.after->processes[0].nr_steps = span.before->processes[0].nr_steps;
+	assert_shows(span, NULL, "no step ended; GPU busy for at least 5.0 s", true);
+	span_free(span);
+}
+
+static void assert_json(struct span span, const char *text)
+{
+	const struct why_options options = { .json = true };
+	char *answer = print(span, &options, (struct term){}, 0);
+
+	if (!strstr(answer, text))
+		fail_msg("%s is not in %s", text, answer);
+	free(answer);
+}
+
+static void test_json_has_range_basis_and_cause(void **state)
+{
+	struct span span = server(IDLE_OTHER, 90, 100);
+
+	span.after->processes[0].step_basis = STEP_BASIS_ITERATION;
+	assert_json(span, "\"cause\":\"no_requests\"");
+	assert_json(span, "\"step_basis\":\"iteration\"");
+	span_free(span);
+	span = span_new(1);
+	idle(span, 0, IDLE_DISK, 20, NULL);
+	open_time(span, IDLE_CPU, 40);
+	assert_json(span, "\"idle_ns\":2000000000,\"idle_min_ns\":1000000000,"
+			  "\"idle_max_ns\":3000000000,\"basis\":\"syncs\",\"disagrees\":false,"
+			  "\"cause\":");
+	count_busy(span, 50);
+	assert_json(span, "\"basis\":\"driver\",\"disagrees\":false,\"cause\":\"cpu\"");
+	count_busy(span, 20);
+	assert_json(span, "\"basis\":\"syncs\",\"disagrees\":true,\"driver_idle_ns\":40000");
 	span_free(span);
 }
 
@@ -418,6 +626,12 @@ int main(void)
 		cmocka_unit_test(test_selection_of_processes),
 		cmocka_unit_test(test_reason_for_no_answer),
 		cmocka_unit_test(test_no_steps),
+		cmocka_unit_test(test_open_time_is_a_range),
+		cmocka_unit_test(test_driver_measures_the_idle_share),
+		cmocka_unit_test(test_no_cause_if_the_driver_disagrees),
+		cmocka_unit_test(test_server_without_requests),
+		cmocka_unit_test(test_basis_of_steps),
+		cmocka_unit_test(test_json_has_range_basis_and_cause),
 		cmocka_unit_test(test_json_is_one_stable_line),
 		cmocka_unit_test(test_terminal_gets_one_screen),
 	};

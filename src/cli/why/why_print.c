@@ -53,14 +53,16 @@ static void add_row(struct table *table, const struct blame *blame, enum style s
 }
 
 /* Largest first; equal causes in the order of the enum. */
-static void add_causes(struct table *table, const struct blame *blame)
+static void add_causes(struct table *table, const struct snapshot *after, const struct blame *blame)
 {
-	u32 largest = blame_largest_cause(blame);
+	u32 named = why_cause(after, blame), largest = blame_largest_cause(blame);
 	bool shown[IDLE_CAUSE_NR] = {};
 
+	if (named == WHY_NO_CAUSE)
+		return;
 	while (largest < IDLE_CAUSE_NR) {
-		add_row(table, blame, STYLE_PLAIN, why_cause_title(largest),
-			blame->cause_ns[largest], NULL);
+		add_row(table, blame, STYLE_PLAIN, why_cause_title(named), blame->cause_ns[largest],
+			NULL);
 		add_culprits(table, blame, largest);
 		shown[largest] = true;
 		largest = IDLE_CAUSE_NR;
@@ -69,45 +71,109 @@ static void add_causes(struct table *table, const struct blame *blame)
 			    (largest == IDLE_CAUSE_NR ||
 			     blame->cause_ns[cause] > blame->cause_ns[largest]))
 				largest = cause;
+		named = largest;
 	}
 }
 
-static int print_causes(const struct blame *blame, const struct term *term)
+/* "20.1-65.0%" or "43.0%". */
+static void add_range(struct table *table, const struct blame *blame, enum style style, u64 min_ns,
+		      u64 max_ns)
+{
+	u32 min = why_share(blame, min_ns), max = why_share(blame, max_ns);
+
+	table_cell(table, style, "%u.%u-%u.%u%%", min / 10, min % 10, max / 10, max % 10);
+}
+
+static void add_idle_share(struct table *table, const struct blame *blame, enum style style)
+{
+	if (why_is_range(blame))
+		add_range(table, blame, style, blame->idle_min_ns, blame->idle_max_ns);
+	else
+		add_share(table, blame, style, blame->idle_ns);
+}
+
+static void add_busy_share(struct table *table, const struct blame *blame, enum style style)
+{
+	u64 watched_ns = blame_watched_ns(blame);
+
+	if (why_is_range(blame))
+		add_range(table, blame, style, watched_ns - blame->idle_max_ns,
+			  watched_ns - blame->idle_min_ns);
+	else
+		add_share(table, blame, style, blame->busy_ns);
+}
+
+static void add_idle_and_busy(struct table *table, const struct blame *blame)
+{
+	table_cell(table, STYLE_WARNING, "idle");
+	add_per_step(table, blame, blame->idle_ns);
+	add_idle_share(table, blame, STYLE_WARNING);
+	table_cell(table, STYLE_DIM, "%s", why_basis(blame));
+	if (blame->disagrees)
+		add_row(table, blame, STYLE_WARNING, "idle, measured by the driver",
+			blame->counter_idle_ns, "");
+	table_cell(table, STYLE_GOOD, "busy");
+	add_per_step(table, blame, blame->busy_ns);
+	add_busy_share(table, blame, STYLE_GOOD);
+	table_cell(table, STYLE_DIM, "%s", "");
+}
+
+static int print_causes(const struct snapshot *after, const struct blame *blame,
+			const struct term *term)
 {
 	static const struct column columns[] = {
 		{ "CAUSE" }, { "MS/STEP", true }, { "OF TIME", true }, { "RESPONSIBLE" }, {},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
 
-	add_causes(table, blame);
-	add_row(table, blame, STYLE_WARNING, "idle", blame->idle_ns, "");
-	add_row(table, blame, STYLE_GOOD, "busy", blame->busy_ns, "");
+	add_causes(table, after, blame);
+	add_idle_and_busy(table, blame);
 	if (blame->waited != WAITED_UNKNOWN)
 		add_row(table, blame, STYLE_PLAIN, "  waiting for other ranks", blame->waited_ns,
-			blame->waited == WAITED_MEASURED
-				? ""
-				: "at most: the GPU does not report when it works");
+			blame->waited == WAITED_MEASURED ? ""
+							 : "at most: a busy GPU may work or wait");
 	return table_print(table, term);
+}
+
+/* Without steps, the times that are certain are still known. */
+static void print_no_step(const struct blame *blame, const struct term *term)
+{
+	u64 watched_ns = blame_watched_ns(blame);
+
+	term_print(
+		term, STYLE_PLAIN, "%s; GPU busy for at least %s and idle for at least %s of %s\n",
+		blame->process->step_basis == STEP_BASIS_NONE ? "no steps found" : "no step ended",
+		unit_ns(watched_ns - blame->idle_max_ns).text, unit_ns(blame->idle_min_ns).text,
+		unit_ns(watched_ns).text);
 }
 
 static void print_steps(const struct blame *blame, const struct term *term)
 {
+	static const char *const bases[STEP_BASIS_NR] = {
+		[STEP_BASIS_NONE] = "",
+		[STEP_BASIS_SYNC] = " by syncs",
+		[STEP_BASIS_ITERATION] = " by iterations",
+		[STEP_BASIS_OPTIMIZER] = " by optimizer scopes",
+	};
 	const struct hist *steps = &blame->steps;
+	u32 basis = blame->process->step_basis;
 
 	term_print(term, STYLE_DIM, "%s: ", choose_name(blame->process).text);
 	if (blame->nr_steps == 0 || steps->count == 0) {
-		term_print(term, STYLE_PLAIN, "no step ended\n");
+		print_no_step(blame, term);
 		return;
 	}
-	term_print(term, STYLE_PLAIN, "%llu steps, mean %s, p50 %s, p99 %s\n", blame->nr_steps,
+	term_print(term, STYLE_PLAIN, "%llu steps%s, mean %s, p50 %s, p99 %s\n", blame->nr_steps,
+		   bases[basis < STEP_BASIS_NR ? basis : STEP_BASIS_NONE],
 		   unit_ns(hist_mean(steps)).text, unit_ns(hist_quantile(steps, 500)).text,
 		   unit_ns(hist_quantile(steps, 990)).text);
 }
 
-static void add_rank(struct table *table, const struct blame *blame, bool is_subject)
+static void add_rank(struct table *table, const struct snapshot *after, const struct blame *blame,
+		     bool is_subject)
 {
 	const struct snapshot_process *process = blame->process;
-	u32 cause = blame_largest_cause(blame);
+	u32 cause = why_cause(after, blame);
 
 	if (process->nr_ranks)
 		table_cell(table, is_subject ? STYLE_TITLE : STYLE_PLAIN, "%d", process->rank);
@@ -117,8 +183,8 @@ static void add_rank(struct table *table, const struct blame *blame, bool is_sub
 	table_cell(table, STYLE_PLAIN, "%s", process->comm);
 	table_cell(table, STYLE_PLAIN, "%s",
 		   blame->steps.count ? unit_ns(hist_mean(&blame->steps)).text : "-");
-	add_share(table, blame, STYLE_PLAIN, blame->busy_ns);
-	add_share(table, blame, STYLE_PLAIN, blame->idle_ns);
+	add_busy_share(table, blame, STYLE_PLAIN);
+	add_idle_share(table, blame, STYLE_PLAIN);
 	if (blame->waited == WAITED_UNKNOWN)
 		table_cell(table, STYLE_DIM, "-");
 	else
@@ -126,7 +192,7 @@ static void add_rank(struct table *table, const struct blame *blame, bool is_sub
 			   blame->waited == WAITED_AT_MOST ? "<" : "",
 			   why_share(blame, blame->waited_ns) / 10,
 			   why_share(blame, blame->waited_ns) % 10);
-	table_cell(table, STYLE_PLAIN, "%s", cause < IDLE_CAUSE_NR ? why_cause_title(cause) : "");
+	table_cell(table, STYLE_PLAIN, "%s", cause != WHY_NO_CAUSE ? why_cause_title(cause) : "");
 }
 
 static int print_ranks(const struct why_group *group, const struct term *term)
@@ -142,7 +208,7 @@ static int print_ranks(const struct why_group *group, const struct term *term)
 	int err;
 
 	for (u32 i = 0; i < shown; i++)
-		add_rank(table, &group->blames[i], i == group->subject);
+		add_rank(table, group->after, &group->blames[i], i == group->subject);
 	err = table_print(table, term);
 	if (shown < group->nr)
 		term_print(term, STYLE_DIM, "... and %u more: use --json to see all\n",
@@ -165,7 +231,7 @@ static int print_group(const struct why_group *group, const struct term *term)
 		err = print_ranks(group, term);
 	print_steps(subject, term);
 	if (err == 0)
-		err = print_causes(subject, term);
+		err = print_causes(group->after, subject, term);
 	if (nr_advice)
 		term_print(term, STYLE_PLAIN, "\n");
 	for (u32 i = 0; i < nr_advice; i++)
