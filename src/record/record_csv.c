@@ -54,6 +54,9 @@ static void put_header(FILE *out)
 	fputs(",steps,busy_ns", out);
 	for (u32 i = 0; i < IDLE_CAUSE_NR; i++)
 		fprintf(out, ",idle_%s_ns", idle_cause_label(i));
+	for (u32 i = 0; i < IDLE_CAUSE_NR; i++)
+		fprintf(out, ",open_%s_ns", idle_cause_label(i));
+	fputs(",blocked_ns,step_basis", out);
 	fputs(",memory_bytes", out);
 	for (u32 i = 0; i < HIST_KIND_NR; i++)
 		fprintf(out, ",%s_count,%s_ns", snapshot_hist_label(i), snapshot_hist_label(i));
@@ -78,6 +81,10 @@ static void put_row(FILE *out, const struct snapshot *s, const struct snapshot_p
 	put_number(out, process->busy_ns);
 	for (u32 i = 0; i < IDLE_CAUSE_NR; i++)
 		put_number(out, process->idle_ns[i]);
+	for (u32 i = 0; i < IDLE_CAUSE_NR; i++)
+		put_number(out, process->open_ns[i]);
+	put_number(out, process->blocked_ns);
+	fprintf(out, ",%s", step_basis_label(process->step_basis));
 	put_number(out, memory_of(process));
 	for (u32 i = 0; i < HIST_KIND_NR; i++)
 		put_hist(out, snapshot_hist(s, &process->hists, i));

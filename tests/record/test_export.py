@@ -117,15 +117,17 @@ class Csv(Case):
 
     def test_a_row_for_each_process_of_each_snapshot(self):
         odd = process(8, "gpu_compute", nr_ranks=2, rank=1, steps=9, busy_ns=5, phase_ns={"gpu_compute": 77},
-                      idle_ns={"loader_disk": 3}, hists={"runqueue_wait": {"count": 2, "sum": 11}})
+                      idle_ns={"loader_disk": 3}, open_ns={"cpu": 6}, blocked_ns=4, step_basis="optimizer", hists={"runqueue_wait": {"count": 2, "sum": 11}})
         odd["comm"] = 'say "hi",\n'
         rows = self.rows(self.recording(snapshot(100, [process(7)]), events(), snapshot(200, [process(7), odd])))
         self.assertEqual([(row["monotonic_ns"], row["pid"]) for row in rows], [("100", "7"), ("200", "7"), ("200", "8")])
         self.assertEqual((rows[0]["rank"], rows[2]["rank"], rows[2]["comm"]), ("", "1", 'say "hi",\n'))
         self.assertEqual({key: rows[2][key] for key in ("phase", "gpu_compute_ns", "steps", "busy_ns", "idle_loader_disk_ns",
+                                                        "open_cpu_ns", "blocked_ns", "step_basis",
                                                         "runqueue_wait_count", "runqueue_wait_ns")},
                          {"phase": "gpu_compute", "gpu_compute_ns": "77", "steps": "9", "busy_ns": "5",
-                          "idle_loader_disk_ns": "3", "runqueue_wait_count": "2", "runqueue_wait_ns": "11"})
+                          "idle_loader_disk_ns": "3", "open_cpu_ns": "6", "blocked_ns": "4", "step_basis": "optimizer",
+                          "runqueue_wait_count": "2", "runqueue_wait_ns": "11"})
         self.assertTrue(all(None not in row.values() and None not in row for row in rows))
 
 

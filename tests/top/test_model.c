@@ -71,6 +71,57 @@ static void test_values_cover_the_last_seconds(void **state)
 	top_model_done(&model);
 }
 
+/* Each second: the GPU is certainly busy 10 %, idle 20 %, and the rest is open. */
+static struct snapshot *launching(u64 second)
+{
+	struct snapshot *s = made_snapshot(second);
+
+	for (u32 i = 0; i < 2; i++) {
+		struct snapshot_process *process = made_process(s, 7 + i, 1, "train");
+		struct snapshot_gpu *gpu = snapshot_add_gpu(s, i);
+
+		process->job = snapshot_add_job(s, "/job", "job");
+		process->nr_memory = 1;
+		process->memory[0].gpu = i;
+		process->busy_ns = 100 * MS * second;
+		process->idle_ns[IDLE_DISK] = 200 * MS * second;
+		process->open_ns[IDLE_CPU] = 700 * MS * second;
+		process->blocked_ns = 100 * MS * second;
+		/* Only the first GPU has a counter. */
+		if (i)
+			continue;
+		gpu->valid = SNAPSHOT_GPU_BUSY_TIME;
+		gpu->busy_counter = GPU_COUNTER_GPM;
+		gpu->busy_ns = 400 * MS * second;
+		gpu->busy_at_ns = s->monotonic_ns;
+	}
+	return s;
+}
+
+static void test_idle_time_is_a_range(void **state)
+{
+	struct top_model model = {};
+	const struct top_counters *window;
+	u32 cause = IDLE_CAUSE_NR;
+
+	feed(&model, launching(1));
+	feed(&model, launching(2));
+	window = &model.processes[0]->window;
+	assert_in_range(window->idle_min_ns, 595 * MS, 600 * MS);
+	assert_in_range(window->idle_max_ns, 600 * MS, 605 * MS);
+	assert_in_range(top_idle_ns(window, &cause), 599 * MS, 601 * MS);
+	assert_int_equal(cause, IDLE_CPU);
+	window = &model.processes[1]->window;
+	assert_int_equal(window->idle_min_ns, 200 * MS);
+	assert_int_equal(window->idle_max_ns, 800 * MS);
+	assert_int_equal(top_idle_ns(window, &cause), 500 * MS);
+	assert_int_equal(window->busy_ns, 500 * MS);
+	window = &model.jobs[0].window;
+	assert_in_range(window->idle_min_ns, 795 * MS, 800 * MS);
+	assert_in_range(window->idle_max_ns, 1400 * MS, 1405 * MS);
+	top_model_done(&model);
+}
+
 static void test_old_waits_leave_the_p99(void **state)
 {
 	struct top_model model = {};
@@ -209,6 +260,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_first_snapshot_has_no_rates),
 		cmocka_unit_test(test_values_cover_the_last_seconds),
+		cmocka_unit_test(test_idle_time_is_a_range),
 		cmocka_unit_test(test_old_waits_leave_the_p99),
 		cmocka_unit_test(test_strip_shows_the_longest_phase_of_the_interval),
 		cmocka_unit_test(test_strip_is_bounded),

@@ -249,6 +249,41 @@ static void test_pause_keeps_the_screen(void **state)
 	end(&f);
 }
 
+/* One process: the GPU may have been idle for `open` % of the time. */
+static void assert_idle(u32 idle, u32 open, const char *text)
+{
+	struct fixture f = begin(80, 24);
+
+	for (u64 second = 1; second <= 2; second++) {
+		struct snapshot *s = made_snapshot(second);
+		struct snapshot_process *process = made_process(s, 7, 0, "train");
+
+		process->busy_ns = (100 - idle - open) * 10 * MS * second;
+		process->idle_ns[IDLE_DISK] = idle * 10 * MS * second;
+		process->open_ns[IDLE_DISK] = open * 10 * MS * second;
+		assert_int_equal(top_feed(&f.top, s), 0);
+	}
+	draw(&f);
+	assert_line(&f.canvas, 4, text);
+	end(&f);
+}
+
+static void test_idle_share_is_a_number_or_a_range(void **state)
+{
+	assert_idle(
+		20, 2,
+		"  7 train             - -         21% disk            -     -       -         ..");
+	assert_idle(
+		20, 45,
+		"  7 train             - -       20-65 disk            -     -       -         ..");
+	assert_idle(
+		0, 100,
+		"  7 train             - -       0-100 disk            -     -       -         ..");
+	assert_idle(
+		20, 80,
+		"  7 train             - -       20-99 disk            -     -       -         ..");
+}
+
 static void test_columns_in_80_characters(void **state)
 {
 	struct fixture f = begin(80, 24);
@@ -257,12 +292,12 @@ static void test_columns_in_80_characters(void **state)
 	feed(&f, 2);
 	draw(&f);
 	assert_line(&f.canvas, 3,
-		    "JOB, PROCESS       RANK PHASE   IDLE BECAUSE      STEP STP/S  RUNQ99 PHASES");
+		    "JOB, PROCESS       RANK PHASE    IDLE BECAUSE      STEP STP/S  RUNQ99 PHASES");
 	assert_line(&f.canvas, 4,
-		    "- second                4 proc    9% lock            -     -       -");
+		    "- second                4 proc     9% lock            -     -       -");
 	assert_line(
 		&f.canvas, 5,
-		" + 102 train          0 -        17% lock            -     -       -          ..");
+		" + 102 train          0 -         17% lock            -     -       -         ..");
 	/* Columns without room are to the right. */
 	for (u32 i = 0; i < 20; i++)
 		press(&f, TOP_KEY_RIGHT);
@@ -357,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_selection_follows_the_process),
 		cmocka_unit_test(test_mouse),
 		cmocka_unit_test(test_pause_keeps_the_screen),
+		cmocka_unit_test(test_idle_share_is_a_number_or_a_range),
 		cmocka_unit_test(test_columns_in_80_characters),
 		cmocka_unit_test(test_any_terminal_size),
 		cmocka_unit_test(test_selected_row_is_visible),

@@ -30,7 +30,7 @@ class Shown(TopCase):
             self.start(seconds=8, TERM=terminal)
             if not coloured:
                 self.assertScreen(WHOLE)
-            self.assertIn("+ 1030 python3       3 optim    30% load cpu", self.screen.text(), terminal)
+            self.assertIn("+ 1030 python3       3 optim     30% load cpu", self.screen.text(), terminal)
             # The strip has a green background where a GPU computes.
             self.assertEqual("\033[30m\033[42m" in self.screen.text("-e"), coloured, terminal)
             self.screen.close()

@@ -8,6 +8,7 @@
 
 /* In characters: width of the name, and minimum width of the strip. */
 #define NAME_MIN     10
+#define RANGE_POINTS 3 /* a wider range of the idle share is shown as a range */
 #define NAME_MAX     28
 #define STRIP_MIN    4
 #define STRIP_WANTED 10
@@ -168,27 +169,41 @@ static void phase_cell(const struct top_model *model, const struct top_row *row,
 	}
 }
 
+static double watched(const struct top_counters *window)
+{
+	u32 cause;
+
+	return (double)(top_idle_ns(window, &cause) + window->busy_ns);
+}
+
 static double idle_value(const struct top_model *model, const struct top_row *row)
 {
 	const struct top_counters *window = window_of(model, row);
 	u32 cause;
-	u64 idle_ns = window ? top_idle_ns(window, &cause) : 0;
 
-	if (!window || !(idle_ns + window->busy_ns))
+	if (!window || watched(window) <= 0)
 		return -1;
-	return 100.0 * (double)idle_ns / (double)(idle_ns + window->busy_ns);
+	return 100.0 * (double)top_idle_ns(window, &cause) / watched(window);
 }
 
+/* "43%", or "20-65" where the share is not known within RANGE_POINTS. */
 static void idle_cell(const struct top_model *model, const struct top_row *row,
 		      struct top_cell *ret)
 {
-	double idle = idle_value(model, row);
+	const struct top_counters *window = window_of(model, row);
+	double idle = idle_value(model, row), watched_ns, min, max;
 
 	if (idle < 0) {
 		nothing(row, ret);
 		return;
 	}
-	say(ret, "%.0f%%", idle);
+	watched_ns = watched(window);
+	min = 100.0 * (double)window->idle_min_ns / watched_ns;
+	max = 100.0 * (double)window->idle_max_ns / watched_ns;
+	if (max - min <= RANGE_POINTS)
+		say(ret, "%.0f%%", idle);
+	else
+		say(ret, "%.0f-%.0f", min, min >= 9.5 && max > 99 ? 99 : max);
 	ret->style = idle < 20 ? CANVAS_GOOD : idle < 50 ? CANVAS_WARNING : CANVAS_BAD;
 }
 
@@ -199,7 +214,7 @@ static void cause_cell(const struct top_model *model, const struct top_row *row,
 	u32 cause;
 
 	if (window && top_idle_ns(window, &cause))
-		say(ret, "%s", top_cause_word(cause));
+		say(ret, "%s", top_cause_word(window->disagrees ? IDLE_CAUSE_NR : cause));
 	else
 		nothing(row, ret);
 }
@@ -291,7 +306,7 @@ const struct top_column top_columns[TOP_COLUMN_NR] = {
 				.cell = rank_cell, .value = rank_value },
 	[TOP_COLUMN_PHASE]  = { "PHASE", "current phase; role of a thread", 7,
 				.cell = phase_cell },
-	[TOP_COLUMN_IDLE]   = { "IDLE", "share of time the GPU is idle", 4, true, true,
+	[TOP_COLUMN_IDLE]   = { "IDLE", "share of time the GPU is idle", 5, true, true,
 				.cell = idle_cell, .value = idle_value },
 	[TOP_COLUMN_CAUSE]  = { "BECAUSE", "largest cause of idle time", 9,
 				.cell = cause_cell },

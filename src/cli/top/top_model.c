@@ -16,10 +16,13 @@ static struct top_counters counters_of(const struct snapshot *snapshot,
 		.nr_timed_steps = step ? step->count : 0,
 		.timed_steps_ns = step ? step->sum : 0,
 		.busy_ns = process->busy_ns,
+		.blocked_ns = process->blocked_ns,
+		.use = gpu_use_of(snapshot, process),
 		.runqueue_wait = wait ? *wait : (struct hist){},
 	};
 
 	memcpy(ret.idle_ns, process->idle_ns, sizeof(ret.idle_ns));
+	memcpy(ret.open_ns, process->open_ns, sizeof(ret.open_ns));
 	return ret;
 }
 
@@ -37,21 +40,41 @@ static u64 grown(u64 from, u64 to)
 	return to > from ? to - from : 0;
 }
 
+static struct idle_share share_between(const struct top_counters *from,
+				       const struct top_counters *to)
+{
+	struct idle_span span = {
+		.wall_ns = to->time_ns - from->time_ns,
+		.busy_ns = grown(from->busy_ns, to->busy_ns),
+		.blocked_ns = grown(from->blocked_ns, to->blocked_ns),
+	};
+	struct gpu_use_bounds use;
+
+	for (u32 i = 0; i < IDLE_CAUSE_NR; i++) {
+		span.idle_ns[i] = grown(from->idle_ns[i], to->idle_ns[i]);
+		span.open_ns[i] = grown(from->open_ns[i], to->open_ns[i]);
+	}
+	return idle_share_of(&span, gpu_use_between(&from->use, &to->use, &use) ? &use : NULL);
+}
+
 static struct top_counters counters_between(const struct top_counters *from,
 					    const struct top_counters *to)
 {
+	struct idle_share share = share_between(from, to);
 	struct top_counters ret = {
 		.time_ns = to->time_ns - from->time_ns,
 		.nr_steps = to->nr_steps - from->nr_steps,
 		.nr_timed_steps = to->nr_timed_steps - from->nr_timed_steps,
 		.timed_steps_ns = to->timed_steps_ns - from->timed_steps_ns,
-		.busy_ns = grown(from->busy_ns, to->busy_ns),
+		.busy_ns = share.watched_ns - share.idle_ns,
+		.idle_min_ns = share.min_ns,
+		.idle_max_ns = share.max_ns,
+		.disagrees = share.disagrees,
 		/* The minimum and maximum of all recorded values are bounds for the window. */
 		.runqueue_wait = to->runqueue_wait,
 	};
 
-	for (u32 i = 0; i < IDLE_CAUSE_NR; i++)
-		ret.idle_ns[i] = grown(from->idle_ns[i], to->idle_ns[i]);
+	memcpy(ret.idle_ns, share.cause_ns, sizeof(ret.idle_ns));
 	ret.runqueue_wait.count -= from->runqueue_wait.count;
 	ret.runqueue_wait.sum -= from->runqueue_wait.sum;
 	for (u32 i = 0; i < HIST_SLOTS; i++)
@@ -70,6 +93,9 @@ static void counters_add(struct top_counters *to, const struct top_counters *fro
 	to->busy_ns += from->busy_ns;
 	for (u32 i = 0; i < IDLE_CAUSE_NR; i++)
 		to->idle_ns[i] += from->idle_ns[i];
+	to->idle_min_ns += from->idle_min_ns;
+	to->idle_max_ns += from->idle_max_ns;
+	to->disagrees |= from->disagrees;
 	hist_add(&to->runqueue_wait, &from->runqueue_wait);
 }
 

@@ -7,6 +7,7 @@
  * states 5 s apart and compares with the older one, so values cover the last 5 to 10 s.
  */
 #include <stdbool.h>
+#include "core/idle_share.h"
 #include "core/snapshot.h"
 
 #define TOP_STRIP_MAX 512      /* intervals whose phase is stored */
@@ -21,6 +22,15 @@ struct top_counters {
 	u64 timed_steps_ns;
 	u64 busy_ns;
 	u64 idle_ns[IDLE_CAUSE_NR];
+	/* Only in the counters of a process: time in which the GPU may have been idle. */
+	u64 open_ns[IDLE_CAUSE_NR];
+	u64 blocked_ns;
+	struct gpu_use use;
+	/* Only in a difference or a sum: the range of the idle time, whose middle is in idle_ns. */
+	u64 idle_min_ns;
+	u64 idle_max_ns;
+	bool disagrees; /* a counter of the GPU contradicts the idle time, so the cause is unknown
+			 */
 	struct hist runqueue_wait;
 };
 
