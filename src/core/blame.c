@@ -75,7 +75,9 @@ static void blame_ranks(const struct snapshot *before, const struct snapshot *af
 	if (process->nr_ranks < 2)
 		return;
 	blame->is_stage = is_stage(then, process);
-	blame->has_active = gpu_active_between(before, after, process, &blame->active_ns);
+	blame->has_active = gpu_active_between(before, after, process, &blame->activity);
+	if (!blame->activity.busy_ns)
+		blame->activity.busy_ns = blame->busy_ns;
 	blame->waited = WAITED_AT_MOST;
 	blame->waited_ns =
 		blame->collective_ns < blame->busy_ns ? blame->collective_ns : blame->busy_ns;

@@ -29,11 +29,11 @@ struct blame {
 	bool disagrees;	  /* a counter of the GPU contradicts these times */
 	bool is_stage;	  /* the rank mostly sends and receives: ranks differ by design */
 	bool has_active;
-	u64 counter_idle_ns; /* if it disagrees: the idle time by the counter */
-	u64 active_ns;	     /* time for which the multiprocessors were active */
-	u64 collective_ns;   /* time in the collective phase */
-	u64 waited_ns;	     /* part of busy_ns */
-	u32 waited;	     /* enum blame_waited */
+	u64 counter_idle_ns;	      /* if it disagrees: the idle time by the counter */
+	struct gpu_activity activity; /* if has_active */
+	u64 collective_ns;	      /* time in the collective phase */
+	u64 waited_ns;		      /* part of busy_ns */
+	u32 waited;		      /* enum blame_waited */
 	u32 nr_culprits;
 	struct snapshot_culprit culprits[CULPRITS_MAX]; /* sorted by time, largest first */
 	u64 nr_steps;

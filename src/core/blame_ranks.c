@@ -19,13 +19,17 @@ static bool are_alike(const struct blame *a, const struct blame *b)
 
 static bool fills_gpu(const struct blame *blame)
 {
-	return blame->has_active && !blame->is_stage && blame->busy_ns > 0 &&
-	       blame_permille(blame->active_ns, blame->busy_ns) >= FILLED_PERMILLE;
+	return blame->has_active && !blame->is_stage && blame->activity.busy_ns > 0 &&
+	       blame_permille(blame->activity.active_ns, blame->activity.busy_ns) >=
+		       FILLED_PERMILLE;
 }
 
 static void measure(struct blame *blame)
 {
-	u64 waited_ns = blame->busy_ns > blame->active_ns ? blame->busy_ns - blame->active_ns : 0;
+	const struct gpu_activity *activity = &blame->activity;
+	u64 waited_ns = activity->busy_ns > activity->active_ns
+				? activity->busy_ns - activity->active_ns
+				: 0;
 
 	blame->waited = WAITED_MEASURED;
 	if (waited_ns < blame->waited_ns)

@@ -84,10 +84,18 @@ bool gpu_use_between(const struct gpu_use *then, const struct gpu_use *now,
 	return true;
 }
 
+static bool counts_busy_time(const struct snapshot_gpu *then, const struct snapshot_gpu *now)
+{
+	return then->valid & now->valid & SNAPSHOT_GPU_BUSY_TIME &&
+	       now->busy_counter == GPU_COUNTER_GPM && then->busy_counter == GPU_COUNTER_GPM &&
+	       now->busy_since_ns == then->busy_since_ns && now->busy_ns >= then->busy_ns;
+}
+
 bool gpu_active_between(const struct snapshot *before, const struct snapshot *after,
-			const struct snapshot_process *process, u64 *ret_ns)
+			const struct snapshot_process *process, struct gpu_activity *ret)
 {
 	const struct snapshot_gpu *then, *now;
+	double scale;
 
 	if (!has_gpu_alone(after, process))
 		return false;
@@ -96,8 +104,13 @@ bool gpu_active_between(const struct snapshot *before, const struct snapshot *af
 	if (!then || !now || !(then->valid & now->valid & SNAPSHOT_GPU_ACTIVE) ||
 	    now->active_ns < then->active_ns || now->active_at_ns <= then->active_at_ns)
 		return false;
-	*ret_ns = (u64)((double)(now->active_ns - then->active_ns) /
-			(double)(now->active_at_ns - then->active_at_ns) *
-			(double)(after->monotonic_ns - before->monotonic_ns));
+	scale = (double)(after->monotonic_ns - before->monotonic_ns) /
+		(double)(now->active_at_ns - then->active_at_ns);
+	*ret = (struct gpu_activity){
+		.active_ns = (u64)((double)(now->active_ns - then->active_ns) * scale),
+		.busy_ns = counts_busy_time(then, now)
+				   ? (u64)((double)(now->busy_ns - then->busy_ns) * scale)
+				   : 0,
+	};
 	return true;
 }

@@ -31,10 +31,12 @@ struct gpu_use gpu_use_of(const struct snapshot *snapshot, const struct snapshot
 bool gpu_use_between(const struct gpu_use *then, const struct gpu_use *now,
 		     struct gpu_use_bounds *ret);
 
-/*
- * The time for which the multiprocessors of the GPU of a process were active. The GPU is not
- * sampled at the times of the snapshots, so the active share between its samples is scaled to
- * the span. False: not known.
- */
+/* Scaled to the time between the snapshots, because the GPU is not sampled at their times. */
+struct gpu_activity {
+	u64 active_ns; /* its multiprocessors worked */
+	u64 busy_ns;   /* any kernel ran, by the same counters; 0: not known */
+};
+
+/* False: not known. */
 bool gpu_active_between(const struct snapshot *before, const struct snapshot *after,
-			const struct snapshot_process *process, u64 *ret_ns);
+			const struct snapshot_process *process, struct gpu_activity *ret);

@@ -254,6 +254,27 @@ static void waiting_in_a_collective_is_busy_but_not_active(void **state)
 	span_free(span);
 }
 
+/* Activity is compared with the busy time by the same counters, where it exists. */
+static void activity_is_compared_with_its_own_counter(void **state)
+{
+	struct span span = span_new(2);
+
+	set_rank(span, 1, 0, 900, 900);
+	set_rank(span, 0, 400, 900, 600);
+	for (u32 i = 0; i < 2; i++) {
+		struct snapshot_gpu *gpu = i ? span.after->gpus : span.before->gpus;
+
+		gpu->valid |= SNAPSHOT_GPU_BUSY_TIME;
+		gpu->busy_counter = GPU_COUNTER_GPM;
+		gpu->busy_at_ns = gpu->active_at_ns;
+		gpu->busy_ns = i * 700;
+	}
+	assert_int_equal(compared(span, 0).waited_ns, 100);
+	span.after->gpus[0].busy_since_ns = 1;
+	assert_int_equal(compared(span, 0).waited_ns, 300);
+	span_free(span);
+}
+
 /* Kernels that leave a part of the GPU free look like waiting. */
 static void kernels_that_do_not_fill_the_gpu_give_an_upper_bound(void **state)
 {
@@ -609,6 +630,7 @@ int main(void)
 		cmocka_unit_test(activity_is_scaled_from_its_samples_to_the_span),
 		cmocka_unit_test(the_straggler_waits_least),
 		cmocka_unit_test(only_ranks_of_one_job_are_compared),
+		cmocka_unit_test(activity_is_compared_with_its_own_counter),
 		cmocka_unit_test(kernels_that_do_not_fill_the_gpu_give_an_upper_bound),
 		cmocka_unit_test(stages_of_a_pipeline_are_not_compared),
 		cmocka_unit_test(open_time_gives_a_range),
