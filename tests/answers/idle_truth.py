@@ -2,11 +2,13 @@
 """Reads the lab's truth of a rank: the causes of idle time, and its steps."""
 import bisect
 import collections
-import json
+
+from compare import run
 
 CAUSES = ("cpu", "runqueue", "loader_cpu", "loader_runqueue", "loader_disk", "loader_other", "other")
 PHASE_DATA_LOADING, BUSY_PHASES, PHASE_OPTIMIZER = 1, (2, 3), 4  # src/core/phase.h
-LOAD_IO = 0  # lab/truth/truth.h
+KIND_PHASE, KIND_STEP, KIND_LOAD, KIND_SYNC, KIND_IDLE = 2, 3, 4, 11, 13  # lab/truth/truth.h
+LOAD_IO = 0
 LATE_NS = 200_000
 BATCH_MASK = (1 << 32) - 1
 
@@ -34,16 +36,23 @@ class Rank:
         return place if place >= 0 and time_ns <= self.steps[place][1] else None
 
 
-class Truth:
-    """The records that `truth dump` prints for one job."""
+def logged(folder):
+    """Yields the pid and the record of all truth logs of one job."""
+    for path in sorted(folder.glob("*.truth")):
+        pid = int(path.name.split(".")[1])
+        for record in run.records(path):
+            yield pid, record
 
-    def __init__(self, path):
+
+class Truth:
+    """The truth of one job whose steps end in a sync."""
+
+    def __init__(self, folder):
         self.ranks = collections.defaultdict(Rank)
         self.loads = collections.defaultdict(list)  # (rank, batch) -> actions of its loader
         launchers = set()
-        with open(path, encoding="ascii") as stream:
-            for record in map(json.loads, stream):
-                self.add(record, launchers)
+        for pid, record in logged(folder):
+            self.add(pid, record, launchers)
         self.ranks = {pid: rank for pid, rank in self.ranks.items() if pid in launchers}
         for rank in self.ranks.values():
             rank.phases.sort()
@@ -51,26 +60,25 @@ class Truth:
             rank.steps.sort()
             rank.syncs.sort()
 
-    def add(self, record, launchers):
-        kind, span = record["kind"], (record["start_ns"], record["end_ns"])
-        rank = self.ranks[record["pid"]]
-        if kind == "phase":
-            rank.phases.append((*span, record["sub"]))
-        elif kind == "idle":
-            rank.idle.append((*span, record["sub"], record["a"], record["b"]))
-        elif kind == "sync":
-            rank.syncs.append(span[1])
-        elif kind == "step":
-            launchers.add(record["pid"])
-            rank.number = record["b"]
-            rank.steps.append(span)
-        elif kind == "load":
-            self.loads[record["a"] >> 32, record["a"] & BATCH_MASK].append(
-                (*span, record["sub"], record["b"], record["c"]))
+    def add(self, pid, record, launchers):
+        start, end, a, b, c, _, sub, kind = record
+        rank = self.ranks[pid]
+        if kind == KIND_PHASE:
+            rank.phases.append((start, end, sub))
+        elif kind == KIND_IDLE:
+            rank.idle.append((start, end, sub, a, b))
+        elif kind == KIND_SYNC:
+            rank.syncs.append(end)
+        elif kind == KIND_STEP:
+            launchers.add(pid)
+            rank.number = b
+            rank.steps.append((start, end))
+        elif kind == KIND_LOAD:
+            self.loads[a >> 32, a & BATCH_MASK].append((start, end, sub, b, c))
 
-    def loader_parts(self, rank, start, end, slept):
+    def loader_parts(self, rank, batch, start, end, slept):
         """Returns the time of the loader by cause from `start` to `end`, while the launcher slept for `slept` ns."""
-        parts, batch = collections.Counter(), rank.step_at(start)
+        parts = collections.Counter()
         for begin, finish, what, cpu, delay in self.loads[rank.number, batch]:
             overlap = min(end, finish) - max(start, begin)
             if overlap <= 0:
@@ -98,7 +106,8 @@ class Truth:
             causes["runqueue"] += delay * share
             slept = inside - (cpu + delay) * share
             if phase == PHASE_DATA_LOADING:
-                causes.update(self.loader_parts(rank, max(start, begin), min(end, finish), slept))
+                begin_wait = max(start, begin)
+                causes.update(self.loader_parts(rank, rank.step_at(begin_wait), begin_wait, min(end, finish), slept))
             else:
                 causes["other"] += slept
         return causes

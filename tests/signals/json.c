@@ -14,7 +14,9 @@
  *     "phases_ns": { LABEL: N, ... }, "transitions": N,
  *     "data_wait_ns": N, "runqueue_wait_ns": N, "io_wait_ns": N,
  *     "steps": N, "step_basis": LABEL, "step": WAIT,
- *     "busy_ns": N, "idle_ns": { CAUSE: N, ... }, "pending_ns": N,
+ *     "busy_ns": N, "idle_ns": { CAUSE: N, ... },
+ *     "open_ns": { CAUSE: N, ... },                 the GPU may have been idle
+ *     "blocked_ns": N, "pending_ns": N,
  *     "culprits": [ { "cause": CAUSE, "name": TEXT, "ns": N }, ... ],
  *     "sync_wait": WAIT, "rank_wait": WAIT, "loader_wait": WAIT, "runqueue_wait": WAIT,
  *     "memory": [ { "level": "runtime" or "driver",
@@ -99,19 +101,27 @@ static void add_phases(yyjson_mut_doc *doc, yyjson_mut_val *to, const struct pro
 	yyjson_mut_obj_add_uint(doc, to, "transitions", process_nr_transitions(state));
 }
 
+static void add_causes(yyjson_mut_doc *doc, yyjson_mut_val *to, const char *key,
+		       const u64 cause_ns[IDLE_CAUSE_NR])
+{
+	yyjson_mut_val *causes = yyjson_mut_obj_add_obj(doc, to, key);
+
+	for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++)
+		yyjson_mut_obj_add_uint(doc, causes, idle_cause_label(cause), cause_ns[cause]);
+}
+
 static void add_account(yyjson_mut_doc *doc, yyjson_mut_val *to,
 			const struct report_process *process)
 {
 	const struct process_state *state = &process->state;
-	yyjson_mut_val *idle, *list;
+	yyjson_mut_val *list;
 
 	yyjson_mut_obj_add_uint(doc, to, "steps", state->step.nr_steps);
 	yyjson_mut_obj_add_str(doc, to, "step_basis", step_basis_label(state->step.basis));
 	yyjson_mut_obj_add_uint(doc, to, "busy_ns", state->idle.busy_ns);
-	idle = yyjson_mut_obj_add_obj(doc, to, "idle_ns");
-	for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++)
-		yyjson_mut_obj_add_uint(doc, idle, idle_cause_label(cause),
-					idle_total(&state->idle, cause));
+	add_causes(doc, to, "idle_ns", state->idle.done.cause_ns);
+	add_causes(doc, to, "open_ns", state->idle.open.cause_ns);
+	yyjson_mut_obj_add_uint(doc, to, "blocked_ns", state->idle.blocked_ns);
 	yyjson_mut_obj_add_uint(doc, to, "pending_ns",
 				state->idle.done.pending_ns + state->idle.open.pending_ns);
 	list = yyjson_mut_obj_add_arr(doc, to, "culprits");
