@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Outside the guest: creates the plan, boots one guest, and reports."""
+"""Outside the guests: creates the plan, boots them one after the other, and reports."""
 import argparse
 import json
+import os
 import pathlib
 import random
 import shlex
 import subprocess
 import sys
 import tempfile
+import time
 
 from . import report, rows, run, scenarios, schedulers
 
 OUT = pathlib.Path("out/lab")
 RUN_SECONDS_AT_MOST = 60  # longest duration of a run that failed; the timeout of the guest allows for it
 BOOT_SECONDS = 120
+POLL_SECONDS = 0.5
 
 
 def names_from(table):
@@ -30,13 +33,15 @@ def parser():
     top = argparse.ArgumentParser(prog="./dev lab", description="Run jobs on a virtual GPU and compare schedulers.")
     commands = top.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="list the scenarios and schedulers")
-    compare = commands.add_parser("compare", help="run scenarios under schedulers, in one guest")
+    compare = commands.add_parser("compare", help="run scenarios under schedulers, in a guest")
     compare.add_argument("--scenario", type=names_from(scenarios.BY_NAME), default=scenarios.COMPARED,
                          metavar="S[,S]", help="scenarios to run (default: those that compare schedulers)")
     compare.add_argument("--sched", type=names_from(schedulers.BY_NAME), default=list(schedulers.BY_NAME),
                          metavar="S[,S]", help="schedulers to run (default: all); eevdf is the reference and always runs")
     compare.add_argument("--rounds", type=int, default=3, metavar="N",
-                         help="run each scenario N times under each scheduler (default: 3)")
+                         help="run each scenario N times under each scheduler in each boot (default: 3)")
+    compare.add_argument("--boots", type=int, default=1, metavar="N",
+                         help="boot the guest N times (default: 1); intervals from one boot do not hold for another one")
     compare.add_argument("--seconds", type=float, default=3.5, metavar="S", help="length of a run (default: 3.5)")
     compare.add_argument("--seed", type=int, metavar="N",
                          help="seed of the order of the runs (default: random; the output shows it)")
@@ -70,28 +75,72 @@ def make_order(names, scheds, rounds, seed):
     return order
 
 
-def make_plan(args):
+def make_plans(args):
+    """Returns the plan of each boot. Each has its own order."""
     places = {"build": str(args.build), "examples": ""}
     if any(schedulers.needs_examples(schedulers.BY_NAME[sched]) for sched in args.sched):
         places["examples"] = subprocess.run(["tools/scx-examples", args.kernel], check=True, text=True,
                                             stdout=subprocess.PIPE).stdout.strip()
-    return {"build": places["build"], "places": places, "seconds": args.seconds,
-            "runs": make_order(args.scenario, args.sched, args.rounds, args.seed)}
+    return [{"build": places["build"], "places": places, "seconds": args.seconds, "messages": str(OUT / f"boot-{boot}.messages"),
+             "runs": [{"boot": boot, **cell} for cell in make_order(args.scenario, args.sched, args.rounds, args.seed + boot)]}
+            for boot in range(args.boots)]
 
 
-def run_guest(args, plan):
+class Progress:
+    """Describes each completed run, and how long the remaining runs take. The clock of the guest is of no use for that."""
+
+    def __init__(self, nr, clock=time.monotonic):
+        self.nr, self.done, self.clock, self.begin = nr, 0, clock, clock()
+
+    def line(self, result):
+        self.done += 1
+        left = (self.clock() - self.begin) / self.done * (self.nr - self.done)
+        return (f"[{self.done}/{self.nr}] {result['scenario']} | {result['sched']}: {run.describe(result)}"
+                f"  ({left // 60:.0f}:{left % 60:02.0f} left)")
+
+
+def follow(guest, path, progress):
+    """Shows the runs of a guest while they complete. Returns them when the guest has ended."""
+    runs = []
+    with open(path, encoding="utf-8") as stream:
+        rest, has_ended = "", False
+        while not has_ended:
+            has_ended = guest.poll() is not None
+            *lines, rest = (rest + stream.read()).split("\n")
+            for line in lines:
+                runs.append(json.loads(line))
+                print(progress.line(runs[-1]), flush=True)
+            if not has_ended:
+                time.sleep(POLL_SECONDS)
+    return runs
+
+
+def run_guest(args, plan, progress):
     """Returns the completed runs, also when the guest failed, and the exit status of the guest."""
     OUT.mkdir(parents=True, exist_ok=True)
+    messages = pathlib.Path(plan["messages"])
+    messages.unlink(missing_ok=True)
     timeout = BOOT_SECONDS + int(len(plan["runs"]) * (args.seconds + RUN_SECONDS_AT_MOST))
     with tempfile.TemporaryDirectory(dir=OUT) as name:
         plan_path, result_path = pathlib.Path(name, "plan.json"), pathlib.Path(name, "runs.json")
         plan_path.write_text(json.dumps(plan))
         result_path.write_text("")
-        status = subprocess.run(
+        with subprocess.Popen(
             ["tools/vm", "--virtual-time", "--kernel", args.kernel, "--cpus", str(scenarios.CPUS),
              "--timeout", str(timeout), "--", "env", "PYTHONPATH=lab", "PYTHONDONTWRITEBYTECODE=1",
-             "python3", "-m", "compare", "guest", str(plan_path), str(result_path)], check=False).returncode
-        return [json.loads(line) for line in result_path.read_text().splitlines()], status
+             "python3", "-m", "compare", "guest", str(plan_path), str(result_path)],
+            env={**os.environ, "ZERNEL_VM_CONSOLE": str(messages.with_suffix(".console"))}) as guest:
+            return follow(guest, result_path, progress), guest.returncode
+
+
+def run_guests(args, plans):
+    """Returns the completed runs of all boots, and the exit status of the last guest that failed."""
+    progress, runs, failed = Progress(sum(len(plan["runs"]) for plan in plans)), [], 0
+    for plan in plans:
+        done, status = run_guest(args, plan, progress)
+        runs += done
+        failed = status or failed
+    return runs, failed
 
 
 def compare(args, argv):
@@ -101,24 +150,26 @@ def compare(args, argv):
         args.sched.insert(0, "eevdf")
     release = subprocess.run(["tools/kernel", "release", args.kernel], check=True, text=True,
                              stdout=subprocess.PIPE).stdout.strip()
-    plan = make_plan(args)
+    plans = make_plans(args)
+    nr = sum(len(plan["runs"]) for plan in plans)
     command = f"./dev lab {shlex.join(argv)}"
-    head = f"kernel {release}, {scenarios.CPUS} CPUs, seed {args.seed}, {args.rounds} rounds of {args.seconds:g} s"
-    print(f"{command}\n{head}: {len(plan['runs'])} runs", flush=True)
-    runs, status = run_guest(args, plan)
+    head = f"kernel {release}, {scenarios.CPUS} CPUs, seed {args.seed}, boots {args.boots}, {args.rounds} rounds of {args.seconds:g} s"
+    print(f"{command}\n{head}: {nr} runs", flush=True)
+    runs, status = run_guests(args, plans)
     made, references = rows.make_rows(runs, args.scenario, args.sched, args.seed)
     shown = made + [row for row in references if row["scenario"] not in scenarios.BY_NAME]
-    print(f"\n{report.table(shown)}\n")
-    for line in report.spreads(references):
+    print(f"\n{report.table(shown, args.boots)}\n")
+    for line in report.spreads(made, references):
         print(line)
-    args.svg.write_text(report.svg(made, head))
+    print(f"kernel messages of each run: {OUT}/boot-N.messages")
+    args.svg.write_text(report.svg(made, head, args.boots))
     if args.json:
         args.json.write_text(json.dumps({"command": command, "kernel": release, "cpus": scenarios.CPUS,
-                                         "seed": args.seed, "rounds": args.rounds, "seconds": args.seconds,
-                                         "complete": len(runs) == len(plan["runs"]), "rows": made,
+                                         "seed": args.seed, "boots": args.boots, "rounds": args.rounds, "seconds": args.seconds,
+                                         "complete": len(runs) == nr, "rows": made,
                                          "references": references}, indent=1) + "\n")
-    if len(runs) < len(plan["runs"]):
-        print(f"lab: only {len(runs)} of {len(plan['runs'])} runs completed: the guest exited with status {status}",
+    if len(runs) < nr:
+        print(f"lab: only {len(runs)} of {nr} runs completed: the guest exited with status {status}",
               file=sys.stderr)
         return 1
     return int(any(run["trouble"] and not run["trouble"].startswith("ejected") for run in runs))

@@ -2,8 +2,8 @@
 """Formats the figures as a Markdown table and a picture. Pure: takes rows, returns text."""
 from html import escape
 
-COLUMNS = ("scenario", "scheduler", "mean step, ms [95 %]", "p50, ms", "p99, ms", "GPU busy", "CPU time of the job",
-           "CPU time of the noise", "noise compared with EEVDF", "recovered [95 %]", "valid runs")
+COLUMNS = ("scenario", "scheduler", "mean step, ms [{}]", "p50, ms", "p99, ms", "GPU busy", "CPU time of the job",
+           "CPU time of the noise", "noise compared with EEVDF", "recovered [{}]", "valid runs")
 NAMES = {"eevdf": "EEVDF", "nice": "EEVDF with nice", "fifo": "EEVDF with SCHED_FIFO", "zernel": "Zernel"}
 
 
@@ -48,22 +48,32 @@ def lines_of(row):
         yield cells_of(row, figures, name)
 
 
-def table(rows):
-    lines = [COLUMNS, *(line for row in rows for line in lines_of(row))]
+def interval_label(boots):
+    """An interval from one boot says nothing about the next boot, so it must not be read as one that does."""
+    return "95 %, within one boot" if boots == 1 else f"95 %, over {boots} boots"
+
+
+def table(rows, boots=1):
+    lines = [tuple(column.format(interval_label(boots)) for column in COLUMNS), *(line for row in rows for line in lines_of(row))]
     widths = [max(len(line[column]) for line in lines) for column in range(len(COLUMNS))]
     text = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths)) + " |" for line in lines]
     text.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(text)
 
 
-def spreads(rows):
-    """Yields the spread between the rounds of each quiet row. Differences below it mean nothing."""
-    for row in rows:
-        rounds = row["step_mean_ms_rounds"]
-        if len(rounds) > 1:
-            spread = (max(rounds) - min(rounds)) / min(rounds)
-            yield (f"{row['scenario']} under {name_of(row)}, by round: "
-                   f"{', '.join(f'{value:.2f}' for value in rounds)} ms, spread {spread:.1%}")
+def spread(row, by):
+    """Returns the means of each round or boot and their spread in words; None for a single one."""
+    means = row[f"step_mean_ms_{by}s"]
+    if len(means) < 2:
+        return None
+    return (f"{row['scenario']} under {name_of(row)}, by {by}: {', '.join(f'{value:.2f}' for value in means)} ms, "
+            f"spread {(max(means) - min(means)) / min(means):.1%}")
+
+
+def spreads(rows, references):
+    """Yields the spread of each quiet row between its rounds, and of all rows between boots. Differences below it mean nothing."""
+    lines = [spread(row, "round") for row in references] + [spread(row, "boot") for row in rows + references]
+    yield from (line for line in lines if line)
 
 
 BAR, GAP, LABEL, WIDTH, CAP = 14, 10, 190, 560, 5.0
@@ -93,7 +103,7 @@ def bar(row, top, colour):
     return out
 
 
-def svg(rows, title):
+def svg(rows, title, boots=1):
     """Draws the mean step (or time to first token) divided by that of the quiet twin."""
     scheds = list(dict.fromkeys(row["sched"] for row in rows))
     body, top, scenario = [], 44, None
@@ -109,7 +119,7 @@ def svg(rows, title):
         'font-family="sans-serif" font-size="11">',
         f'<rect width="100%" height="100%" fill="white"/><text x="4" y="16" font-size="13">{escape(title)}</text>',
         '<text x="4" y="32">Mean step (serving: mean time to first token) divided by that of the same job without noise. '
-        'Dashed: as fast as without noise. Lines: 95 % intervals.</text>',
+        f'Dashed: as fast as without noise. Lines: intervals ({interval_label(boots)}).</text>',
         *body,
         f'<line x1="{quiet}" x2="{quiet}" y1="40" y2="{top}" stroke="black" stroke-dasharray="4 3"/>',
         "</svg>", ""])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Turns the runs of a guest into one row for each scenario and scheduler."""
+"""Turns the runs of the guests into one row for each scenario and scheduler."""
 import random
 import zlib
 
@@ -18,8 +18,15 @@ class Cells:
         """Returns the runs with figures of all jobs. A run whose scheduler was ejected is not valid."""
         return [run for run in self.runs.get(key, []) if run["jobs"] and not run["trouble"]]
 
+    def boots(self, key, job=0):
+        """Returns the steps of each run, by boot."""
+        boots = {}
+        for run in self.good(key):
+            boots.setdefault(run["boot"], []).append(run["jobs"][job]["values_ms"])
+        return list(boots.values())
+
     def values(self, key, job=0):
-        return [run["jobs"][job]["values_ms"] for run in self.good(key)]
+        return [values for runs in self.boots(key, job) for values in runs]
 
     def means(self, key, job=0):
         """Returns (mean, resampled means); None without a valid run."""
@@ -29,7 +36,7 @@ class Cells:
         if (key, job) not in self.cache:
             # Each cell has its own generator, so that a row does not depend on the choice of the rows.
             rng = random.Random(zlib.crc32(repr((self.seed, key, job)).encode()))
-            self.cache[key, job] = (stats.summarise(values)["mean"], stats.resampled_means(values, rng))
+            self.cache[key, job] = (stats.summarise(values)["mean"], stats.resampled_means(self.boots(key, job), rng))
         return self.cache[key, job]
 
     def noise_share(self, key):
@@ -77,6 +84,7 @@ def make_row(cells, scenario, sched):
     row = {"scenario": scenario.name, "sched": sched, **jobs[0], "noise_share": share,
            "noise_vs_eevdf": share / eevdf_share if share is not None and eevdf_share else None,
            "step_mean_ms_rounds": [stats.summarise([values])["mean"] for values in cells.values(key)],
+           "step_mean_ms_boots": [stats.summarise(runs)["mean"] for runs in cells.boots(key)],
            "runs": len(runs), "runs_good": len(good),
            "truth_ok": all(job["truth_ok"] for run in runs for job in run["jobs"]),
            "ejected": sum((run["trouble"] or "").startswith("ejected") for run in runs),

@@ -186,6 +186,30 @@ def make_io_device():
     os.mknod(scenarios.IO_DEVICE, stat.S_IFBLK | 0o600, os.makedev(major, minor))
 
 
+class Messages:
+    """Writes the kernel messages of each run to a file, as they appear."""
+
+    def __init__(self, path):
+        self.kernel, self.path = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK), path
+        self.write("boot")
+
+    def read(self):
+        while True:
+            try:
+                fields, text = os.read(self.kernel, 8192).decode(errors="replace").split(";", 1)
+            except BlockingIOError:
+                return
+            except BrokenPipeError:  # the kernel overwrote messages before this process read them
+                yield "(messages are missing here)"
+                continue
+            seconds = int(fields.split(",")[2]) / 1e6
+            yield f"[{seconds:12.6f}] {text.splitlines()[0]}"
+
+    def write(self, title):
+        with open(self.path, "a", encoding="utf-8") as out:
+            out.write("".join(f"{line}\n" for line in (f"== {title}", *self.read())))
+
+
 def describe(result):
     parts = [f"{job['name']} {sum(job['values_ms']) / len(job['values_ms']):.1f} ms x {len(job['values_ms'])}"
              for job in result["jobs"]]
@@ -201,13 +225,11 @@ def main(plan_path, result_path):
     WORK.mkdir(exist_ok=True)
     if any(scenarios.find(run["scenario"]).needs_io_device for run in plan["runs"]):
         make_io_device()
-    begin, nr = time.monotonic(), len(plan["runs"])
+    messages = Messages(plan["messages"])
     with open(result_path, "w", encoding="utf-8") as out:
-        for done, run in enumerate(plan["runs"], 1):
+        for run in plan["runs"]:
             result = run_one(plan, scenarios.find(run["scenario"]), schedulers.BY_NAME[run["sched"]])
+            messages.write(f"round {run['round']}: {run['scenario']} | {run['sched']}")
             out.write(json.dumps({**run, **result}) + "\n")
             out.flush()
-            left = (time.monotonic() - begin) / done * (nr - done)
-            print(f"[{done}/{nr}] {run['scenario']} | {run['sched']}: {describe(result)}"
-                  f"  ({left // 60:.0f}:{left % 60:02.0f} left)", flush=True)
     return 0

@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Statistics. Pure: takes runs, returns rows; the caller passes the random generator.
 
-A cell is all runs of one scenario under one scheduler. Consecutive steps of a
-run are correlated, so the bootstrap draws runs first and then blocks of
-consecutive steps within them, never single steps.
+A cell is all runs of one scenario under one scheduler, by boot. Two boots with the same
+command differ more than two runs of one boot, and consecutive steps of a run are
+correlated. So the bootstrap draws boots first, then runs within them, and then blocks of
+consecutive steps, never single steps.
 """
 import math
 
 BLOCK_STEPS = 10
 RESAMPLES = 2000
 CONFIDENCE = 0.95
+# The 97.5 % quantile of Student's t distribution with 1, 2, ... degrees of freedom, and of the normal distribution.
+T_QUANTILES = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+NORMAL_QUANTILE = 1.960
 
 
 def quantile(ordered, per_cent):
@@ -30,17 +34,28 @@ def blocks_of(run):
     return [(math.fsum(part), len(part)) for part in parts]
 
 
-def resampled_means(runs, rng, resamples=RESAMPLES):
-    blocks = [blocks_of(run) for run in runs]
+def boots_factor(boots):
+    """By how much the spread of the draws is too small: a few boots, drawn with replacement, differ less than new ones."""
+    if boots < 2:
+        return 1.0
+    quantile_t = T_QUANTILES[boots - 2] if boots - 2 < len(T_QUANTILES) else NORMAL_QUANTILE
+    return quantile_t / NORMAL_QUANTILE * math.sqrt(boots / (boots - 1))
+
+
+def resampled_means(boots, rng, resamples=RESAMPLES):
+    """`boots` has a list of runs for each boot. With one boot, the means have only the spread within it."""
+    blocks = [[blocks_of(run) for run in runs] for runs in boots]
     means = []
     for _ in range(resamples):
         total, count = 0.0, 0
-        for drawn in rng.choices(blocks, k=len(blocks)):
-            for block_sum, block_count in rng.choices(drawn, k=len(drawn)):
-                total += block_sum
-                count += block_count
+        for boot in rng.choices(blocks, k=len(blocks)):
+            for drawn in rng.choices(boot, k=len(boot)):
+                for block_sum, block_count in rng.choices(drawn, k=len(drawn)):
+                    total += block_sum
+                    count += block_count
         means.append(total / count)
-    return means
+    middle, factor = math.fsum(means) / len(means), boots_factor(len(boots))
+    return [middle + (mean - middle) * factor for mean in means]
 
 
 def interval(values):

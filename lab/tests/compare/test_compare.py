@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests statistics, rows and report of the comparer with figures whose result is known."""
+import contextlib
+import io
 import json
 import pathlib
 import random
@@ -7,6 +9,7 @@ import re
 import struct
 import tempfile
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 
 import tap
@@ -21,11 +24,12 @@ def steps(mean, count=100, seed=1):
     return [mean + rng.uniform(-1, 1) for _ in range(count)]
 
 
-def made_run(scenario, sched, mean, noise=None, trouble=None, truth_ok=True, seed=1):
+def made_run(scenario, sched, mean, noise=None, trouble=None, truth_ok=True, seed=1, boot=0):
     jobs = [{"name": job.name, "values_ms": steps(mean, seed=seed), "gpu_busy": 0.5, "cpu_share": 0.2,
              "truth_ok": truth_ok}
             for job in scenarios.find(scenario).jobs]
-    return {"scenario": scenario, "sched": sched, "jobs": jobs, "noise_share": noise, "trouble": trouble}
+    return {"boot": boot, "round": 0, "scenario": scenario, "sched": sched, "jobs": jobs, "noise_share": noise,
+            "trouble": trouble}
 
 
 class Stats(unittest.TestCase):
@@ -47,14 +51,37 @@ class Stats(unittest.TestCase):
         rng, held = random.Random(7), 0
         for _ in range(100):
             runs = [[rng.gauss(20, 3) for _ in range(100)] for _ in range(5)]
-            low, high = stats.interval(stats.resampled_means(runs, rng, 300))
+            low, high = stats.interval(stats.resampled_means([runs], rng, 300))
             held += low <= 20 <= high
         self.assertGreaterEqual(held, 85)
         self.assertLessEqual(held, 100)
 
+    def held_across_boots(self, boots):
+        """How many of 100 intervals contain the true mean, when boots differ more than runs and steps."""
+        rng, held = random.Random(9), 0
+        for _ in range(100):
+            means = [rng.gauss(50, 7) for _ in range(boots)]
+            runs = [[[rng.gauss(mean, 3) for _ in range(30)] for _ in range(2)] for mean in means]
+            low, high = stats.interval(stats.resampled_means(runs, rng, 200))
+            held += low <= 50 <= high
+        return held
+
+    def test_bootstrap_covers_the_mean_across_boots(self):
+        self.assertLess(self.held_across_boots(1), 30)  # what one boot cannot know
+        self.assertGreaterEqual(self.held_across_boots(3), 90)
+        self.assertGreaterEqual(self.held_across_boots(4), 90)
+
+    def test_interval_contains_boots_that_differ(self):
+        """Four boots of scenario noisy under EEVDF that were measured."""
+        boots = [[steps(mean, seed=s) for s in range(3)] for mean in (43.9, 52.0, 58.4, 60.9)]
+        alone = stats.interval(stats.resampled_means(boots[:1], random.Random(1)))
+        low, high = stats.interval(stats.resampled_means(boots, random.Random(1)))
+        self.assertLess(alone[1] - alone[0], 1)
+        self.assertTrue(low < 46 and high > 60, (low, high))
+
     def test_interval_is_wide_when_rounds_differ(self):
-        alike = stats.interval(stats.resampled_means([steps(20, seed=s) for s in range(3)], random.Random(1)))
-        apart = stats.interval(stats.resampled_means([steps(m) for m in (10, 20, 30)], random.Random(1)))
+        alike = stats.interval(stats.resampled_means([[steps(20, seed=s) for s in range(3)]], random.Random(1)))
+        apart = stats.interval(stats.resampled_means([[steps(m) for m in (10, 20, 30)]], random.Random(1)))
         self.assertLess(alike[1] - alike[0], 1)
         self.assertGreater(apart[1] - apart[0], 10)
 
@@ -102,6 +129,13 @@ class Rows(unittest.TestCase):
         self.assertFalse(made[0]["truth_ok"])
         self.assertIn("truth is inconsistent", report.table(made))
 
+    def test_runs_are_grouped_by_boot(self):
+        made, _ = self.make([made_run("noisy", "eevdf", mean, 0.8, seed=seed, boot=boot)
+                             for boot, mean in enumerate((30, 50)) for seed in (1, 2)], scheds=("eevdf",))
+        self.assertEqual([round(mean) for mean in made[0]["step_mean_ms_boots"]], [30, 50])
+        self.assertEqual(len(made[0]["step_mean_ms_rounds"]), 4)
+        self.assertTrue(made[0]["step_mean_low"] < 30 and made[0]["step_mean_high"] > 50)
+
     def test_cell_without_runs_has_every_key(self):
         made, _ = self.make([])
         self.assertLessEqual(REQUIRED, made[0].keys())
@@ -144,7 +178,44 @@ class Report(unittest.TestCase):
     def test_spread_is_relative_to_the_smallest_round(self):
         runs = [made_run("quiet", "eevdf", 20), made_run("quiet", "eevdf", 21)]
         _, references = rows.make_rows(runs, ["quiet"], ["eevdf"], 1)
-        self.assertRegex(list(report.spreads(references))[0], r"spread 5\.\d%")
+        self.assertRegex("\n".join(report.spreads([], references)), r"by round: .* spread 5\.\d%$")
+
+    def test_spread_between_boots_is_shown(self):
+        runs = [made_run("noisy", "eevdf", 20), made_run("noisy", "eevdf", 30, boot=1)]
+        made, _ = rows.make_rows(runs, ["noisy"], ["eevdf"], 1)
+        self.assertRegex("\n".join(report.spreads(made, [])), r"^noisy under EEVDF, by boot: .* spread (49|50|51)\.\d%$")
+
+    def test_interval_of_one_boot_is_labelled(self):
+        made, _ = rows.make_rows([made_run("quiet", "eevdf", 20)], ["quiet"], ["eevdf"], 1)
+        self.assertIn("mean step, ms [95 %, within one boot]", report.table(made))
+        self.assertIn("mean step, ms [95 %, over 4 boots]", report.table(made, 4))
+        self.assertIn("over 4 boots", report.svg(made, "title", 4))
+
+
+class Following(unittest.TestCase):
+    def test_remaining_time_is_that_of_the_clock(self):
+        now = iter([100, 130, 160])
+        progress = cli.Progress(6, lambda: next(now))
+        self.assertRegex(progress.line(made_run("quiet", "eevdf", 20)), r"^\[1/6\] quiet \| eevdf: train 20\.\d ms x 100  \(2:30 left\)$")
+        self.assertIn("(2:00 left)", progress.line(made_run("quiet", "eevdf", 20)))
+
+    def test_runs_are_read_until_the_guest_ends(self):
+        """A line that is not complete yet is not lost."""
+        text = "".join(json.dumps(made_run("quiet", "eevdf", mean)) + "\n" for mean in (20, 30))
+        with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()) as shown:
+            path = pathlib.Path(name, "runs.json")
+            path.write_text(text[:-100])
+
+            def poll(states=iter([None, 0])):
+                state = next(states)
+                path.write_text(text if state == 0 else text[:-100])
+                return state
+
+            guest = unittest.mock.Mock(poll=poll)
+            with unittest.mock.patch.object(cli.time, "sleep"):
+                runs = cli.follow(guest, path, cli.Progress(2))
+        self.assertEqual([run["jobs"][0]["values_ms"][0] > 25 for run in runs], [False, True])
+        self.assertEqual(len(shown.getvalue().splitlines()), 2)
 
 
 class Plan(unittest.TestCase):
@@ -175,6 +246,15 @@ class Plan(unittest.TestCase):
         named = {job.args.split()[0] for scenario in scenarios.SCENARIOS for job in scenario.jobs if job.program == "framework"}
         self.assertEqual(named, set(re.findall(r'^\t\{ "([a-z0-9-]+)",', jobs, re.MULTILINE)))
         self.assertFalse(any(scenarios.BY_NAME[name].jobs[0].program == "framework" for name in scenarios.COMPARED))
+
+    def test_every_boot_has_its_own_order(self):
+        args = cli.parser().parse_args(["compare", "--boots", "3", "--sched", "eevdf,nice", "--seed", "1"])
+        plans = cli.make_plans(args)
+        self.assertEqual([{run["boot"] for run in plan["runs"]} for plan in plans], [{0}, {1}, {2}])
+        orders = [[(run["scenario"], run["sched"]) for run in plan["runs"]] for plan in plans]
+        self.assertNotEqual(orders[0], orders[1])
+        self.assertEqual(sorted(orders[0]), sorted(orders[1]))
+        self.assertEqual(len({plan["messages"] for plan in plans}), 3)
 
     def test_names_are_unique(self):
         self.assertEqual(len(scenarios.BY_NAME), len(scenarios.SCENARIOS))
