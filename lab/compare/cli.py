@@ -41,7 +41,7 @@ def parser():
     compare.add_argument("--rounds", type=int, default=3, metavar="N",
                          help="run each scenario N times under each scheduler in each boot (default: 3)")
     compare.add_argument("--boots", type=int, default=1, metavar="N",
-                         help="boot the guest N times (default: 1); intervals from one boot do not hold for another one")
+                         help="boot the guest N times (default: 1); intervals that hold for another boot need at least 3")
     compare.add_argument("--seconds", type=float, default=3.5, metavar="S", help="length of a run (default: 3.5)")
     compare.add_argument("--seed", type=int, metavar="N",
                          help="seed of the order of the runs (default: random; the output shows it)")
