@@ -108,11 +108,10 @@ def span_of(process, answer):
 
 
 def share_of(counter, name, where, truth, process, answer):
-    wall, idle = process["wall_ns"], process["idle_ns"]
+    watched = process["busy_ns"] + process["idle_ns"]
     return share.make(counter, name, where, truth, process["pid"], span_of(process, answer),
-                      process.get("idle_min_ns", idle) / wall, process.get("idle_max_ns", idle) / wall,
-                      {} if process.get("disagrees") else process["causes"], process["steps"]["count"],
-                      process.get("step_basis", ""))
+                      process["idle_min_ns"] / watched, process["idle_max_ns"] / watched,
+                      {process["cause"]: 1} if "cause" in process else {}, process["steps"]["count"], process["step_basis"])
 
 
 def judge(tap, shares, folder, kernel):
