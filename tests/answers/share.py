@@ -10,7 +10,7 @@ MIN_IDLE = 0.05  # below this, there is no cause to name
 # Largest width of a range, by the counter that narrows it. Without a counter it depends on the job: calls alone narrow it
 # where syncs or a full queue show that the device works.
 WIDTHS = {"gpm": 0.05, "utilization": 0.10}
-WIDTHS_BY_CALLS = {"noisy": 0.15, "async": 0.30}
+WIDTHS_BY_CALLS = {"noisy": 0.30, "async": 0.30}
 COLUMNS = ("counter", "scenario", "true idle", "range", "widest, points", "in range", "largest cause: true", "detected", "correct",
            "steps: true", "found", "basis")
 
