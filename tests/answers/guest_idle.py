@@ -24,7 +24,7 @@ from compare import run, scenarios
 from compare.results import Tap
 
 BOOT_SECONDS, RUN_SECONDS = 400, 200  # of the machine; virtual time is slow there
-WHY_SECONDS = 4
+WHY_SECONDS = 5  # the default of zernel why
 LEAD_SECONDS = 3  # a job runs for so long before and after the question
 SHORT = ["launch-bound", "async-starved", "async"]
 OUT = pathlib.Path("out/answers-idle")
