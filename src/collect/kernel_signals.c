@@ -25,6 +25,7 @@ static const struct {
 	[CALL_KIND_CAPTURE] = { .enter = "capture_enter" },
 	[CALL_KIND_CAPTURE_END] = { .enter = "capture_end_enter" },
 	[CALL_KIND_ALLOC] = { "call_enter", "alloc_return" },
+	[CALL_KIND_ALLOC_LATE] = { "alloc_late_enter", "alloc_return" },
 	[CALL_KIND_FREE] = { "free_enter", "free_return" },
 	[CALL_KIND_MEM_HOLD] = { "call_enter", "hold_return" },
 	[CALL_KIND_MEM_MAP] = { "call_enter", "map_return" },

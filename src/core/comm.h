@@ -128,6 +128,24 @@ static inline struct comm_place comm_split(const struct comm_group *group, u32 r
 }
 
 /*
+ * The rank and size that remain for a rank when `nr` ranks are excluded, in any order. A list
+ * that cannot be right gives an unknown size. Without a conditional branch, as above.
+ */
+static inline struct comm_place comm_shrink(u32 rank, u32 nr_ranks,
+					    const s32 excluded[COMM_MEMBERS_MAX], u32 nr)
+{
+	u64 nr_before = 0;
+
+	if (nr > COMM_MEMBERS_MAX || nr >= nr_ranks)
+		return (struct comm_place){};
+	for (u32 i = 0; i < COMM_MEMBERS_MAX; i++)
+		nr_before += comm_sign((s64)i - nr) & comm_sign((s64)excluded[i] - rank);
+	if (nr_before > rank)
+		return (struct comm_place){};
+	return (struct comm_place){ .rank = rank - (u32)nr_before, .nr_ranks = nr_ranks - nr };
+}
+
+/*
  * The rank of a process is its rank in its world: the largest communicator that was not
  * created by a split. If several have the same size, the oldest counts.
  */

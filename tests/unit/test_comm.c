@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "base/macros.h"
 #include "core/comm.h"
 #include "property/random.h"
 
@@ -232,6 +233,35 @@ static void an_nccl_call_in_progress_was_accepted(void **state)
 	assert_false(collective_accepted(RUNTIME_NCCL, -1));
 }
 
+static void a_shrink_excludes_ranks_in_any_order(void **state)
+{
+	static const struct {
+		u32 rank, nr_ranks, nr;
+		s32 excluded[COMM_MEMBERS_MAX];
+		struct comm_place place;
+	} cases[] = {
+		{ 5, 8, 2, { 6, 1 }, { 4, 6 } },
+		{ 0, 8, 2, { 6, 1 }, { 0, 6 } },
+		{ 7, 8, 0, { 0 }, { 7, 8 } },
+		/* The list says nothing beyond its length. */
+		{ 3, 4, 1, { 3 + 1, 0, 0 }, { 3, 3 } },
+		{ 3, 4, 3, { 0, 1, 2 }, { 0, 1 } },
+		/* Lists that cannot be right. */
+		{ 3, 4, 4, { 0, 1, 2, 3 }, { 0, 0 } },
+		{ 1, 4, 3, { -1, -2, -3 }, { 0, 0 } },
+		{ 1, 400, COMM_MEMBERS_MAX + 1, { 0 }, { 0, 0 } },
+		{ 0, 0, 0, { 0 }, { 0, 0 } },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct comm_place place = comm_shrink(cases[i].rank, cases[i].nr_ranks,
+						      cases[i].excluded, cases[i].nr);
+
+		if (place.rank != cases[i].place.rank || place.nr_ranks != cases[i].place.nr_ranks)
+			fail_msg("case %zu: rank %u of %u", i, place.rank, place.nr_ranks);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -241,6 +271,7 @@ int main(void)
 		cmocka_unit_test(extreme_keys_do_not_overflow),
 		cmocka_unit_test(a_group_is_complete_with_exactly_all_ranks),
 		cmocka_unit_test(every_split_equals_a_simple_computation),
+		cmocka_unit_test(a_shrink_excludes_ranks_in_any_order),
 		cmocka_unit_test(the_world_is_the_largest_then_the_oldest),
 		cmocka_unit_test(ranks_of_one_communicator_share_its_identity),
 		cmocka_unit_test(identities_differ_and_are_never_0),

@@ -31,18 +31,23 @@ u64 nr_dropped_comms;
 
 /*
  * ncclUniqueId is passed by value: above the return address on x86-64, by
- * reference on arm64. Returns 0 if it cannot be read.
+ * reference on arm64.
  */
-static __noinline u64 unique_id_identity(struct pt_regs *ctx)
+static u64 unique_id_at(struct pt_regs *ctx)
+{
+#if defined(__TARGET_ARCH_arm64)
+	return PT_REGS_PARM3(ctx);
+#else
+	return PT_REGS_SP(ctx) + 8;
+#endif
+}
+
+/* Returns 0 if the id cannot be read. */
+static __noinline u64 unique_id_identity(u64 id)
 {
 	u64 word[UNIQUE_ID_WORDS], identity = 0;
-#if defined(__TARGET_ARCH_arm64)
-	const void *id = (const void *)PT_REGS_PARM3(ctx);
-#else
-	const void *id = (const void *)(PT_REGS_SP(ctx) + 8);
-#endif
 
-	if (bpf_probe_read_user(word, sizeof(word), id) < 0)
+	if (bpf_probe_read_user(word, sizeof(word), (const void *)id) < 0)
 		return 0;
 	for (u32 i = 0; i < UNIQUE_ID_WORDS; i++)
 		identity = comm_mix(identity, word[i]);
@@ -209,10 +214,30 @@ static void comm_describe(struct comm *comm, const struct traced_call *call,
 	if (comm->made_by == DETAIL_SPLIT) {
 		comm->parent = argument(args, call->row->arg[1]);
 		comm->color = (s32)argument(args, call->row->arg[2]);
+	} else if (comm->made_by == DETAIL_SHRINK) {
+		comm->parent = argument(args, call->row->arg[1]);
 	} else {
 		comm->nr_ranks = (u32)argument(args, call->row->arg[1]);
 		comm->rank = (u32)argument(args, call->row->arg[2]);
 	}
+}
+
+/* The new rank and size follow from the parent's and from the list of excluded ranks. */
+static __noinline int shrink_join(struct comm *comm, const struct comm *parent, u64 list, u64 nr)
+{
+	s32 excluded[COMM_MEMBERS_MAX] = {};
+	struct comm_place place;
+
+	if (!comm || !parent || nr > COMM_MEMBERS_MAX ||
+	    bpf_probe_read_user(excluded, nr * sizeof(excluded[0]), (const void *)list) < 0)
+		return 0;
+	place = comm_shrink(parent->rank, parent->nr_ranks, excluded, (u32)nr);
+	comm->rank = place.rank;
+	comm->nr_ranks = place.nr_ranks;
+	comm->identity = comm_mix(parent->identity, nr);
+	for (u32 i = 0; i < COMM_MEMBERS_MAX; i++)
+		comm->identity = comm_mix(comm->identity, (u32)excluded[i]);
+	return 0;
 }
 
 CALL_PROGRAM("uprobe.multi", comm_enter)
@@ -234,7 +259,13 @@ CALL_PROGRAM("uprobe.multi", comm_enter)
 	if (comm->made_by == DETAIL_SPLIT)
 		split_join(comms, comm, (s32)argument(&args, call.row->arg[2] + 1));
 	else if (comm->made_by == DETAIL_ONE_RANK)
-		comm->identity = unique_id_identity(ctx);
+		comm->identity = unique_id_identity(unique_id_at(ctx));
+	else if (comm->made_by == DETAIL_SCALABLE)
+		/* All ranks pass the same list of ids. The first one identifies it. */
+		comm->identity = unique_id_identity(argument(&args, call.row->arg[2] + 2));
+	else if (comm->made_by == DETAIL_SHRINK)
+		shrink_join(comm, comm_find(comms, comm->parent), argument(&args, call.row->arg[2]),
+			    (u32)argument(&args, call.row->arg[2] + 1));
 	else
 		comm->identity = comm_mix(comm_mix(call.process->start_ns, comm->tid), call.now);
 	comm_set_state(comm, COMM_JOINING);

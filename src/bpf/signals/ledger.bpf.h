@@ -67,7 +67,7 @@ static inline u64 stream_of(struct pt_regs *ctx, const struct call_row *row,
 	barrier_var(position);
 	if (position < 6)
 		handle = args.value[position];
-	else if (position <= ARG_8)
+	else if (position <= ARG_LAST)
 		handle = argument_beyond(ctx, position);
 	else if (position == (u8)ARG_CONFIG)
 		bpf_probe_read_user(&handle, sizeof(handle),

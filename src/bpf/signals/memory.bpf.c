@@ -86,6 +86,8 @@ static long read_allocation(const struct traced_call *call, const struct call_fr
 
 	if (call->row->arg[0] == ARG_RETURNED)
 		*address = result;
+	else if (call->row->detail == DETAIL_REGISTERED)
+		*address = frame->arg[0];
 	else
 		err = bpf_probe_read_user(address, sizeof(*address), (void *)frame->arg[0]);
 	if (call->row->detail == DETAIL_PHYSICAL) {
@@ -109,6 +111,24 @@ static enum memory_space space_of(const struct call_row *row)
 	return row->detail == DETAIL_PHYSICAL ? SPACE_HANDLE : SPACE_POINTER;
 }
 
+/* The place of the pointer is the seventh argument: in a register of arm64, on the stack else. */
+CALL_PROGRAM("uprobe.multi", alloc_late_enter)
+{
+	struct traced_call call;
+	struct call_frame *frame;
+
+	if (!call_entered(ctx, &call))
+		return;
+	frame = frame_of(&call);
+	if (!frame)
+		return;
+#if defined(__TARGET_ARCH_arm64)
+	frame->arg[0] = PT_REGS_PARM7(ctx);
+#else
+	bpf_probe_read_user(&frame->arg[0], sizeof(frame->arg[0]), (void *)(PT_REGS_SP(ctx) + 8));
+#endif
+}
+
 CALL_PROGRAM("uretprobe.multi", alloc_return)
 {
 	struct traced_call call;
@@ -120,7 +140,7 @@ CALL_PROGRAM("uretprobe.multi", alloc_return)
 
 	if (!frame || has_failed(call.row, PT_REGS_RC(ctx)))
 		return;
-	memory.detail = call.row->detail;
+	memory.detail = call.row->detail == DETAIL_REGISTERED ? DETAIL_HOST : call.row->detail;
 	if (read_allocation(&call, frame, PT_REGS_RC(ctx), &address, &memory) ||
 	    memory.device >= GPU_MAX) {
 		__sync_fetch_and_add(&nr_dropped_memory, 1);
@@ -214,12 +234,12 @@ CALL_PROGRAM("uretprobe.multi", map_return)
 
 	if (!frame || (u32)PT_REGS_RC(ctx) != 0)
 		return;
-	handle = memory_find(call.process, LEVEL_DRIVER, SPACE_HANDLE, frame->arg[2]);
+	handle = memory_find(call.process, call.row->level, SPACE_HANDLE, frame->arg[2]);
 	if (!handle)
 		return;
 	mapping.bytes = frame->arg[1];
 	mapping.owner = frame->arg[2];
-	key = memory_key(call.process, LEVEL_DRIVER, SPACE_MAPPING, frame->arg[0]);
+	key = memory_key(call.process, call.row->level, SPACE_MAPPING, frame->arg[0]);
 	if (memory_put(&key, &mapping))
 		__sync_fetch_and_add(&handle->nr_refs, 1);
 }
@@ -266,7 +286,7 @@ static long range_unmap(u64 i, struct range *range)
 	copy = *memory;
 	if (__sync_fetch_and_add(&memory->nr_refs, -1) == 1 &&
 	    bpf_map_delete_elem(&memories, &key) == 0)
-		memory_booked_free(range->process, LEVEL_DRIVER, &copy);
+		memory_booked_free(range->process, key.level, &copy);
 	return 0;
 }
 
@@ -282,7 +302,7 @@ CALL_PROGRAM("uprobe.multi", unmap_enter)
 		return;
 	start = argument(&args, row->arg[0]);
 	range.process = process;
-	range.key = memory_key(process, LEVEL_DRIVER, SPACE_MAPPING, start);
+	range.key = memory_key(process, row->level, SPACE_MAPPING, start);
 	range.end = start + argument(&args, row->arg[1]);
 	bpf_loop(MAX_MAPPINGS, range_step, &range, 0);
 	if (range.key.address < range.end)

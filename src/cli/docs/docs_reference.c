@@ -163,6 +163,7 @@ static const char *const kind_meanings[] = {
 	[CALL_KIND_CAPTURE] = "start of the capture of a graph",
 	[CALL_KIND_CAPTURE_END] = "end of the capture",
 	[CALL_KIND_ALLOC] = "allocation of memory",
+	[CALL_KIND_ALLOC_LATE] = "allocation of shared memory",
 	[CALL_KIND_FREE] = "release of memory",
 	[CALL_KIND_MEM_HOLD] = "additional reference to memory",
 	[CALL_KIND_MEM_MAP] = "mapping of memory",
