@@ -2,6 +2,7 @@
 #include "collect/insn.h"
 
 #include <string.h>
+#include "base/macros.h"
 
 #ifdef __x86_64__
 static const u8 landing_pad[] = { 0xf3, 0x0f, 0x1e, 0xfa }; /* endbr64 */
@@ -12,9 +13,37 @@ u64 insn_skip_entry(const u8 *code, size_t size)
 		return 0;
 	return sizeof(landing_pad);
 }
+
+/* Opcodes of one byte that are emulated: from the first to the last. */
+static const struct {
+	u8 first, last;
+} emulated[] = {
+	{ 0x50, 0x57 }, /* push */
+	{ 0x70, 0x7f }, /* conditional jump */
+	{ 0x90, 0x90 }, /* nop */
+	{ 0xe8, 0xe9 }, /* call, jump */
+	{ 0xeb, 0xeb }, /* short jump */
+};
+
+bool insn_is_stepped(const u8 *code, size_t size)
+{
+	/* push of r8 to r15; conditional jump with a long distance */
+	if (size >= 2 && ((code[0] == 0x41 && (code[1] & 0xf8) == 0x50) ||
+			  (code[0] == 0x0f && (code[1] & 0xf0) == 0x80)))
+		return false;
+	for (size_t i = 0; size && i < ARRAY_SIZE(emulated); i++)
+		if (code[0] >= emulated[i].first && code[0] <= emulated[i].last)
+			return false;
+	return true;
+}
 #else
 u64 insn_skip_entry(const u8 *code, size_t size)
 {
 	return 0;
+}
+
+bool insn_is_stepped(const u8 *code, size_t size)
+{
+	return false;
 }
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include "abi/types.h"
 
@@ -17,3 +18,10 @@
  * known.
  */
 u64 insn_skip_entry(const u8 *code, size_t size);
+
+/*
+ * Whether a probe on this instruction is single-stepped, which makes it about ten times as
+ * expensive. All other instructions are emulated by every kernel that is supported: a push of
+ * a register, a nop of one byte, and relative jumps and calls. Always false on arm64.
+ */
+bool insn_is_stepped(const u8 *code, size_t size);

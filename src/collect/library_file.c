@@ -59,7 +59,13 @@ int library_runtime_of(const char *path)
 	for (int runtime = 0; runtime < RUNTIME_NR; runtime++)
 		if (name_matches(name, prefixes[runtime]))
 			return runtime;
-	return -ENOENT;
+	/* The libmpi.so of Debian's MPICH is a link, and maps name the file. */
+	return name_matches(name, "libmpich.so") ? RUNTIME_MPI : -ENOENT;
+}
+
+const char *library_symbol(enum call call)
+{
+	return symbols[call];
 }
 
 bool library_is_collective(const char *path)
@@ -183,13 +189,19 @@ static u32 calls_of(enum runtime runtime, u32 *calls)
 	return nr;
 }
 
-static u64 place_probe(const struct elf_source *source, const struct elf_symbol *symbol)
+static struct library_probe place_probe(const struct elf_source *source,
+					const struct elf_symbol *symbol, u32 call)
 {
 	size_t size = symbol->size && symbol->size < ENTRY_BYTES ? symbol->size : ENTRY_BYTES;
 	u8 code[ENTRY_BYTES];
 	ssize_t n = source->read(source->ctx, code, size, symbol->offset);
+	u64 skip = n > 0 ? insn_skip_entry(code, (size_t)n) : 0;
 
-	return symbol->offset + (n > 0 ? insn_skip_entry(code, (size_t)n) : 0);
+	return (struct library_probe){
+		.offset = symbol->offset + skip,
+		.call = call,
+		.is_stepped = n > 0 && insn_is_stepped(code + skip, (size_t)n - skip),
+	};
 }
 
 int library_resolve(int fd, enum runtime runtime, bool with_symtab, struct library_probes *ret)
@@ -214,9 +226,6 @@ int library_resolve(int fd, enum runtime runtime, bool with_symtab, struct libra
 	ret->nr = found.nr;
 	ret->nr_dropped = found.nr_dropped;
 	for (u32 i = 0; i < found.nr; i++)
-		ret->probe[i] = (struct library_probe){
-			.call = calls[found.symbol[i].name],
-			.offset = place_probe(&source, &found.symbol[i]),
-		};
+		ret->probe[i] = place_probe(&source, &found.symbol[i], calls[found.symbol[i].name]);
 	return 0;
 }

@@ -13,9 +13,9 @@
  * because a return probe also starts with a breakpoint at the entry.
  */
 struct library_probe {
-	u64 offset; /* in the file, after the bytes that insn_skip_entry() skips */
-	u32 call;   /* enum call */
-	u32 pad;
+	u64 offset;	/* in the file, after the bytes that insn_skip_entry() skips */
+	u32 call;	/* enum call */
+	u32 is_stepped; /* the kernel single-steps the instruction there */
 };
 
 struct library_probes {
@@ -60,6 +60,9 @@ int library_open_mapped(const char *proc, pid_t pid, const struct mapping *mappi
 int library_open_executable(const char *proc, pid_t pid);
 
 int library_identify(int fd, struct library_id *ret);
+
+/* The name of a call's function. */
+const char *library_symbol(enum call call);
 
 /* Finds the calls of `runtime` in the file. A file without calls is not an error. */
 int library_resolve(int fd, enum runtime runtime, bool with_symtab, struct library_probes *ret);

@@ -31,6 +31,35 @@ static void test_skip(void **state)
 		assert_int_equal(insn_skip_entry(cases[i].code, cases[i].size), cases[i].skip);
 }
 
+#ifdef __x86_64__
+static void test_stepped(void **state)
+{
+	static const struct {
+		u8 code[4];
+		size_t size;
+		bool is_stepped;
+	} cases[] = {
+		{ { 0x55 }, 1, false },			 /* push %rbp */
+		{ { 0x41, 0x57 }, 2, false },		 /* push %r15 */
+		{ { 0x90 }, 1, false },			 /* nop */
+		{ { 0xeb, 0x10 }, 2, false },		 /* jmp */
+		{ { 0xe9 }, 1, false },			 /* jmp */
+		{ { 0x0f, 0x84 }, 2, false },		 /* je */
+		{ { 0x41, 0x89 }, 2, true },		 /* mov to %r8d */
+		{ { 0x41 }, 1, true },			 /* the function ends here */
+		{ { 0x48, 0x8b, 0x05 }, 3, true },	 /* mov relative to %rip */
+		{ { 0x48, 0x83, 0xec, 0x18 }, 4, true }, /* sub $0x18,%rsp */
+		{ { 0xff, 0x25 }, 2, true },		 /* jmp through memory */
+		{ { 0xc3 }, 1, true },			 /* ret */
+		{ { 0 }, 0, true },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
+		if (insn_is_stepped(cases[i].code, cases[i].size) != cases[i].is_stepped)
+			fail_msg("case %zu", i);
+}
+#endif
+
 /*
  * Checks that each probe is directly after a landing pad, or on the first instruction
  * without one.
@@ -64,6 +93,9 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_skip),
+#ifdef __x86_64__
+		cmocka_unit_test(test_stepped),
+#endif
 		cmocka_unit_test(test_placement),
 	};
 

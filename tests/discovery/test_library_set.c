@@ -86,6 +86,8 @@ static void test_names(void **state)
 		{ "/x/libcudart.so/other", -ENOENT },
 		{ "/x/libmpi.so.40", RUNTIME_MPI },
 		{ "/x/libmpi_mpifh.so.40", -ENOENT },
+		{ "/x/libmpich.so.12.4.1", RUNTIME_MPI },
+		{ "/x/libmpichfort.so.12", -ENOENT },
 		{ "/x/mylibcuda.so", -ENOENT },
 		{ "", -ENOENT },
 	};
