@@ -71,6 +71,8 @@ bool sched_exit_is_clean(const struct sched_exit *sched_exit);
 int kernel_attach_threads(struct kernel *kernel);
 int kernel_attach_library(struct kernel *kernel, const struct library *library);
 void kernel_detach_library(struct kernel *kernel, const struct library *library);
+/* Attaches or detaches the launches of an attached library by library->launches_below. */
+int kernel_set_launches(struct kernel *kernel, const struct library *library);
 
 /*
  * Rare events, in the order of their time on each CPU; with `timeline`, also every change

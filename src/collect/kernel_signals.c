@@ -154,6 +154,28 @@ static int attach_launches(struct kernel *kernel, const struct library *library,
 	return 0;
 }
 
+static void detach_launches(struct library_links *links)
+{
+	bpf_link__destroy(links->enter[CALL_KIND_LAUNCH]);
+	links->enter[CALL_KIND_LAUNCH] = NULL;
+	if (links->launches)
+		close(links->launches - 1);
+	links->launches = 0;
+}
+
+int kernel_set_launches(struct kernel *kernel, const struct library *library)
+{
+	struct library_links *links = &kernel->libraries[library->slot];
+
+	detach_launches(links);
+	if (library->launches_below)
+		return 0;
+	return kernel->session_type ? attach_launches(kernel, library, &links->launches)
+				    : attach_kind(kernel, library, CALL_KIND_LAUNCH,
+						  programs[CALL_KIND_LAUNCH].enter, false,
+						  &links->enter[CALL_KIND_LAUNCH]);
+}
+
 /* Attaches returns first: a call whose return is not traced yet would stay open. */
 int kernel_attach_library(struct kernel *kernel, const struct library *library)
 {
@@ -164,8 +186,8 @@ int kernel_attach_library(struct kernel *kernel, const struct library *library)
 		err = attach_kind(kernel, library, kind, programs[kind].leave, true,
 				  &links->leave[kind]);
 	for (u32 kind = 0; kind < CALL_KIND_NR && err == 0; kind++)
-		err = kind == CALL_KIND_LAUNCH && kernel->session_type
-			      ? attach_launches(kernel, library, &links->launches)
+		err = kind == CALL_KIND_LAUNCH
+			      ? kernel_set_launches(kernel, library)
 			      : attach_kind(kernel, library, kind, programs[kind].enter, false,
 					    &links->enter[kind]);
 	if (err < 0)

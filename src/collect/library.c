@@ -3,25 +3,19 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "collect/library_uses.h"
 
 #define BARREN_SLOTS 1024
-#define USE_WORDS    (LIBRARY_MAX / 64)
 /* Minimum and maximum time between two scans of a process. */
 #define LOOK_MIN_NS  NSEC_PER_SEC
 #define LOOK_MAX_NS  (64 * NSEC_PER_SEC)
-
-_Static_assert(LIBRARY_MAX % 64 == 0, "struct uses has whole words");
-
-/* The libraries that a process uses, one bit per slot. */
-struct uses {
-	u64 word[USE_WORDS];
-};
 
 struct process {
 	pid_t pid;
@@ -45,6 +39,8 @@ struct library_set {
 	void *ctx;
 	struct library *library[LIBRARY_MAX];
 	u32 nr_users[LIBRARY_MAX];
+	u32 nr_bare[LIBRARY_MAX];  /* users whose driver is not probed */
+	struct uses drivers;	   /* the libraries of the driver */
 	struct process *processes; /* LIBRARY_PROCESS_MAX, sorted by pid */
 	u32 nr_processes;
 	struct library_counts counts;
@@ -67,27 +63,10 @@ static int open_pidfd(pid_t pid)
 	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
 
-static bool uses_has(const struct uses *uses, u32 slot)
+/* The path of an open file, to attach to. */
+static void path_of(int fd, char path[static LIBRARY_PATH_BYTES])
 {
-	return uses->word[slot / 64] >> slot % 64 & 1;
-}
-
-static void uses_add(struct uses *uses, u32 slot)
-{
-	uses->word[slot / 64] |= 1ULL << slot % 64;
-}
-
-static void uses_merge(struct uses *uses, const struct uses *more)
-{
-	for (u32 i = 0; i < USE_WORDS; i++)
-		uses->word[i] |= more->word[i];
-}
-
-static bool uses_none(const struct uses *uses)
-{
-	static const struct uses none;
-
-	return !memcmp(uses, &none, sizeof(none));
+	snprintf(path, LIBRARY_PATH_BYTES, "/proc/self/fd/%d", fd);
 }
 
 static bool id_equal(const struct library_id *a, const struct library_id *b)
@@ -169,15 +148,54 @@ static void process_remove(struct library_set *set, struct process *process)
 	memmove(process, process + 1, (set->nr_processes - position) * sizeof(*process));
 }
 
+static void library_close(struct library *library)
+{
+	if (library->fd >= 0)
+		close(library->fd);
+	free(library);
+}
+
 static void drop_unused(struct library_set *set)
 {
 	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
-		CLEANUP_FREE struct library *library = NULL;
+		struct library *library = set->library[slot];
 
-		if (!set->library[slot] || set->nr_users[slot])
+		if (!library || set->nr_users[slot])
 			continue;
-		library = TAKE_PTR(set->library[slot]);
+		set->library[slot] = NULL;
+		uses_remove(&set->drivers, slot);
 		set->ops->detach(set->ctx, library);
+		library_close(library);
+	}
+}
+
+/* Attaches or detaches the launches of a runtime, depending on the processes that use it. */
+static void place_launches(struct library_set *set)
+{
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
+		struct library *library = set->library[slot];
+		bool below = !set->nr_bare[slot];
+
+		if (!library || library->fd < 0 || library->launches_below == below)
+			continue;
+		library->launches_below = below;
+		path_of(library->fd, library->path);
+		if (set->ops->set_launches(set->ctx, library) < 0) {
+			library->launches_below = !below;
+			set->counts.nr_attach_failed++;
+		}
+		library->path[0] = '\0';
+	}
+}
+
+/* Adds the uses of a process to the counts, or removes them with a `sign` of -1. */
+static void count_uses(struct library_set *set, const struct uses *uses, int sign)
+{
+	bool is_bare = !uses_any(uses, &set->drivers);
+
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
+		set->nr_users[slot] += (u32)(sign * uses_has(uses, slot));
+		set->nr_bare[slot] += (u32)(sign * (is_bare && uses_has(uses, slot)));
 	}
 }
 
@@ -189,14 +207,14 @@ static void process_update(struct library_set *set, pid_t pid, const struct uses
 	if (!process && !uses_none(uses))
 		process = process_add(set, pid);
 	if (process) {
-		for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
-			set->nr_users[slot] +=
-				(u32)uses_has(uses, slot) - (u32)uses_has(&process->uses, slot);
+		count_uses(set, uses, 1);
+		count_uses(set, &process->uses, -1);
 		process->uses = *uses;
 		if (uses_none(uses))
 			process_remove(set, process);
 	}
 	drop_unused(set);
+	place_launches(set);
 }
 
 /*
@@ -213,29 +231,54 @@ static void process_mark(struct library_set *set, pid_t pid, int pidfd, bool has
 	set->ops->collective(set->ctx, pidfd, has_collective);
 }
 
+/*
+ * Makes a library that is not attached yet. The launches of the CUDA runtime are attached
+ * when it is known which of its users have a driver.
+ */
+static int library_new(const struct library *found, u32 slot, int fd, struct library **ret)
+{
+	struct library *library = malloc(sizeof(*library));
+
+	if (!library)
+		return -ENOMEM;
+	*library = *found;
+	library->slot = slot;
+	library->launches_below = found->runtime == RUNTIME_CUDA;
+	library->fd = library->launches_below ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -EBADF;
+	if (library->launches_below && library->fd < 0) {
+		int err = -errno;
+
+		free(library);
+		return err;
+	}
+	path_of(fd, library->path);
+	*ret = library;
+	return 0;
+}
+
 /* Attaches a new file and returns its slot. -ENOENT: the attach failed and was counted. */
 static int library_add(struct library_set *set, int fd, const struct library *found)
 {
-	CLEANUP_FREE struct library *library = NULL;
-	int slot = find_free_slot(set);
+	struct library *library = NULL;
+	int slot = find_free_slot(set), err;
 
 	if (slot < 0) {
 		set->counts.nr_libraries_excess++;
 		return -ENOENT;
 	}
-	library = malloc(sizeof(*library));
-	if (!library)
-		return -ENOMEM;
-	*library = *found;
-	library->slot = (u32)slot;
-	snprintf(library->path, sizeof(library->path), "/proc/self/fd/%d", fd);
+	err = library_new(found, (u32)slot, fd, &library);
+	if (err < 0)
+		return err;
 	if (set->ops->attach(set->ctx, library) < 0) {
 		set->counts.nr_attach_failed++;
+		library_close(library);
 		return -ENOENT;
 	}
 	library->path[0] = '\0';
 	set->counts.nr_symbols_dropped += library->probes.nr_dropped;
-	set->library[slot] = TAKE_PTR(library);
+	set->library[slot] = library;
+	if (library->runtime == RUNTIME_CUDA_DRIVER)
+		uses_add(&set->drivers, (u32)slot);
 	return slot;
 }
 

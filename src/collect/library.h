@@ -6,6 +6,9 @@
  * first process maps it and detached when the last such process has exited, regardless of
  * the number of processes, containers or names. Executables are included when the CUDA
  * runtime is linked into them.
+ *
+ * A launch of the CUDA runtime is also a launch of its driver, and one probe is enough: the
+ * launches of a runtime are probed only while a process maps it without a probed driver.
  */
 #include <stdbool.h>
 #include <sys/types.h>
@@ -16,21 +19,30 @@
 /* Maximum number of attached files, and of processes that use them. */
 #define LIBRARY_MAX	    128
 #define LIBRARY_PROCESS_MAX 4096
+#define LIBRARY_PATH_BYTES  32
 
 struct library {
 	struct library_id id;
 	u32 slot; /* below LIBRARY_MAX, unique while the library is attached */
 	enum runtime runtime;
 	bool is_executable;
-	char name[256]; /* the file name in one of the processes, for messages */
-	char path[32];	/* the path to attach to; valid only during attach() */
+	char name[256];		       /* the file name in one of the processes, for messages */
+	char path[LIBRARY_PATH_BYTES]; /* the path to attach to; valid only during attach() */
 	struct library_probes probes;
+	/*
+	 * Launches are not probed here, because they are probed in the driver that this
+	 * runtime calls.
+	 */
+	bool launches_below;
+	int fd; /* only if launches_below can change: the file, to attach again */
 };
 
 struct library_ops {
 	/* Negative: the attach failed. The next scan tries again. */
 	int (*attach)(void *ctx, const struct library *library);
 	void (*detach)(void *ctx, const struct library *library);
+	/* library->launches_below has changed. Negative: it failed; tried again later. */
+	int (*set_launches)(void *ctx, const struct library *library);
 	/*
 	 * Called when a process maps a collective library or its buffers, and when it no
 	 * longer has them mapped.

@@ -47,6 +47,16 @@ static void on_detach(void *ctx, const struct library *library)
 	kernel_detach_library(manager->kernel, library);
 }
 
+static int on_set_launches(void *ctx, const struct library *library)
+{
+	struct manager *manager = ctx;
+	int err = kernel_set_launches(manager->kernel, library);
+
+	if (err < 0)
+		manager->handler->on_attach_error(manager->ctx, library, err);
+	return err;
+}
+
 /* Fails if the process has just exited. Then the failure does not matter. */
 static void on_collective(void *ctx, int pidfd, bool is_mapped)
 {
@@ -121,6 +131,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	static const struct library_ops library_ops = {
 		.attach = on_attach,
 		.detach = on_detach,
+		.set_launches = on_set_launches,
 		.collective = on_collective,
 	};
 	static const struct mmap_handler mmap_handler = {

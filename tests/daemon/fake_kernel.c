@@ -359,6 +359,11 @@ int kernel_attach_threads(struct kernel *kernel)
 	return 0;
 }
 
+int kernel_set_launches(struct kernel *kernel, const struct library *library)
+{
+	return 0;
+}
+
 int kernel_attach_library(struct kernel *kernel, const struct library *library)
 {
 	return 0;

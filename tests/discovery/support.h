@@ -35,6 +35,7 @@ struct recorder {
 	int fail_with;	      /* result of the next attach, if not 0 */
 	struct stat attached; /* the last attached file */
 	struct library last;
+	int nr_launches_here;		      /* libraries whose launches are attached */
 	int nr_collective, nr_not_collective; /* number of calls of collective() */
 };
 
@@ -58,6 +59,18 @@ static inline void record_detach(void *ctx, const struct library *library)
 	recorder->nr_detached++;
 }
 
+static inline int record_launches(void *ctx, const struct library *library)
+{
+	struct recorder *recorder = ctx;
+	struct stat st;
+
+	assert_int_equal(stat(library->path, &st), 0);
+	if (recorder->fail_with)
+		return recorder->fail_with;
+	recorder->nr_launches_here += library->launches_below ? -1 : 1;
+	return 0;
+}
+
 static inline void record_collective(void *ctx, int pidfd, bool is_mapped)
 {
 	struct recorder *recorder = ctx;
@@ -66,7 +79,8 @@ static inline void record_collective(void *ctx, int pidfd, bool is_mapped)
 	recorder->nr_not_collective += !is_mapped;
 }
 
-static const struct library_ops recorder_ops = { record_attach, record_detach, record_collective };
+static const struct library_ops recorder_ops = { record_attach, record_detach, record_launches,
+						 record_collective };
 
 /* Writes new content to a file; an existing file keeps its inode. */
 static inline void copy_file(const char *from, const char *to)

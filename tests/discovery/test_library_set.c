@@ -6,7 +6,7 @@
 
 #include <sys/sysmacros.h>
 
-static const char *fixture;
+static const char *fixture, *driver;
 static char proc[] = "/tmp/discovery-proc.XXXXXX";
 
 /* A path below the directory; creates its parent directories. */
@@ -176,6 +176,59 @@ static void test_collective_buffers(void **state)
 	assert_int_equal(recorder.nr_collective, 1);
 	library_set_look_again(set, now + 3 * NSEC_PER_SEC);
 	assert_int_equal(recorder.nr_collective, 2);
+	remove_process(9);
+}
+
+/* Maps the driver in a process that maps the runtime already, as at the first CUDA call. */
+static void add_driver(int pid)
+{
+	FILE *maps = fopen(in_proc("%d/maps", pid), "ae");
+	struct stat st;
+
+	assert_non_null(maps);
+	assert_int_equal(stat(driver, &st), 0);
+	fprintf(maps, "6000-7000 r-xp 00001000 00:01 %lu /libcuda.so.1\n",
+		(unsigned long)st.st_ino);
+	fclose(maps);
+	assert_int_equal(symlink(driver, in_proc("%d/map_files/6000-7000", pid)), 0);
+}
+
+/* The launches of the runtime are probed while one of its processes has no probed driver. */
+static void test_launches_at_one_level(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	add_process(7, "/libcudart.so.12", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_launches_here, 1);
+	add_driver(7);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_attached, 2);
+	assert_int_equal(recorder.nr_launches_here, 0);
+	/* A child inherits both. */
+	assert_int_equal(library_set_fork_process(set, 7, 8), 0);
+	assert_int_equal(recorder.nr_launches_here, 0);
+	/* A second process begins with the runtime alone. */
+	add_process(9, "/libcudart.so.12", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 9), 0);
+	assert_int_equal(recorder.nr_launches_here, 1);
+	library_set_forget_process(set, 7);
+	library_set_forget_process(set, 8);
+	assert_int_equal(recorder.nr_detached, 1);
+	assert_int_equal(recorder.nr_launches_here, 1);
+	add_driver(9);
+	/* What fails is tried again. */
+	recorder.fail_with = -EMFILE;
+	assert_int_equal(library_set_scan_process(set, 9), 0);
+	assert_int_equal(recorder.nr_launches_here, 1);
+	recorder.fail_with = 0;
+	assert_int_equal(library_set_scan_process(set, 9), 0);
+	assert_int_equal(recorder.nr_launches_here, 0);
+	/* The launches of the driver itself are always probed there. */
+	assert_false(recorder.last.launches_below);
+	assert_int_equal(recorder.last.runtime, RUNTIME_CUDA_DRIVER);
+	remove_process(7);
 	remove_process(9);
 }
 
@@ -408,6 +461,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_collective_names),
 		cmocka_unit_test(test_collective_library),
 		cmocka_unit_test(test_collective_buffers),
+		cmocka_unit_test(test_launches_at_one_level),
 		cmocka_unit_test(test_deleted_but_mapped),
 		cmocka_unit_test(test_stale_name),
 		cmocka_unit_test(test_link_stays_in_root),
@@ -419,8 +473,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_excess_libraries),
 	};
 
-	if (argc != 2)
+	if (argc != 3)
 		return 2;
 	fixture = argv[1];
+	driver = argv[2];
 	return cmocka_run_group_tests_name("library set", tests, make_proc, remove_proc);
 }

@@ -152,5 +152,7 @@ void report_done(struct report *report)
 
 u64 calls_by_program(const u64 counts[LEVEL_NR])
 {
-	return counts[LEVEL_RUNTIME] ? counts[LEVEL_RUNTIME] : counts[LEVEL_DRIVER];
+	/* A launch of the runtime is seen in the driver as soon as that is mapped. */
+	return counts[LEVEL_RUNTIME] > counts[LEVEL_DRIVER] ? counts[LEVEL_RUNTIME]
+							    : counts[LEVEL_DRIVER];
 }

@@ -146,6 +146,22 @@ static void test_static_runtime(void **state)
 	watch_end(&watch);
 }
 
+/* Where the driver is probed, a launch of the runtime is not counted twice. */
+static void test_launches_at_one_level(void **state)
+{
+	struct watch watch = watch_start();
+	struct child child = child_start(program);
+
+	child_do(&child, "open %s/libcuda.so.1", lib_dir);
+	child_do(&child, "open %s/libcudart.so.12", lib_dir);
+	watch_until(&watch, 2);
+	child_do(&child, "call cuLaunchKernel 1");
+	child_do(&child, "call cudaLaunchKernel %u", NR_CALLS);
+	assert_int_equal(launches_of(&watch, child.pid, LEVEL_RUNTIME), 0);
+	child_end(&child);
+	watch_end(&watch);
+}
+
 /* The old process runs the old, deleted file; the new process maps the new file. */
 static void test_replaced_on_disk(void **state)
 {
@@ -237,6 +253,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_late_open),
 		cmocka_unit_test(test_another_root),
 		cmocka_unit_test(test_static_runtime),
+		cmocka_unit_test(test_launches_at_one_level),
 		cmocka_unit_test(test_replaced_on_disk),
 		cmocka_unit_test(test_collectives_without_probes),
 	};
