@@ -12,10 +12,12 @@
 #include "base/cleanup.h"
 #include "collect/library_uses.h"
 
-#define BARREN_SLOTS 1024
+#define BARREN_SLOTS	      1024
+/* Single-stepped functions that are named. */
+#define LIBRARY_STEPPED_NAMES 5
 /* Minimum and maximum time between two scans of a process. */
-#define LOOK_MIN_NS  NSEC_PER_SEC
-#define LOOK_MAX_NS  (64 * NSEC_PER_SEC)
+#define LOOK_MIN_NS	      NSEC_PER_SEC
+#define LOOK_MAX_NS	      (64 * NSEC_PER_SEC)
 
 struct process {
 	pid_t pid;
@@ -477,15 +479,41 @@ void library_set_forget_process(struct library_set *set, pid_t pid)
 		process_update(set, pid, &(struct uses){});
 }
 
+/* Adds a name to the list, unless it is there or there is no room. */
+static void name_stepped(const char *name, struct library_counts *counts)
+{
+	size_t used = strlen(counts->stepped), length = strlen(name);
+	const char *known = strstr(counts->stepped, name);
+
+	if (known && (!known[length] || known[length] == ','))
+		return;
+	if (used + length + 3 <= sizeof(counts->stepped))
+		snprintf(counts->stepped + used, sizeof(counts->stepped) - used, "%s%s",
+			 used ? ", " : "", name);
+}
+
+static void count_probes(const struct library *library, struct library_counts *counts)
+{
+	counts->nr_libraries++;
+	counts->nr_probes += library->probes.nr;
+	for (u32 i = 0; i < library->probes.nr; i++) {
+		const struct library_probe *probe = &library->probes.probe[i];
+
+		if (!probe->is_stepped)
+			continue;
+		if (counts->nr_stepped++ < LIBRARY_STEPPED_NAMES)
+			name_stepped(library_symbol(probe->call), counts);
+	}
+}
+
 struct library_counts library_set_count(const struct library_set *set)
 {
 	struct library_counts counts = set->counts;
 
 	counts.nr_processes = set->nr_processes;
-	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
-		counts.nr_libraries += set->library[slot] != NULL;
-		counts.nr_probes += set->library[slot] ? set->library[slot]->probes.nr : 0;
-	}
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+		if (set->library[slot])
+			count_probes(set->library[slot], &counts);
 	return counts;
 }
 

@@ -17,9 +17,10 @@
 #include "collect/library_file.h"
 
 /* Maximum number of attached files, and of processes that use them. */
-#define LIBRARY_MAX	    128
-#define LIBRARY_PROCESS_MAX 4096
-#define LIBRARY_PATH_BYTES  32
+#define LIBRARY_MAX	      128
+#define LIBRARY_PROCESS_MAX   4096
+#define LIBRARY_PATH_BYTES    32
+#define LIBRARY_STEPPED_BYTES 256
 
 struct library {
 	struct library_id id;
@@ -60,6 +61,8 @@ struct library_counts {
 	u64 nr_unreadable; /* could not be opened or read, or was replaced and is not accessible */
 	u64 nr_attach_failed;
 	u64 nr_symbols_dropped;
+	u64 nr_stepped;			     /* probes that are single-stepped */
+	char stepped[LIBRARY_STEPPED_BYTES]; /* the first of them, separated by ", " */
 };
 
 struct library_set;

@@ -211,12 +211,16 @@ struct snapshot_learning {
 	u64 nr_observations;
 };
 
+#define SNAPSHOT_STEPPED_LEN 256
+
 /* The probes in runtime libraries. */
 struct snapshot_probes {
 	u64 nr_libraries; /* files that have probes now */
 	u64 nr_probes;	  /* probed functions in these files */
 	u64 nr_processes; /* processes that map such a file */
 	u64 nr_failed;	  /* times that a file could not be read or probed */
+	u64 nr_stepped;	  /* probes that the kernel single-steps, which costs more */
+	char stepped[SNAPSHOT_STEPPED_LEN]; /* the names of the first of these */
 };
 
 /* The resources that Zernel itself uses. */

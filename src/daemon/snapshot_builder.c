@@ -207,7 +207,10 @@ static void fold_probes(const struct supervisor *supervisor, struct snapshot_pro
 		.nr_probes = counts.nr_probes,
 		.nr_processes = counts.nr_processes,
 		.nr_failed = counts.nr_unreadable + counts.nr_attach_failed,
+		.nr_stepped = counts.nr_stepped,
 	};
+	_Static_assert(sizeof(probes->stepped) >= sizeof(counts.stepped), "names fit");
+	memcpy(probes->stepped, counts.stepped, sizeof(counts.stepped));
 }
 
 static u64 timeval_ns(struct timeval time)

@@ -171,6 +171,8 @@ const struct field probes_fields[] = {
 	{ "probes",    FIELD_U64, AT(snapshot_probes, nr_probes) },
 	{ "processes", FIELD_U64, AT(snapshot_probes, nr_processes) },
 	{ "failed",    FIELD_U64, AT(snapshot_probes, nr_failed) },
+	{ "single_stepped",       FIELD_U64, AT(snapshot_probes, nr_stepped) },
+	{ "single_stepped_names", TEXT(snapshot_probes, stepped) },
 	{},
 };
 

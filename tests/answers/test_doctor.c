@@ -153,7 +153,7 @@ static void test_good_kernel(void **state)
 		text,
 		"ok       BTF           complete, with all functions that schedulers call\n"));
 	assert_non_null(strstr(text, "ok       scheduler     zernel is attached\n"));
-	assert_non_null(strstr(text, "ok: 13, warnings: 0, failures: 0\n"));
+	assert_non_null(strstr(text, "ok: 14, warnings: 0, failures: 0\n"));
 	assert_null(strstr(text, "->"));
 	free(text);
 	snapshot_free(snapshot);
@@ -337,10 +337,22 @@ static void test_libraries_and_probes(void **state)
 		     "libraries; processes with "
 		     "calls that zerneld saw: 1\n",
 		     NULL);
+	assert_found(&doctor, VERDICT_OK,
+		     "ok       probe cost    all probed functions begin with an instruction that "
+		     "makes probes cheap\n",
+		     NULL);
+	snapshot->probes.nr_stepped = 6;
+	snprintf(snapshot->probes.stepped, sizeof(snapshot->probes.stepped),
+		 "ncclCommInitAll, zeMemFree");
+	assert_found(
+		&doctor, VERDICT_OK,
+		"ok       probe cost    6 of 47 probed functions are single-stepped: a call of "
+		"one costs about 10 times a cheap probe: ncclCommInitAll, zeMemFree, ...\n",
+		NULL);
 	doctor = (struct doctor){ .root = root };
 	assert_found(&doctor, VERDICT_WARNING,
 		     "ok       libraries     processes with cuda nccl mapped: 1; without zerneld",
-		     NULL);
+		     "ok       probe cost    no function is probed\n");
 	snapshot_free(snapshot);
 }
 
@@ -380,7 +392,7 @@ static void test_json(void **state)
 	assert_true(
 		yyjson_equals_str(yyjson_obj_get(yyjson_doc_get_root(doc), "verdict"), "warning"));
 	checks = yyjson_obj_get(yyjson_doc_get_root(doc), "checks");
-	assert_int_equal(yyjson_arr_size(checks), 13);
+	assert_int_equal(yyjson_arr_size(checks), 14);
 	yyjson_arr_foreach(checks, i, nr, check) {
 		bool ok = yyjson_equals_str(yyjson_obj_get(check, "verdict"), "ok");
 

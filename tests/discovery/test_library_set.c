@@ -232,6 +232,31 @@ static void test_launches_at_one_level(void **state)
 	remove_process(9);
 }
 
+/* The number of single-stepped probes, and the names of the first five functions. */
+static void test_stepped_probes(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	struct library_counts counts;
+	u32 nr = 0, nr_names = 0;
+
+	add_process(7, "/libcuda.so.1", driver, true);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	counts = library_set_count(set);
+	for (u32 i = 0; i < recorder.last.probes.nr; i++) {
+		const struct library_probe *probe = &recorder.last.probes.probe[i];
+
+		nr += probe->is_stepped;
+		nr_names +=
+			probe->is_stepped && strstr(counts.stepped, library_symbol(probe->call));
+	}
+	print_message("# single-stepped: %u, for example %s\n", nr, counts.stepped);
+	assert_int_equal(counts.nr_stepped, nr);
+	assert_in_range(nr_names, nr < 5 ? nr : 5, nr);
+	assert_true(strlen(counts.stepped) + 1 < sizeof(counts.stepped));
+	remove_process(7);
+}
+
 static void test_deleted_but_mapped(void **state)
 {
 	struct recorder recorder = {};
@@ -462,6 +487,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_collective_library),
 		cmocka_unit_test(test_collective_buffers),
 		cmocka_unit_test(test_launches_at_one_level),
+		cmocka_unit_test(test_stepped_probes),
 		cmocka_unit_test(test_deleted_but_mapped),
 		cmocka_unit_test(test_stale_name),
 		cmocka_unit_test(test_link_stays_in_root),

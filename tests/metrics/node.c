@@ -191,7 +191,7 @@ struct snapshot *node_snapshot(const struct node *node)
 	s->phase_detection = (struct phase_config)PHASE_CONFIG_DEFAULT;
 	add_sched(&s->sched, node->age_s);
 	s->learning = (struct snapshot_learning){ 300, 200, 100000 };
-	s->probes = (struct snapshot_probes){ 3, 120, 16, 0 };
+	s->probes = (struct snapshot_probes){ 3, 120, 16, 0, 2, "zeMemFree, clFinish" };
 	s->cost = (struct snapshot_cost){ 12 * NSEC_PER_SEC + 5, 20 << 20, 7 * NSEC_PER_SEC };
 	s->nr_dropped[DROP_EVENTS] = 3;
 	return s;
@@ -350,7 +350,7 @@ struct snapshot *node_random(struct random *r)
 		hist_record(&s->sched.classes[i].runqueue_wait, random_any(r));
 	}
 	random_words(r, &s->learning.nr_profiles, sizeof(s->learning));
-	random_words(r, &s->probes.nr_libraries, sizeof(s->probes));
+	random_words(r, &s->probes.nr_libraries, offsetof(struct snapshot_probes, stepped));
 	random_words(r, &s->cost.cpu_ns, sizeof(s->cost));
 	random_words(r, s->nr_dropped, sizeof(s->nr_dropped));
 	return s;

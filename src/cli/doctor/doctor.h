@@ -32,7 +32,7 @@ struct doctor {
 
 struct finding {
 	enum verdict verdict;
-	char text[320];
+	char text[480];
 	const char *fix; /* NULL: use the remedy of the check */
 };
 

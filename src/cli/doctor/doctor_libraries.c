@@ -17,6 +17,9 @@ static const struct {
 #include "abi/runtimes.def"
 };
 
+/* zerneld names this many functions. */
+#define STEPPED_NAMES 5
+
 struct census {
 	u32 nr_processes;  /* that map a runtime library */
 	u32 nr_seen;	   /* of these, known to zerneld */
@@ -119,4 +122,23 @@ struct finding check_libraries(const struct doctor *doctor)
 		       "with calls that zerneld saw: %u%s",
 		       names, census.nr_processes, probes->nr_probes, probes->nr_libraries,
 		       census.nr_seen, hidden);
+}
+
+/* A property of the libraries that works as it is, so it is never a warning. */
+struct finding check_probe_cost(const struct doctor *doctor)
+{
+	const struct snapshot_probes *probes = doctor->snapshot ? &doctor->snapshot->probes : NULL;
+
+	if (!probes || !probes->nr_probes)
+		return finding(VERDICT_OK, NULL, "no function is probed");
+	if (!probes->nr_stepped)
+		return finding(VERDICT_OK, NULL,
+			       "all probed functions begin with an instruction that makes probes "
+			       "cheap");
+	return finding(
+		VERDICT_OK, NULL,
+		"%llu of %llu probed functions are single-stepped: a call of one costs about "
+		"10 times a cheap probe: %s%s",
+		probes->nr_stepped, probes->nr_probes, probes->stepped,
+		probes->nr_stepped > STEPPED_NAMES ? ", ..." : "");
 }
