@@ -168,6 +168,6 @@ u32 shm_span_count(const struct shm_device *device);
 void shm_fold_extend(const struct shm *shm, u32 device, u32 proc, u64 until_ns,
 		     struct shm_fold *fold);
 /* The utilization of the device until now. The caller holds the lock. */
-void shm_fold_read(const struct shm *shm, u32 device, u64 now_ns, struct shm_fold *ret);
+void shm_fold_read(struct shm *shm, u32 device, u64 now_ns, struct shm_fold *ret);
 /* The period with this number, all zero if the device was idle. */
 struct shm_period shm_period_of(const struct shm_fold *fold, u64 number);

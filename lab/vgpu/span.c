@@ -123,9 +123,14 @@ void shm_fold_extend(const struct shm *shm, u32 device, u32 proc, u64 until_ns,
 	free(edges.list);
 }
 
-void shm_fold_read(const struct shm *shm, u32 device, u64 now_ns, struct shm_fold *ret)
+void shm_fold_read(struct shm *shm, u32 device, u64 now_ns, struct shm_fold *ret)
 {
-	*ret = shm->devices[device].fold;
+	struct shm_fold *fold = &shm->devices[device].fold;
+
+	/* A reader folds the past as well, so that the next one has little to sort. */
+	if (now_ns > FOLD_DELAY_NS)
+		shm_fold_extend(shm, device, SHM_ANY_PROC, now_ns - FOLD_DELAY_NS, fold);
+	*ret = *fold;
 	shm_fold_extend(shm, device, SHM_ANY_PROC, now_ns, ret);
 }
 

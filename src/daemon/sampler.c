@@ -132,13 +132,16 @@ static bool is_fresh(const struct sampler *s, u64 now_ns)
 void sampler_refresh(struct sampler *s)
 {
 	const struct timespec until = time_after(SAMPLER_REFRESH_NS);
-	u64 now_ns = time_now_ns();
+	u64 now_ns = time_now_ns(), wanted_ns;
 	int err = 0;
 
 	pthread_mutex_lock(&s->lock);
-	s->asked = true;
-	pthread_cond_signal(&s->wake);
-	while (!err && is_fresh(s, now_ns) && s->sampled_ns < now_ns)
+	wanted_ns = s->sampled_ns + SAMPLER_RECENT_NS;
+	if (now_ns >= wanted_ns) {
+		s->asked = true;
+		pthread_cond_signal(&s->wake);
+	}
+	while (!err && is_fresh(s, now_ns) && s->sampled_ns < now_ns && now_ns >= wanted_ns)
 		err = pthread_cond_clockwait(&s->sampled, &s->lock, CLOCK_MONOTONIC, &until);
 	pthread_mutex_unlock(&s->lock);
 }

@@ -10,6 +10,8 @@
 
 /* How long sampler_refresh() waits. */
 #define SAMPLER_REFRESH_NS (50 * NSEC_PER_MSEC)
+/* A sample that is not older than this is not taken again: several clients may ask. */
+#define SAMPLER_RECENT_NS  (250 * NSEC_PER_MSEC)
 /* Samples older than this are not used. */
 #define SAMPLER_STALE_NS   (5 * NSEC_PER_SEC)
 
