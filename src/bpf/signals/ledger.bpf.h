@@ -5,13 +5,11 @@
  * The ledger of a process (core/ledger.h) in the kernel: which work is queued on which stream,
  * which of it is known to be done, and what follows from that for the account of idle time.
  *
- * The GPU certainly works while a thread waits for work that is not done. A thread that is
- * descheduled when its wait ends makes this time longer.
- *
  * Handles are numbers that the process passes. A process that passes wrong ones spoils its own
  * ledger and no other.
  */
 #include "bpf/signals/calls.bpf.h"
+#include "bpf/signals/gpu.bpf.h"
 
 /* The events of all processes. An event that was evicted completes nothing. */
 #define LEDGER_EVENTS 16384
@@ -90,39 +88,17 @@ static inline struct ledger_event_key event_key(const struct process_state *proc
 	};
 }
 
-/* Brings the account in line with the ledger. True when the GPU has no work any more. */
-static inline bool gpu_settle(struct process_state *process, u64 now)
-{
-	struct process_ledger *ledger = ledger_of(process);
-	bool is_done = ledger_is_done(&ledger->ledger);
-	u32 gpu = ledger->nr_waiting ? IDLE_GPU_BUSY : is_done ? IDLE_GPU_DONE : IDLE_GPU_OPEN;
-
-	if (process->idle.gpu == gpu)
-		return is_done;
-	if (gpu == IDLE_GPU_DONE)
-		ledger->done_ns = now;
-	process_write_begin(process);
-	idle_set_gpu(&process->idle, gpu, now);
-	process_write_end(process);
-	return is_done;
-}
-
 /* A thread begins to wait for work that is not done. */
 static inline void gpu_wait_begins(const struct traced_call *call)
 {
-	if (call->thread->is_waiting)
-		return;
 	call->thread->is_waiting = 1;
-	__sync_fetch_and_add(&ledger_of(call->process)->nr_waiting, 1);
-	gpu_settle(call->process, call->now);
+	gpu_waiter_counts(call->thread, call->process, true, call->now);
 }
 
 static inline void gpu_wait_ends(const struct traced_call *call)
 {
-	if (!call->thread->is_waiting)
-		return;
+	gpu_waiter_counts(call->thread, call->process, false, call->now);
 	call->thread->is_waiting = 0;
-	__sync_fetch_and_add(&ledger_of(call->process)->nr_waiting, -1);
 }
 
 /* What is done when a call on a stream returns. */

@@ -47,14 +47,14 @@ struct thread_state {
 	u64 io_wait_ns;
 	struct loader_wait wait; /* loader: its part in the current wait of its consumer */
 	struct rank_wait rank_wait;
-	u32 is_waiting; /* for work that is not done */
-	u32 pad;
+	u32 is_waiting;	 /* for work that is not done */
+	u32 is_evidence; /* it sleeps or runs while it waits: counted in nr_waiting */
 	struct ledger_target target;
 };
 
 struct process_ledger {
 	u64 done_ns;	/* when the GPU finished all its work */
-	u32 nr_waiting; /* threads */
+	u32 nr_waiting; /* threads that show that the GPU works: gpu.bpf.h */
 	u32 pad;
 	struct ledger ledger;
 };

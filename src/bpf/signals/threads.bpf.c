@@ -14,6 +14,7 @@
  * These programs run at every context switch and wakeup of the machine, so each
  * program returns at once if the task has no state.
  */
+#include "bpf/signals/gpu.bpf.h"
 #include "bpf/signals/idle.bpf.h"
 #include "bpf/signals/ranks.bpf.h"
 
@@ -103,6 +104,8 @@ __noinline int thread_leaves(struct task_struct *p __arg_trusted, bool runnable,
 		launcher_leaves(p, thread, process, runnable, now);
 	if (runnable) {
 		thread->runnable_since_ns = now;
+		if (process)
+			gpu_waiter_counts(thread, process, false, now);
 		return 0;
 	}
 	if (BPF_CORE_READ_BITFIELD_PROBED(p, in_iowait)) {
@@ -146,6 +149,7 @@ __noinline int thread_runs(struct task_struct *p __arg_trusted,
 	if (!process)
 		return 0;
 	__sync_fetch_and_add(&process->runqueue_wait_ns, waited);
+	gpu_waiter_counts(thread, process, true, now);
 	launcher_confirm(p, thread, process, now);
 	if (is_launcher_of(p, thread, process))
 		launcher_runs(thread, process, prev, now);
@@ -184,12 +188,14 @@ static void thread_woken(struct task_struct *p, struct thread_state *thread, u64
 	if (thread->role == ROLE_LOADER)
 		loader_did(p, SHARE_DISK, thread->io_since_ns, now);
 	thread->runnable_since_ns = now;
+	process = process_find(p);
+	if (process && !thread->running_since_ns)
+		gpu_waiter_counts(thread, process, false, now);
 	if (!thread->io_since_ns)
 		return;
 	waited = now - thread->io_since_ns;
 	thread->io_since_ns = 0;
 	thread->io_wait_ns += waited;
-	process = process_find(p);
 	if (!process)
 		return;
 	__sync_fetch_and_add(&process->io_wait_ns, waited);
