@@ -30,20 +30,27 @@ struct launch_timing {
 };
 
 /*
- * Whether this launch is timed. Call it for every launch. It costs no call of a helper: random
- * numbers come from a linear congruence, and only launches that are timed read the clock. A
- * driver launch inside a runtime
- * launch is not a separate launch. If a runtime launch fails before it calls the driver, the
- * next driver launch is not timed.
+ * Whether this launch is a part of another one: a launch of the runtime calls the driver. Call
+ * it for every launch. If a launch of the runtime fails before it calls the driver, the next
+ * launch of the driver is taken for a part of it.
  */
-static inline bool launch_is_timed(struct launch_timing *timing, u32 level)
+static inline bool launch_is_inner(struct launch_timing *timing, u32 level)
 {
 	bool is_inner = level == LEVEL_DRIVER && timing->through;
 
 	timing->through = level == LEVEL_RUNTIME;
+	return is_inner;
+}
+
+/*
+ * Whether this launch is timed. Call it for every launch that is not inner. It costs no call
+ * of a helper: random numbers come from a linear congruence, and only launches that are timed
+ * read the clock.
+ */
+static inline bool launch_is_timed(struct launch_timing *timing)
+{
 	timing->random = timing->random * 1664525 + 1013904223;
-	return !is_inner &&
-	       (timing->nr < LAUNCH_ALL_TIMED || timing->random < ~0U / LAUNCH_TIMED_1_IN);
+	return timing->nr < LAUNCH_ALL_TIMED || timing->random < ~0U / LAUNCH_TIMED_1_IN;
 }
 
 /* The weight of a launch that is timed. */

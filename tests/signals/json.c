@@ -82,7 +82,7 @@ static void add_calls(yyjson_mut_doc *doc, yyjson_mut_val *to, const struct proc
 {
 	yyjson_mut_val *driver;
 
-	yyjson_mut_obj_add_uint(doc, to, "launches", calls_by_program(state->nr_launches));
+	yyjson_mut_obj_add_uint(doc, to, "launches", launches_by_program(state));
 	yyjson_mut_obj_add_uint(doc, to, "syncs", calls_by_program(state->nr_syncs));
 	yyjson_mut_obj_add_uint(doc, to, "copies", calls_by_program(state->nr_copies));
 	driver = yyjson_mut_obj_add_obj(doc, to, "driver");

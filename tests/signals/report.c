@@ -150,9 +150,15 @@ void report_done(struct report *report)
 	*report = (struct report){};
 }
 
+u64 launches_by_program(const struct process_state *state)
+{
+	/* A launch of the driver inside of one of the runtime is not counted. */
+	return state->nr_launches[LEVEL_RUNTIME] + state->nr_launches[LEVEL_DRIVER];
+}
+
 u64 calls_by_program(const u64 counts[LEVEL_NR])
 {
-	/* A launch of the runtime is seen in the driver as soon as that is mapped. */
+	/* A call of the runtime is seen in the driver as soon as that is mapped. */
 	return counts[LEVEL_RUNTIME] > counts[LEVEL_DRIVER] ? counts[LEVEL_RUNTIME]
 							    : counts[LEVEL_DRIVER];
 }

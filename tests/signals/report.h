@@ -33,6 +33,8 @@ int report_add_thread(struct report *report, const struct thread_record *thread)
 int report_take(const struct report *ended, struct kernel *kernel, u64 now_ns, struct report *ret);
 void report_done(struct report *report);
 
+/* Launches that the program made. */
+u64 launches_by_program(const struct process_state *state);
 /* Returns the calls of the program itself, without the driver calls that its runtime makes. */
 u64 calls_by_program(const u64 counts[LEVEL_NR]);
 

@@ -96,7 +96,7 @@ static void print_processes(const struct report *report, bool is_terminal, FILE 
 		else
 			cell(&table, "-");
 		cell(&table, "%s", process->has_ended ? "ended" : phase_label(state->task.phase));
-		cell(&table, "%llu", calls_by_program(state->nr_launches));
+		cell(&table, "%llu", launches_by_program(state));
 		cell(&table, "%llu", calls_by_program(state->nr_syncs));
 		cell(&table, "%llu", calls_by_program(state->nr_copies));
 	}

@@ -116,20 +116,17 @@ static void device_fed(struct pt_regs *ctx, const struct call_row *row, struct t
 		device_gets_work(process, now);
 }
 
-/*
- * Counts a launch. Returns the API level that was called; LEVEL_NR if the launch
- * was not counted.
- */
-static u32 launch_counted(struct pt_regs *ctx, struct task_struct *p, struct thread_state *thread)
+/* Counts a launch. False if it was not counted, also because it is a part of another launch. */
+static bool launch_counted(struct pt_regs *ctx, struct task_struct *p, struct thread_state *thread)
 {
 	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
 	struct process_state *process = process_get(p);
 
-	if (!row || !process)
-		return LEVEL_NR;
+	if (!row || !process || !thread || launch_is_inner(&thread->launch_timing, row->level))
+		return false;
 	__sync_fetch_and_add(&process->nr_launches[row->level & 1], 1);
 	device_fed(ctx, row, p, process, thread);
-	return row->level & 1;
+	return true;
 }
 
 /* For kernels without uprobe sessions. */
@@ -137,21 +134,17 @@ CALL_PROGRAM("uprobe.multi", launch_enter)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 
-	launch_counted(ctx, p, thread_find(p));
+	launch_counted(ctx, p, thread_get(p));
 }
 
-/*
- * Whether to trace the return. If so, the session cookie stores the start time
- * and the weight.
- */
+/* True if the return is to be observed. The call then stores its start time and weight. */
 static bool launch_begins(struct pt_regs *ctx)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
 	struct thread_state *thread = thread_get(p);
-	u32 level = launch_counted(ctx, p, thread);
 	u64 now, *begun;
 
-	if (!thread || level == LEVEL_NR || !launch_is_timed(&thread->launch_timing, level))
+	if (!launch_counted(ctx, p, thread) || !thread || !launch_is_timed(&thread->launch_timing))
 		return false;
 	begun = compat_session_cookie(ctx);
 	if (!begun)
