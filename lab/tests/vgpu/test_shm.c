@@ -114,6 +114,9 @@ static void test_periods(void **state)
 	assert_int_equal(fold.kernel_ns, 1000);
 }
 
+/* The totals are updated four times for each turn of the ring, and by each reader. */
+#define MAX_FOLDS (3 * 4 + 2)
+
 /* More spans than the ring holds: the totals still have them all. */
 static void test_total_outlives_the_ring(void **state)
 {
@@ -137,7 +140,8 @@ static void test_total_outlives_the_ring(void **state)
 		periods_ns += shm_period_of(&after, last / SHM_PERIOD_NS - i).kernel_ns;
 	assert_int_equal(shm->devices[1].head, nr);
 	assert_int_equal(after.kernel_ns - before.kernel_ns, nr * 100);
-	assert_int_equal(after.sm_ns - before.sm_ns, nr * 70);
+	/* A total that ends inside of a span rounds the share of that span twice. */
+	assert_in_range(after.sm_ns - before.sm_ns, nr * 70 - MAX_FOLDS, nr * 70);
 	assert_int_equal(periods_ns, nr * 100);
 }
 
