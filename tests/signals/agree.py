@@ -40,6 +40,7 @@ BUCKET = 2 ** 0.25  # factor between two bucket bounds of a distribution
 INTERRUPTED = 0.005  # share of launches that are preempted between the clock reads of probe and caller
 MOST_LATE = 3  # maximum number of phase changes while a report is taken
 LAUNCH_NS = 300000  # long compared with the few us that probes add to a launch and that the truth does not contain
+STARTUP_MS = 3000  # long enough for an emulated machine to attach the probes of all calls
 BOOT_SECONDS, SLOWDOWN = 300, 20  # of virtual time, on a machine with other load
 
 
@@ -74,7 +75,7 @@ def in_guest(build, seconds, out, *run_names):
     run.WORK.mkdir(exist_ok=True)
     for name in run_names:
         with tempfile.TemporaryDirectory(dir=run.WORK) as work, run.noise({"build": build}, scenario_of(name), 0):
-            follow(build, seconds, pathlib.Path(out), pathlib.Path(work), name, [], [])
+            follow(build, seconds, pathlib.Path(out), pathlib.Path(work), name, [], ["--startup-ms", str(STARTUP_MS)])
     return 0
 
 
