@@ -59,7 +59,8 @@ static struct truth_dir truth_of(const struct place *place)
 	return dir;
 }
 
-static void judge(const struct expected *expected, const struct idle *idle)
+/* False: the job was without a CPU for so long that it did something else than it should. */
+static bool judge(const struct expected *expected, const struct idle *idle)
 {
 	double percent = idle_percent(idle);
 	int cause = TRUTH_DID_COMPUTE;
@@ -70,18 +71,16 @@ static void judge(const struct expected *expected, const struct idle *idle)
 	print_message("# %s %s: idle %.1f %%; delays %.1f ms; cause %d\n", expected->job,
 		      expected->args[0] ? expected->args[1] : "", percent,
 		      (double)idle->delay_ns / NSEC_PER_MSEC, cause);
-	/* A job that was without a CPU for long did something else than it was written for. */
-	if (idle->delay_ns > MAX_DELAY_NS) {
-		print_message("# not judged: the machine is busy\n");
-		return;
-	}
+	if (idle->delay_ns > MAX_DELAY_NS)
+		return false;
 	if (percent < (double)expected->min_percent || percent > (double)expected->max_percent)
 		fail_msg("%s: idle %.1f %%", expected->job, percent);
 	if (expected->cause >= 0)
 		assert_int_equal(cause, expected->cause);
+	return true;
 }
 
-static void job_judge(const struct place *place, const struct expected *expected)
+static bool job_judge(const struct place *place, const struct expected *expected)
 {
 	char *args[MAX_ARGS + 7] = {
 		(char *)programs.framework, (char *)expected->job, "--seconds", "1", "--truth",
@@ -89,6 +88,7 @@ static void job_judge(const struct place *place, const struct expected *expected
 	};
 	struct truth_dir dir;
 	struct idle idle;
+	bool is_judged;
 
 	for (size_t i = 0; i < MAX_ARGS && expected->args[i]; i++)
 		args[6 + i] = (char *)expected->args[i];
@@ -97,14 +97,22 @@ static void job_judge(const struct place *place, const struct expected *expected
 	dir = truth_of(place);
 	idle = idle_of_rank0(&dir);
 	truth_dir_done(&dir);
-	judge(expected, &idle);
+	is_judged = judge(expected, &idle);
 	remove_all(place->truth);
+	return is_judged;
 }
 
 static void test_idle_share_and_cause(void **state)
 {
+	size_t nr_judged = 0;
+
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
-		job_judge(*state, &table[i]);
+		nr_judged += job_judge(*state, &table[i]);
+	if (nr_judged < ARRAY_SIZE(table)) {
+		print_message("# skipped: the machine was too busy to judge %zu of %zu jobs\n",
+			      ARRAY_SIZE(table) - nr_judged, ARRAY_SIZE(table));
+		skip();
+	}
 }
 
 /* Every optimizer step of a training job is a scope; it ends with the step. */
