@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Reads the lab's truth of a device: when it was idle, and what the thread that launched next did in that time.
 
-A job of lab/framework logs what each thread did. A job of lab/train logs its idle phases instead; its causes come from them.
+A job of lab/framework logs what each thread did. A job of lab/train logs the phases in which it has no work for its device
+instead. Outside of them it only launches and waits for its device: if the device is idle then, the launcher has no CPU.
 """
 import bisect
 import collections
@@ -61,8 +62,8 @@ class Truth(idle_truth.Truth):
         spans = list(self.idle_spans(pid, begin, finish))
         if pid not in self.did:
             causes = self.idle_ns(self.ranks[pid], begin, finish)
-            whole, idle = sum(causes.values()), sum(end - start for start, end, _ in spans)
-            return collections.Counter({cause: ns * idle / whole for cause, ns in causes.items()} if whole else {"other": idle})
+            causes["runqueue"] += max(0, sum(end - start for start, end, _ in spans) - sum(causes.values()))
+            return causes
         causes = collections.Counter()
         for start, end, thread in spans:
             causes.update(self.causes_of(pid, thread, start, end))

@@ -7,6 +7,7 @@ import device_truth
 
 MARGIN = 0.01  # the ends of the compared span are known to about 1 % of its length
 MIN_IDLE = 0.05  # below this, there is no cause to name
+TIE = 0.03  # causes whose true shares of the time differ by less are equally large; zernel why prints a number if it is that sure
 # Largest width of a range, by the counter that narrows it. Without a counter it depends on the job: calls alone narrow it
 # where syncs or a full queue show that the device works.
 WIDTHS = {"gpm": 0.05, "utilization": 0.10}
@@ -24,6 +25,7 @@ class Share:
     low: float
     high: float
     cause: str  # the true one; "-": no idle time to explain
+    ties: frozenset  # causes that are as large as the true one
     seen: str
     steps: int
     steps_seen: int
@@ -39,7 +41,7 @@ class Share:
 
     @property
     def is_cause_right(self):
-        return self.cause in ("-", self.seen)
+        return self.cause == "-" or self.seen in self.ties
 
 
 def fold(causes):
@@ -59,7 +61,8 @@ def make(counter, scenario, where, truth, pid, span, low, high, causes, steps_se
     true, length = truth.idle_causes(pid, *span), span[1] - span[0]
     idle = sum(end - start for start, end, _ in truth.idle_spans(pid, *span)) / length
     steps = sum(span[0] < end <= span[1] for _, end in truth.ranks[pid].steps)
-    return Share(counter, scenario, where, idle, low, high, largest(true) if idle >= MIN_IDLE else "-",
+    ties = frozenset(cause for cause, ns in true.items() if max(true.values()) - ns < TIE * length)
+    return Share(counter, scenario, where, idle, low, high, largest(true) if idle >= MIN_IDLE else "-", ties,
                  largest(fold(causes)), steps, steps_seen, basis)
 
 

@@ -120,11 +120,9 @@ def time_of(report, start_ns):
             + report["pending_ns"])
 
 
-def difference(first, last, *keys):
-    causes = collections.Counter()
-    for key in keys:
-        causes.update(share.fold(last[key]))
-        causes.subtract(share.fold(first[key]))
+def difference(first, last, key):
+    causes = share.fold(last[key])
+    causes.subtract(share.fold(first[key]))
     return causes
 
 
@@ -160,11 +158,14 @@ def share_of(name, where, truth, pid, first, last, span, ends):
     """The idle share that follows from calls alone: from certainly idle to not certainly busy."""
     length = span[1] - span[0]
     idle = sum(difference(first, last, "idle_ns").values())
-    maybe = difference(first, last, "idle_ns", "open_ns")
+    maybe = difference(first, last, "open_ns")
     maybe["cpu"] -= last["blocked_ns"] - first["blocked_ns"]
     pending = last["pending_ns"] - first["pending_ns"]
+    # As zernel why does: the middle of the range.
+    causes = difference(first, last, "idle_ns")
+    causes.update({cause: ns / 2 for cause, ns in maybe.items()})
     return share.make("none", name, where, truth, pid, span, min(idle, idle + pending) / length,
-                      (sum(maybe.values()) + max(0, pending)) / length, maybe,
+                      (idle + sum(maybe.values()) + max(0, pending)) / length, causes,
                       sum(span[0] < end <= span[1] for end in ends), last.get("step_basis", ""))
 
 

@@ -14,8 +14,8 @@ from compare.results import Tap
 
 PID, OTHER = 7, 8
 MS = 1_000_000
-KIND_STEP, KIND_LOAD, KIND_BUSY, KIND_LAUNCH, KIND_DID = 3, 4, 7, 12, 15
-LOAD_CPU = 1
+KIND_STEP, KIND_LOAD, KIND_BUSY, KIND_LAUNCH, KIND_IDLE, KIND_DID = 3, 4, 7, 12, 13, 15
+LOAD_CPU, PHASE_OPTIMIZER = 1, 4
 
 
 def record(kind, start, end, a=0, b=0, c=0, tid=PID, sub=0):
@@ -74,12 +74,17 @@ class Truth(unittest.TestCase):
         self.assertEqual(self.causes(truth), {"no_requests": 60})
 
 
+    def test_launcher_that_has_work_for_its_device_has_no_cpu(self):
+        truth = truth_of(*work(0, 40, 1), *work(90, 100, 2), record(KIND_IDLE, 70, 90, 20 * MS, sub=PHASE_OPTIMIZER))
+        self.assertEqual(self.causes(truth), {"cpu": 20, "runqueue": 30})
+
+
 class Judge(unittest.TestCase):
     def judged(self, true, low, high, cause="cpu", seen="cpu", counter="gpm", scenario="moe"):
         """Returns how many assertions fail."""
         result = Tap()
         with contextlib.redirect_stdout(io.StringIO()):
-            share.judge(result, share.Share(counter, scenario, "here", true, low, high, cause, seen, 10, 10, "sync"))
+            share.judge(result, share.Share(counter, scenario, "here", true, low, high, cause, frozenset({cause}), seen, 10, 10, "sync"))
         return result.failed
 
     def test_range_must_contain_the_truth(self):
@@ -104,8 +109,14 @@ class Judge(unittest.TestCase):
         found = share.make("none", "moe", "here", truth, PID, (0, 100 * MS), 0.1, 0.9, {"cpu": 4, "lock": 3, "disk": 2}, 1, "")
         self.assertEqual((found.true, found.cause, found.seen, found.steps), (0.4, "cpu", "other", 1))
 
+    def test_causes_of_about_the_same_size_are_equally_right(self):
+        truth = truth_of(*work(0, 50, 1), *work(90, 100, 2), did(device_truth.DID_COMPUTE, 50, 90, cpu=21, delay=19))
+        for seen, is_right in (("cpu", True), ("runqueue", True), ("other", False)):
+            found = share.make("none", "moe", "here", truth, PID, (0, 100 * MS), 0.1, 0.9, {seen: 1}, 1, "")
+            self.assertEqual(found.is_cause_right, is_right, seen)
+
     def test_table_has_one_row_per_counter_and_scenario(self):
-        shares = [share.Share(counter, "moe", "here", 0.5, 0.4, high, "cpu", "cpu", 10, 9, "sync")
+        shares = [share.Share(counter, "moe", "here", 0.5, 0.4, high, "cpu", frozenset({"cpu"}), "cpu", 10, 9, "sync")
                   for counter in ("gpm", "none") for high in (0.45, 0.6)]
         with contextlib.redirect_stdout(io.StringIO()) as text:
             share.print_table(shares)
