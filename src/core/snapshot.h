@@ -228,6 +228,7 @@ struct snapshot_cost {
 	u64 cpu_ns; /* of zerneld, user and system time */
 	u64 rss_bytes;
 	u64 bpf_run_ns;
+	u64 loop_longest_ns; /* longest iteration of the loop of zerneld so far */
 };
 
 /* The capacity of a snapshot. */

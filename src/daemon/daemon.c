@@ -256,6 +256,7 @@ static void connect_parts(struct daemon *d)
 		.supervisor = d->supervisor,
 		.learning = d->learning,
 		.devices = d->devices,
+		.loop_turns = loop_turns(d->loop),
 	};
 
 	snapshot_builder_set_sources(d->builder, &sources);

@@ -218,9 +218,9 @@ static u64 timeval_ns(struct timeval time)
 	return (u64)time.tv_sec * NSEC_PER_SEC + (u64)time.tv_usec * NSEC_PER_USEC;
 }
 
-static void fold_cost(const struct supervisor *supervisor, struct snapshot_cost *cost)
+static void fold_cost(const struct snapshot_sources *sources, struct snapshot_cost *cost)
 {
-	const struct kernel *kernel = supervisor_kernel(supervisor);
+	const struct kernel *kernel = supervisor_kernel(sources->supervisor);
 	FILE *statm = fopen("/proc/self/statm", "re");
 	unsigned long nr_pages = 0;
 	struct rusage usage;
@@ -232,6 +232,7 @@ static void fold_cost(const struct supervisor *supervisor, struct snapshot_cost 
 	if (statm)
 		fclose(statm);
 	cost->bpf_run_ns = kernel ? kernel_run_ns(kernel) : 0;
+	cost->loop_longest_ns = sources->loop_turns->max;
 }
 
 static bool has_ended(const struct snapshot_builder *b, const struct process_state *process)
@@ -296,7 +297,7 @@ static void build(struct snapshot_builder *b)
 	fold_learning(b->sources.learning, s);
 	fold_drops(b->sources.supervisor, s);
 	fold_probes(b->sources.supervisor, &s->probes);
-	fold_cost(b->sources.supervisor, &s->cost);
+	fold_cost(&b->sources, &s->cost);
 }
 
 void snapshot_builder_tick(struct snapshot_builder *b)

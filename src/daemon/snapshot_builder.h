@@ -17,7 +17,8 @@ struct snapshot_builder;
 struct snapshot_sources {
 	const struct supervisor *supervisor;
 	const struct learning *learning;
-	struct devices *devices; /* NULL: GPUs are not sampled */
+	struct devices *devices;       /* NULL: GPUs are not sampled */
+	const struct hist *loop_turns; /* durations of the iterations of the loop */
 };
 
 int snapshot_builder_new(const char *version, struct snapshot_builder **ret);

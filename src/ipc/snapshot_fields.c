@@ -180,6 +180,7 @@ const struct field cost_fields[] = {
 	{ "cpu_ns",     FIELD_U64, AT(snapshot_cost, cpu_ns) },
 	{ "rss_bytes",  FIELD_U64, AT(snapshot_cost, rss_bytes) },
 	{ "bpf_run_ns", FIELD_U64, AT(snapshot_cost, bpf_run_ns) },
+	{ "loop_longest_ns", FIELD_U64, AT(snapshot_cost, loop_longest_ns) },
 	{},
 };
 
