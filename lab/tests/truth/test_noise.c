@@ -10,7 +10,7 @@
 #include "abi/types.h"
 #include "runs.h"
 
-static char *program; /* path of the built program */
+static char *program, *periodic; /* paths of the built programs */
 
 /* Returns the CPU time of a process if it is a child of `parent`, otherwise 0. */
 static u64 child_cpu_ns(const char *pid, pid_t parent)
@@ -91,15 +91,32 @@ static void test_forkstorm_reports_its_cpu_time(void **state)
 	assert_true(output_number(place, "cpu_seconds") >= 0.02 * output_number(place, "work"));
 }
 
+/* 10 turns are due; a busy machine may skip some. */
+static void test_periodic_reports_its_turns(void **state)
+{
+	const struct place *place = *state;
+	double turns;
+
+	assert_int_equal(RUN(place, periodic, "--work-us", "1000", "--period-us", "20000",
+			     "--seconds", "0.2"),
+			 0);
+	turns = output_number(place, "turns");
+	assert_true(turns >= 1 && turns <= 10);
+	/* The first of these keys belongs to the wakeups. */
+	assert_true(output_number(place, "p99_ms") <= output_number(place, "max_ms"));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		PLACED(test_hogs_report_their_cpu_time),
 		PLACED(test_forkstorm_reports_its_cpu_time),
+		PLACED(test_periodic_reports_its_turns),
 	};
 
-	if (argc != 2)
+	if (argc != 3)
 		return 2;
 	program = argv[1];
+	periodic = argv[2];
 	return cmocka_run_group_tests_name("noise", tests, NULL, NULL);
 }
