@@ -22,7 +22,7 @@ GRACE_SECONDS = 40  # a job that exceeds its time by this much is stuck
 # lab/truth/truth.h
 HEADER_BYTES = 64
 RECORD = struct.Struct("=QQQQQIHH")  # start, end, a, b, c, tid, sub, kind
-KIND_STEP, KIND_REQUEST = 3, 5
+KIND_STEP, KIND_REQUEST, KIND_TOKEN = 3, 5, 16
 CHUNK_RECORDS = 4096
 
 
@@ -101,11 +101,12 @@ def records(path):
 
 
 def durations_ms(job, truth_dir):
-    """Returns the steps of rank 0, or the times to first token, ordered by their start."""
+    """Returns the steps of rank 0, the times to first token or the times between tokens, ordered by their start."""
+    of_serving = KIND_TOKEN if job.tokens else KIND_REQUEST
     found = []
     for path in truth_dir.glob(f"{job.program}.*.truth"):
         for begin, end, _, b, _, _, _, kind in records(path):
-            if kind == KIND_REQUEST or (kind == KIND_STEP and b == 0):
+            if kind == of_serving or (kind == KIND_STEP and b == 0):
                 found.append((begin, round((end - begin) / 1e6, 4)))
     return [duration for _, duration in sorted(found)]
 

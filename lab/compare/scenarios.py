@@ -19,6 +19,7 @@ class Job:
     args: str
     launchers: int = 1  # child processes that launch; 0: the job's own process launches
     env: tuple = ()
+    tokens: bool = False  # of serving: measure the times between tokens, not the times to first token
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,11 @@ HIDDEN = Job("hidden", "train", f"{STEP} --sync block --loaders 1 --load-cpu-us 
              "--collective hidden --allreduce-bytes 12582912", launchers=2)
 SERVE = Job("serve", "serve", "--rate 15 --tokenizers 2 --tokenize-us 3000 --prefill-us 8000 "
             "--decode-us 3000 --launches 10 --tokens 4 --sync block", launchers=0)
+ONE_BY_ONE = "--tokenizers 1 --tokenize-us 1000 --launches 10 --batch 1 --sync spin"
+SPIN_MIXED = Job("serve", "serve", f"--rate 7 --prefill-us 40000 --decode-us 4000 --tokens 16 {ONE_BY_ONE}",
+                 launchers=0, tokens=True)
+SPIN_ALTERNATE = Job("serve", "serve", f"--rate 25 --prefill-us 30000 --decode-us 2000 --tokens 2 {ONE_BY_ONE}",
+                     launchers=0, tokens=True)
 
 
 def framework(name, help_, args, ranks=1):
@@ -75,6 +81,10 @@ SCENARIOS = (
              f"hogs {4 * CPUS}"),
     Scenario("hidden", "training with 2 ranks whose collectives block and have no probes, no noise", (HIDDEN,)),
     Scenario("serve-noisy", "serving (measures time to first token) beside 4 CPU hogs per CPU", (SERVE,), f"hogs {4 * CPUS}"),
+    Scenario("serve-spin-mixed", "serving whose syncs spin (measures the time between tokens): a first token of 40 ms, "
+             "further tokens of 4 ms, beside 4 CPU hogs per CPU", (SPIN_MIXED,), f"hogs {4 * CPUS}"),
+    Scenario("serve-spin-alternate", "as serve-spin-mixed, with tokens of 30 and 2 ms in turns", (SPIN_ALTERNATE,),
+             f"hogs {4 * CPUS}"),
     framework("async", "training that never waits: the launch queue is full", "async"),
     framework("async-starved", "training that never waits for its device; its loader is too slow, about 50 % idle", "async-starved"),
     framework("launch-bound", "a slow launcher, no sync: about 60 % idle", "launch-bound"),

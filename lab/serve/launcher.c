@@ -18,6 +18,7 @@ struct launcher {
 	struct request *active[SERVE_MAX_BATCH];
 	u64 nr_active;
 	u64 nr_fresh; /* number of requests at the end of `active` without a token */
+	u64 round_ns; /* end of the previous round; 0: the batch was empty */
 };
 
 static int cuda_check(const char *what, cudaError_t error)
@@ -50,6 +51,7 @@ static void admit(struct launcher *launcher)
 	}
 	if (launcher->nr_active > 0)
 		return;
+	launcher->round_ns = 0;
 	phases_set(&launcher->phases, PHASE_DATA_LOADING, truth_now_ns());
 	request = queue_pop(serve->tokenized);
 	phases_set(&launcher->phases, PHASE_UNKNOWN, truth_now_ns());
@@ -94,6 +96,10 @@ static void deliver(struct launcher *launcher, u64 now_ns)
 	u64 first = launcher->nr_fresh ? launcher->nr_active - launcher->nr_fresh : 0;
 	u64 kept = first;
 
+	if (!launcher->nr_fresh && launcher->round_ns)
+		truth_log(launcher->serve->truth, TRUTH_TOKEN, 0, launcher->round_ns, now_ns,
+			  launcher->nr_active, 0, 0);
+	launcher->round_ns = now_ns;
 	for (u64 i = first; i < launcher->nr_active; i++) {
 		struct request *request = launcher->active[i];
 

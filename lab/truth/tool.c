@@ -27,6 +27,7 @@ static const char *const kind_names[TRUTH_NR] = {
 	[TRUTH_IDLE] = "idle",
 	[TRUTH_BLOCKED] = "blocked",
 	[TRUTH_DID] = "did",
+	[TRUTH_TOKEN] = "token",
 };
 
 static int fail(const char *what, int r)

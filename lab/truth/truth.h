@@ -59,8 +59,10 @@ enum truth_kind {
 	TRUTH_IDLE, /* a launcher in a phase (sub) without work for its device; a, b: b, c of LOAD
 		     */
 	TRUTH_BLOCKED, /* part of a launch: its queue was full; rest as the launch */
-	TRUTH_DID, /* activity of a thread that launches; sub: enum truth_did; a, b: b, c of LOAD;
-		      c: a of LOAD for TRUTH_DID_DATA */
+	TRUTH_DID,   /* activity of a thread that launches; sub: enum truth_did; a, b: b, c of LOAD;
+			c: a of LOAD for TRUTH_DID_DATA */
+	TRUTH_TOKEN, /* serving: end of the previous round of the batch to the end of this one,
+			which computed a further token; a: requests in the batch */
 	TRUTH_NR,
 };
 

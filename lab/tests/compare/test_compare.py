@@ -283,6 +283,14 @@ class TruthLog(unittest.TestCase):
             (pathlib.Path(name) / "loader.18.truth").write_bytes(content)
             self.assertEqual(run.durations_ms(scenarios.TRAIN, pathlib.Path(name)), [3.0, 4.0])
 
+    def test_serving_measures_first_tokens_or_the_time_between_tokens(self):
+        logged = [(1_000_000, 9_000_000, 0, 0, 0, 1, 0, run.KIND_REQUEST), (9_000_000, 13_000_000, 1, 0, 0, 1, 0, run.KIND_TOKEN)]
+        with tempfile.TemporaryDirectory() as name:
+            content = bytes(run.HEADER_BYTES) + b"".join(run.RECORD.pack(*record) for record in logged)
+            (pathlib.Path(name) / "serve.17.truth").write_bytes(content)
+            self.assertEqual(run.durations_ms(scenarios.SERVE, pathlib.Path(name)), [8.0])
+            self.assertEqual(run.durations_ms(scenarios.SPIN_MIXED, pathlib.Path(name)), [4.0])
+
 
 if __name__ == "__main__":
     tap.main()

@@ -170,6 +170,22 @@ static void test_truth_of_serving_is_consistent(void **state)
 	truth_dir_done(&dir);
 }
 
+/* A batch of one request: every token but the first is a round of its own. */
+static void test_serving_logs_each_further_token(void **state)
+{
+	const struct place *place = *state;
+	struct truth_dir dir;
+
+	assert_int_equal(RUN(place, (char *)programs.serve, "--rate", "200", "--requests", "10",
+			     "--tokens", "5", "--batch", "1", "--prefill-us", "1000", "--decode-us",
+			     "200", "--sync", "block", "--truth", (char *)place->truth),
+			 0);
+	assert_int_equal(RUN(place, (char *)programs.truth, "check", (char *)place->truth), 0);
+	dir = truth_of(place);
+	assert_int_equal(count(&dir, TRUTH_TOKEN), 10 * (5 - 1));
+	truth_dir_done(&dir);
+}
+
 /* The gaps between arrivals of a run, by request. */
 static void arrivals(const struct place *place, const char *seed, u64 *ret_ns, u64 nr_wanted)
 {
@@ -316,6 +332,7 @@ int main(int argc, char **argv)
 		PLACED(test_slow_loaders_show_as_data_loading),
 		PLACED(test_training_runs_for_the_given_seconds),
 		PLACED(test_truth_of_serving_is_consistent),
+		PLACED(test_serving_logs_each_further_token),
 		PLACED(test_arrivals_depend_on_the_seed_only),
 		PLACED(test_inconsistent_truth_is_detected),
 		PLACED(test_no_process_outlives_a_killed_job),
