@@ -6,11 +6,13 @@ import subprocess
 
 from . import guest, table
 
+# The environment of this process that the guest gets.
+PASSED_ON = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "ZERNEL_BUILD", "CAMPAIGN_CASES")
 TIMEOUT_SECONDS = {"short": 600, "full": 7200}
 
 
 def boot(names, form, kernel, options):
-    paths = [f"{name}={os.environ[name]}" for name in ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "ZERNEL_BUILD")]
+    paths = [f"{name}={os.environ[name]}" for name in PASSED_ON if name in os.environ]
     return subprocess.run(
         ["tools/vm", "--kernel", kernel, "--timeout", str(TIMEOUT_SECONDS[form]), *options, "--", "env", *paths,
          "python3", "-m", "campaigns", "guest", form, *names], check=False).returncode
@@ -26,8 +28,12 @@ def main(argv):
                         help="a campaign of the list below, or `short`: the campaigns of CI in their short form")
     parser.add_argument("--kernel", default="6.18", metavar="V",
                         help="kernel of the guest: 6.18 (default), newest, or any X.Y of the archive")
+    parser.add_argument("--short", action="store_true", help="run the short form, where the campaign has one")
+    parser.add_argument("--case", default="", metavar="CASE,...", help="run only these cases of the campaign `pods`")
     args = parser.parse_args(argv)
+    os.environ["CAMPAIGN_CASES"] = args.case
     if args.campaign == "short":
-        return boot([c.name for c in table.CAMPAIGNS if c.short], "short", args.kernel, ())
+        return boot([c.name for c in table.CAMPAIGNS if c.short and not c.guest], "short", args.kernel, ())
+    campaign = table.BY_NAME[args.campaign]
     print(f"./dev sched {' '.join(argv)}", flush=True)
-    return boot([args.campaign], "full", args.kernel, table.BY_NAME[args.campaign].guest)
+    return boot([campaign.name], "short" if args.short and campaign.short else "full", args.kernel, campaign.guest)

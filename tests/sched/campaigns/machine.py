@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 
 from compare import schedulers
+from compare.run import RunError
 from compare.schedulers import read_sysfs, wait_for
 
 BUILD = pathlib.Path(os.environ.get("ZERNEL_BUILD", "out/gcc"))
@@ -39,7 +40,7 @@ def attached(scheduler=ZERNEL):
 
 
 def ask(*requests):
-    """Sends requests to zerneld. Each one must succeed."""
+    """Sends requests to zerneld. Each one must succeed. Returns the result of the last one."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(SOCKET)
         stream = connection.makefile("rw", encoding="utf-8")
@@ -48,6 +49,7 @@ def ask(*requests):
             stream.flush()
             answer = json.loads(stream.readline())
             check("error" not in answer, f"{method}: {answer}")
+    return answer["result"]
 
 
 def log_text():

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from . import ablation, everyday, fairness, faults, places, verifier
+from .pods import pods
 
 # In virtual time, other work on the machine does not change a figure.
 VIRTUAL = ("--virtual-time",)
@@ -14,7 +15,7 @@ class Campaign:
     name: str
     run: Callable  # yields lines with figures, raises machine.Failed
     full: int  # size of the full form: repetitions or seconds
-    short: int = 0  # size of the short form for CI; 0: not part of it
+    short: int = 0  # size of the short form for CI; 0: there is none
     guest: tuple = ()  # options for tools/vm
 
     @property
@@ -30,6 +31,7 @@ CAMPAIGNS = (
     Campaign("rt", faults.rt, full=30),
     Campaign("fairness", fairness.fairness, full=30, guest=VIRTUAL),
     Campaign("weights", fairness.weights, full=10, guest=VIRTUAL),
+    Campaign("pods", pods, full=5, short=2, guest=VIRTUAL),
     Campaign("topology", places.topology, full=30,
              guest=(*VIRTUAL, "--cpus", "16", "--numa", "2", "--caches", "2", "--bare-node")),
     Campaign("many", places.many, full=20, guest=("--cpus", "64", "--mem", "4096")),

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Compares Zernel with EEVDF on a shared node: limits, shares, latency and trust.
+
+One zerneld serves the whole campaign. It is an ordinary task in a group of its own, with the weight of system.slice,
+and attaches the scheduler at its start. Each case runs under Zernel first. Then zerneld detaches the scheduler, continues to watch, and the same cases
+run under EEVDF. This process is a real-time task, so that neither scheduler delays a measurement.
+"""
+import contextlib
+import os
+import pathlib
+import subprocess
+
+from .. import machine
+from ..machine import check
+from . import groups, jobs, latency, quota, shares
+from .cases import COLUMNS, Case, Figure, at_most, line, number, rows
+
+CONFIG = pathlib.Path("/tmp/pods.conf")
+LOOP = Case("loop", None, (Figure("longest iteration of zerneld's loop, ms", at_most(100)),))
+CASES = (*quota.CASES, *shares.CASES, *latency.CASES, *jobs.CASES)
+HOOK_SINCE = (6, 17)  # the first kernel that tells a scheduler the limits of cgroups
+
+
+def zerneld():
+    return machine.BUILD / "src/daemon/zerneld"
+
+
+def write_config(attach):
+    known = subprocess.run([zerneld(), "--print-config"], capture_output=True, text=True, check=True).stdout
+    text = f"[scheduler]\nattach={attach}\n"
+    if "device_files" in known:
+        text += f"[gpu]\ndevice_files={jobs.DEVICE_FILE}\n"
+    CONFIG.write_text(text)
+
+
+@contextlib.contextmanager
+def service(attach):
+    """Runs zerneld as an ordinary task."""
+    write_config(attach)
+    with groups.tree({"zernel.slice": {}}) as (group,), open(machine.LOG, "wb") as log:
+        with subprocess.Popen([zerneld(), "--config", CONFIG], stdout=log, stderr=log, preexec_fn=group.join) as process:
+            try:
+                yield process
+            finally:
+                process.terminate()
+
+
+def is_up():
+    return machine.read_sysfs("state") == "enabled"
+
+
+def trouble(process, attached):
+    """Returns None, or why the scheduler is not the one that zerneld attached."""
+    if process.poll() is None and is_up() and machine.attachments() == attached:
+        return None
+    return f"the scheduler was ejected: {machine.schedulers.exit_reason(machine.log_text())}"
+
+
+def measure(case, seconds):
+    """Returns the figures and None, or None and why there are none."""
+    try:
+        return tuple(case.measure(seconds)), None
+    except (machine.Failed, machine.schedulers.SchedulerError, machine.RunError, OSError) as error:
+        return None, f"{type(error).__name__}: {error}"
+
+
+def under_zernel(cases, seconds, process, found):
+    """Measures each case. After an ejection, zerneld attaches again for the next case."""
+    check(machine.wait_for(is_up, machine.schedulers.START_SECONDS), f"not attached: {machine.log_text()[-400:]}")
+    for case in cases:
+        attached = machine.attachments()
+        figures, problem = measure(case, seconds)
+        problem = trouble(process, attached) or problem
+        found[case.name] = None if problem else figures
+        longest, = longest_iteration()
+        yield f"Zernel, {case.name}: {problem or ', '.join(map(number, figures))}; longest iteration so far {longest:.0f} ms"
+        if not is_up():
+            machine.ask(("scheduler.attach", {}))
+            check(machine.wait_for(is_up, machine.BACK_SECONDS), "zerneld does not attach again")
+
+
+def under_eevdf(cases, seconds, found):
+    machine.ask(("scheduler.detach", {}))
+    check(machine.wait_for(machine.is_back, machine.BACK_SECONDS), "EEVDF is not back")
+    for case in cases:
+        found[case.name], problem = measure(case, seconds)
+        yield f"EEVDF, {case.name}: {problem or ', '.join(map(number, found[case.name]))}"
+
+
+def longest_iteration():
+    """Returns the longest iteration of zerneld's loop so far, in ms."""
+    return (machine.ask(("snapshot", {}))["cost"]["loop_longest_ns"] / 1e6,)
+
+
+def refused():
+    """A kernel without the hook: zerneld must not attach while a task has a limit."""
+    with groups.tree({"limited": {"max": "20000 100000"}}) as (limited,):
+        limited.start_hogs(1)
+        with service("auto") as process:
+            machine.wait_for(lambda: "cpu.max" in machine.log_text() or is_up() or process.poll() is not None,
+                             machine.schedulers.START_SECONDS)
+            check(process.poll() is None, f"zerneld ended: {machine.log_text()[-400:]}")
+            check(not is_up(), "zerneld attached although a task has a limit that it cannot honor")
+            reason = machine.ask(("snapshot", {}))["scheduler"]["reason"]
+            check("cpu.max" in reason, f"the reason does not name cpu.max: {reason}")
+    yield f"refused: {reason}"
+
+
+def selected():
+    names = [name for name in os.environ.get("CAMPAIGN_CASES", "").split(",") if name]
+    unknown = set(names) - {case.name for case in CASES}
+    check(not unknown, f"unknown cases: {', '.join(sorted(unknown))}")
+    return [case for case in CASES if not names or case.name in names]
+
+
+def compare(seconds):
+    zernel, eevdf, cases = {}, {}, selected()
+    with service("yes") as process:
+        yield from under_zernel(cases, seconds, process, zernel)
+        zernel[LOOP.name] = eevdf[LOOP.name] = longest_iteration()
+        yield from under_eevdf(cases, seconds, eevdf)
+    yield line(COLUMNS)
+    broken = []
+    for case in (*cases, LOOP):
+        for row, holds in rows(case, eevdf[case.name], zernel[case.name]):
+            yield row
+            broken += [] if holds else [row]
+    check(not broken, f"{len(broken)} bounds do not hold:\n" + "\n".join(broken))
+
+
+def pods(seconds):
+    """Compare limits, shares, latency and jobs in pods with EEVDF."""
+    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(50))
+    try:
+        version = tuple(map(int, os.uname().release.split(".")[:2]))
+        yield from compare(seconds) if version >= HOOK_SINCE else refused()
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""ML jobs: a job and its noise in two pods, and a process that only pretends to use a GPU."""
+import contextlib
+import pathlib
+import statistics
+
+from compare import run, scenarios, stats
+
+from .. import machine
+from . import groups
+from .cases import Case, Derived, Figure, at_least, at_least_eevdf, at_most, like_eevdf
+
+DEVICE_FILE = "/dev/zernel-vgpu0"
+PROMOTED_AT_MOST = 100 - 30  # percent of all CPUs: the rest is `reserved_percent`
+# A launch and a sync after every 50 ms of CPU time: even with a small share, at least every 0.9 s.
+FAKE = "--launches 1 --kernel-us 10 --copy-bytes 0 --loaders 0 --optimizer-us 50000 --sync block".split()
+FAKE_SETTLE_SECONDS = 2.5  # until the probes are attached, and each process has synced
+
+
+def steps(scenario, seconds):
+    """Returns the mean step, its p99 and the CPU time of the noise as a share of all CPUs."""
+    plan = {"build": str(machine.BUILD), "seconds": seconds}
+    run.WORK.mkdir(exist_ok=True)
+    run.cgroup("noise")
+    groups.control(groups.ROOT)
+    groups.control(run.CGROUP)  # from now on the job and the noise are groups of equal weight
+    with run.noise(plan, scenario, 0) as noise:
+        finished, share = run.run_jobs(plan, scenario, machine.EEVDF, noise)
+    job, truth, _ = finished[0]
+    values = sorted(run.durations_ms(job, truth))
+    return statistics.mean(values), stats.quantile(values, 99), share and 100 * share
+
+
+def pods(name):
+    def measure(seconds):
+        scenario = scenarios.BY_NAME[name]
+        quiet = steps(scenarios.twin_of(scenario), seconds)
+        noisy = steps(scenario, seconds)
+        return *noisy[:2], *quiet[:2], noisy[2]
+    return measure
+
+
+def fake(device_file):
+    def measure(seconds):
+        """Two processes in a group of weight 100 beside 8 hogs in a group of weight 300."""
+        shm = pathlib.Path("/dev/shm/fake-gpu")
+        shm.unlink(missing_ok=True)
+        env = {"VGPU_SHM": str(shm), "VGPU_DEVICE_FILE": device_file}
+        command = [machine.BUILD / "lab/train/train", *FAKE, "--seconds", seconds + 10]
+        with groups.tree({"fake": {"weight": 100}, "honest": {"weight": 300}}) as (pretender, honest):
+            with contextlib.ExitStack() as stack:
+                for _ in range(2):
+                    process = stack.enter_context(pretender.start(command, env))
+                    stack.callback(process.kill)
+                honest.start_hogs(8)
+                return groups.shares([pretender, honest], seconds, FAKE_SETTLE_SECONDS)[:1]
+    return measure
+
+
+def recovered(eevdf, zernel):
+    return stats.recovered(eevdf[0], zernel[0], eevdf[2])
+
+
+def pods_case(name):
+    return Case(f"pods-{name}", pods(name), (
+        Figure(f"mean step of {name} in two pods, ms"), Figure("its p99, ms"),
+        Figure("mean step without noise, ms"), Figure("its p99, ms"),
+        Figure("CPU time of the noise, % of all CPUs", at_least_eevdf(0.6)),
+        Derived("recovered", recovered, at_least(0.93)),
+        Derived("p99 / p99 without noise under EEVDF", lambda eevdf, zernel: zernel[1] / eevdf[3], at_most(1.2))))
+
+
+CASES = (
+    *(pods_case(name) for name in ("noisy", "spin", "forkstorm")),
+    Case("fake-gpu", fake(""), (Figure("share of a fake GPU user, weight 100 : 300, %", like_eevdf(3)),)),
+    Case("gpu", fake(DEVICE_FILE), (Figure("the same with a device file, %", at_most(PROMOTED_AT_MOST)),)),
+)
