@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compares Zernel with EEVDF on a shared node: limits, shares, latency and trust.
 
-One zerneld serves the whole campaign. It is an ordinary task in a group of its own, with the weight of system.slice,
-and attaches the scheduler at its start. Each case runs under Zernel first. Then zerneld detaches the scheduler, continues to watch, and the same cases
-run under EEVDF. This process is a real-time task, so that neither scheduler delays a measurement.
+Each case runs under Zernel, and then under EEVDF in the same boot. A zerneld runs beside the cases of EEVDF too, which
+watches and does not schedule, so that the load is the same. It is an ordinary task in a group of its own, with the
+weight of system.slice. This process is a real-time task, so that neither scheduler delays a measurement.
 """
 import contextlib
 import os
@@ -49,9 +49,16 @@ def is_up():
     return machine.read_sysfs("state") == "enabled"
 
 
+def answers():
+    try:
+        return longest_iteration() >= 0
+    except (OSError, ValueError):  # not yet, or it ended meanwhile
+        return False
+
+
 def trouble(process, attached):
     """Returns None, or why the scheduler is not the one that zerneld attached."""
-    if process.poll() is None and is_up() and machine.attachments() == attached:
+    if process.poll() is None and is_up() == (attached > 0) and machine.attachments() == attached:
         return None
     return f"the scheduler was ejected: {machine.schedulers.exit_reason(machine.log_text())}"
 
@@ -60,36 +67,32 @@ def measure(case, seconds):
     """Returns the figures and None, or None and why there are none."""
     try:
         return tuple(case.measure(seconds)), None
-    except (machine.Failed, machine.schedulers.SchedulerError, machine.RunError, OSError) as error:
+    except (machine.Failed, machine.schedulers.SchedulerError, machine.RunError, OSError, ValueError,
+            ArithmeticError) as error:
         return None, f"{type(error).__name__}: {error}"
-
-
-def under_zernel(cases, seconds, process, found):
-    """Measures each case. After an ejection, zerneld attaches again for the next case."""
-    check(machine.wait_for(is_up, machine.schedulers.START_SECONDS), f"not attached: {machine.log_text()[-400:]}")
-    for case in cases:
-        attached = machine.attachments()
-        figures, problem = measure(case, seconds)
-        problem = trouble(process, attached) or problem
-        found[case.name] = None if problem else figures
-        longest, = longest_iteration()
-        yield f"Zernel, {case.name}: {problem or ', '.join(map(number, figures))}; longest iteration so far {longest:.0f} ms"
-        if not is_up():
-            machine.ask(("scheduler.attach", {}))
-            check(machine.wait_for(is_up, machine.BACK_SECONDS), "zerneld does not attach again")
-
-
-def under_eevdf(cases, seconds, found):
-    machine.ask(("scheduler.detach", {}))
-    check(machine.wait_for(machine.is_back, machine.BACK_SECONDS), "EEVDF is not back")
-    for case in cases:
-        found[case.name], problem = measure(case, seconds)
-        yield f"EEVDF, {case.name}: {problem or ', '.join(map(number, found[case.name]))}"
 
 
 def longest_iteration():
     """Returns the longest iteration of zerneld's loop so far, in ms."""
-    return (machine.ask(("snapshot", {}))["cost"]["loop_longest_ns"] / 1e6,)
+    return machine.ask(("snapshot", {}))["cost"]["loop_longest_ns"] / 1e6
+
+
+def under(name, attach, cases, seconds, found):
+    """Measures each case. After an ejection, zerneld attaches again for the next case."""
+    with service(attach) as process:
+        check(machine.wait_for(lambda: answers() and machine.attachments() == (attach == "yes"),
+                               machine.schedulers.START_SECONDS), f"zerneld does not start: {machine.log_text()[-400:]}")
+        for case in cases:
+            attached = machine.attachments()
+            figures, problem = measure(case, seconds)
+            problem = trouble(process, attached) or problem
+            found[case.name] = None if problem else figures
+            found[LOOP.name] = (longest_iteration(),)
+            yield (f"{name}, {case.name}: {problem or ', '.join(map(number, figures))}; "
+                   f"longest iteration so far {number(*found[LOOP.name])} ms")
+            if attached and not is_up():
+                machine.ask(("scheduler.attach", {}))
+                check(machine.wait_for(is_up, machine.BACK_SECONDS), "zerneld does not attach again")
 
 
 def refused():
@@ -115,10 +118,9 @@ def selected():
 
 def compare(seconds):
     zernel, eevdf, cases = {}, {}, selected()
-    with service("yes") as process:
-        yield from under_zernel(cases, seconds, process, zernel)
-        zernel[LOOP.name] = eevdf[LOOP.name] = longest_iteration()
-        yield from under_eevdf(cases, seconds, eevdf)
+    yield from under("Zernel", "yes", cases, seconds, zernel)
+    check(machine.wait_for(machine.is_back, machine.BACK_SECONDS), "EEVDF is not back")
+    yield from under("EEVDF", "no", cases, seconds, eevdf)
     yield line(COLUMNS)
     broken = []
     for case in (*cases, LOOP):

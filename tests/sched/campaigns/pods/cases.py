@@ -61,7 +61,7 @@ class Case:
 
 
 COLUMNS = ("case", "figure", "EEVDF", "Zernel", "bound", "holds")
-WIDTHS = (15, 46, 9, 9, 18, 5)
+WIDTHS = (15, 50, 7, 7, 18, 5)
 
 
 def line(cells):

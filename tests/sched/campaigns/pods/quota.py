@@ -51,10 +51,10 @@ def beside_hogs(seconds):
 
 
 def burst(seconds):
-    """A job that needs 40 ms of CPU time every 400 ms has saved enough to finish it at once; a hog saves nothing."""
+    """A job that needs 35 ms of CPU time every 400 ms has saved enough to finish at once; a hog saves nothing."""
     files = {"max": "20000 100000", "max.burst": "20000"}
     with groups.tree({"limited": files}) as (limited,):
-        took = limited.periodic(40000, 400000, seconds)["took"]["p50_ms"]
+        took = limited.periodic(35000, 400000, seconds)["took"]["p50_ms"]
     with groups.tree({"limited": files}) as (limited,):
         limited.start_hogs(1)
         return took, *groups.cpus_used([limited], seconds, settle=1)
@@ -136,7 +136,7 @@ CASES = (
     Case("quota-threads", threads, (Figure("CPUs of 8 hogs under 50 %", near(0.5, 5)),)),
     Case("quota-beside", beside_hogs, (Figure("CPUs of 4 hogs under 40 % beside 4 hogs", near(0.4, 5)),
                                        Figure("CPUs of both groups", at_least(1.96)))),
-    Case("quota-burst", burst, (Figure("time for 40 ms of saved CPU time, ms", at_most_eevdf(1.25)),
+    Case("quota-burst", burst, (Figure("time for 35 ms of saved CPU time, ms", at_most_eevdf(1.25)),
                                 Figure("CPUs of a hog with a burst", near(0.2, 5)))),
     Case("quota-change", change, (Figure("CPUs under 20 %", near(0.2, 5)), Figure("CPUs after a change to 60 %", near(0.6, 5)),
                                   Figure("CPUs after a change to 10 %", near(0.1, 5)))),
