@@ -4,10 +4,13 @@ import collections
 import contextlib
 import os
 import pathlib
+import statistics
 import subprocess
 import time
 
-from . import machine
+from compare import scenarios, stats
+
+from . import machine, spin
 from .machine import check
 
 SYSTEM = pathlib.Path("/sys/devices/system")
@@ -90,6 +93,21 @@ def topology(seconds):
     check(idle >= 0.9, "the threads do not stay on the node of their GPU")
     check(busy <= 0.5, "the threads do not leave the node of their GPU while it is busy")
     check(off <= 0.5, "the threads move to the node of their GPU although the rule is disabled")
+
+
+def apart(seconds):
+    """Run a job beside hogs on 2 CPUs that share no cache: a feeder gets the CPU that it preempts, p99 at most 1.2 x quiet."""
+    check(len(caches()) == 2, "the guest has another topology than requested")
+    noisy, quiet = scenarios.BY_NAME["noisy"], scenarios.BY_NAME["quiet"]
+    rows = {"EEVDF, no noise": spin.durations(quiet, seconds), "EEVDF, with noise": spin.durations(noisy, seconds)}
+    with machine.attached() as attached:
+        rows["Zernel, all rules"] = spin.durations(noisy, seconds)
+        check(attached.trouble() is None, attached.trouble())
+    for name, values in rows.items():
+        yield (f"{name}: mean {statistics.mean(values):.1f} ms, p50 {stats.quantile(values, 50):.1f} ms, "
+               f"p99 {stats.quantile(values, 99):.1f} ms")
+    ratio = stats.quantile(rows["Zernel, all rules"], 99) / stats.quantile(rows["EEVDF, no noise"], 99)
+    check(ratio <= 1.2, f"p99 is {ratio:.2f} x quiet")
 
 
 def many(seconds):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Callable
 
-from . import ablation, everyday, fairness, faults, places, verifier
+from . import ablation, everyday, fairness, faults, places, spin, verifier
 from .pods import pods
 
 # In virtual time, other work on the machine does not change a figure.
@@ -32,8 +32,10 @@ CAMPAIGNS = (
     Campaign("fairness", fairness.fairness, full=30, guest=VIRTUAL),
     Campaign("weights", fairness.weights, full=10, guest=VIRTUAL),
     Campaign("pods", pods, full=5, short=2, guest=VIRTUAL),
+    Campaign("spin", spin.spin, full=5, guest=VIRTUAL),
     Campaign("topology", places.topology, full=30,
              guest=(*VIRTUAL, "--cpus", "16", "--numa", "2", "--caches", "2", "--bare-node")),
+    Campaign("caches", places.apart, full=5, guest=(*VIRTUAL, "--caches", "2")),
     Campaign("many", places.many, full=20, guest=("--cpus", "64", "--mem", "4096")),
     Campaign("everyday", everyday.everyday, full=3, guest=VIRTUAL),
     Campaign("ablation", ablation.ablation, full=2, guest=VIRTUAL),

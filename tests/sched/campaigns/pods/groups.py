@@ -48,11 +48,14 @@ class Group:
     def start(self, command, env=None):
         return run.start([str(word) for word in command], self.path, 0, env)
 
-    def periodic(self, work_us, period_us, seconds):
-        """Runs a daemon that works at intervals; returns its report."""
-        command = [machine.BUILD / "lab/noise/periodic", "--work-us", work_us, "--period-us", period_us,
-                   "--seconds", seconds]
-        with self.start(command) as process:
+    def start_periodic(self, work_us, period_us, seconds, prefix=()):
+        """Starts a daemon that works at intervals."""
+        return self.start([*prefix, machine.BUILD / "lab/noise/periodic", "--work-us", work_us, "--period-us", period_us,
+                           "--seconds", seconds])
+
+    def periodic(self, *arguments):
+        """Runs such a daemon to its end; returns its report."""
+        with self.start_periodic(*arguments) as process:
             return json.loads(process.communicate()[0])
 
     def end(self):

@@ -8,9 +8,8 @@ import time
 
 from compare import stats
 
-from .. import machine
 from . import groups
-from .cases import Case, Figure, at_most, at_most_eevdf, like_eevdf
+from .cases import Case, Figure, at_least, at_most, at_most_eevdf, like_eevdf
 
 PODS = {"kubepods.slice": {"weight": 5000}, "kubepods.slice/pod": {"weight": 2500},
         "kubepods.slice/pod/container": {"weight": 2500}}
@@ -18,6 +17,7 @@ PODS = {"kubepods.slice": {"weight": 5000}, "kubepods.slice/pod": {"weight": 250
 ON_EACH_CPU = pathlib.Path("/proc/sys/vm/stat_refresh")
 KTHREAD_PERIOD_SECONDS = 0.05
 FLOOR_MS = 10  # daemons and kernel threads are served within this time
+ON_CPU_1 = ("taskset", "2")
 ARRIVALS = 40
 ALONE_SECONDS = 0.1
 
@@ -82,12 +82,18 @@ def light_sleepers(seconds):
     """On one CPU: 4 daemons of weight 10 that want 2 ms every 4 ms, beside a hog of weight 1000."""
     with groups.tree({"light": {"weight": 10}, "heavy": {"weight": 1000}}) as (light, heavy):
         heavy.start_hogs(1, cpus={1})
-        command = ["taskset", "2", machine.BUILD / "lab/noise/periodic", "--work-us", 2000, "--period-us", 4000,
-                   "--seconds", seconds + 60]
         with contextlib.ExitStack() as stack:
             for _ in range(4):
-                stack.callback(stack.enter_context(light.start(command)).kill)
+                started = light.start_periodic(2000, 4000, seconds + 60, ON_CPU_1)
+                stack.callback(stack.enter_context(started).kill)
             return groups.shares([light, heavy], seconds, settle=2)[:1]
+
+
+def light_wakeups(seconds):
+    """On one CPU: a daemon of nice 19 that needs less than its share, beside a hog of nice 0."""
+    with groups.tree({"pod": {}}) as (pod,):
+        pod.start_hogs(1, cpus={1})
+        return pod.periodic(100, 20000, seconds, ("nice", "-n", 19, *ON_CPU_1))["woke_late"]["p50_ms"],
 
 
 CASES = (
@@ -98,5 +104,7 @@ CASES = (
                                             Figure("the same, p99, ms", at_most(FLOOR_MS)))),
     Case("arrival", arrivals, (Figure("wait of a task that arrives at a lone hog, p50, ms"),
                                Figure("the same, worst of 40, ms", at_most(FLOOR_MS)))),
-    Case("light-sleepers", light_sleepers, (Figure("share of light sleepers beside a heavy hog, %", like_eevdf(3)),)),
+    Case("light-sleepers", light_sleepers, (Figure("share of light sleepers beside a heavy hog, %", like_eevdf(2)),)),
+    # A wakeup at any time of a slice of the hog waits for half of it on average. A wakeup that preempts waits for nothing.
+    Case("light-wakeups", light_wakeups, (Figure("wait of nice 19 beside a hog of nice 0, p50, ms", at_least(1)),)),
 )
