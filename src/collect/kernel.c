@@ -71,14 +71,18 @@ static void leave_out_cgroups(struct zernel_bpf *skel)
 }
 
 /* Sets the attach type of session programs, which libbpf before 1.6 does not know. */
-static int choose_launch_program(struct kernel *kernel)
+static int choose_sessions(struct kernel *kernel)
 {
-	struct bpf_program *session = kernel->skel->progs.launch_session;
+	struct bpf_program *const sessions[] = { kernel->skel->progs.launch_session,
+						 kernel->skel->progs.copy_session,
+						 kernel->skel->progs.work_session };
+	enum bpf_attach_type type = (enum bpf_attach_type)kernel->session_type;
+	int err = 0;
 
-	if (!kernel->session_type)
-		return bpf_program__set_autoload(session, false);
-	return bpf_program__set_expected_attach_type(session,
-						     (enum bpf_attach_type)kernel->session_type);
+	for (size_t i = 0; i < ARRAY_SIZE(sessions) && err == 0; i++)
+		err = type ? bpf_program__set_expected_attach_type(sessions[i], type)
+			   : bpf_program__set_autoload(sessions[i], false);
+	return err;
 }
 
 static int leave_out_scheduler(struct zernel_bpf *skel)
@@ -113,7 +117,7 @@ int kernel_new(kernel_log_fn log, struct kernel **ret)
 		return -errno;
 	if (!has_cgroups)
 		leave_out_cgroups(kernel->skel);
-	err = choose_launch_program(kernel);
+	err = choose_sessions(kernel);
 	if (err < 0)
 		return err;
 	if (!kernel->has_scheduler)

@@ -10,7 +10,8 @@
 struct library_links {
 	struct bpf_link *enter[CALL_KIND_NR];
 	struct bpf_link *leave[CALL_KIND_NR];
-	int launches; /* session link of launches: its descriptor plus 1, or 0 for none */
+	int session[CALL_KIND_NR]; /* both, decided at the entry: descriptor plus 1, or 0 for none
+				    */
 };
 
 #define THREAD_PROGRAMS_NR 8

@@ -9,15 +9,16 @@
 #include "base/cleanup.h"
 #include "collect/kernel_internal.h"
 
-/* The BPF programs of each kind of call. */
+/* The BPF programs of each kind of call. A session replaces the others on kernels that have it. */
 static const struct {
 	const char *enter;
 	const char *leave;
+	const char *session;
 } programs[CALL_KIND_NR] = {
-	[CALL_KIND_LAUNCH] = { .enter = "launch_enter" },
-	[CALL_KIND_COPY] = { .enter = "copy_enter" },
+	[CALL_KIND_LAUNCH] = { .enter = "launch_enter", .session = "launch_session" },
+	[CALL_KIND_COPY] = { .enter = "copy_enter", .session = "copy_session" },
 	[CALL_KIND_COPY_WAIT] = { "copy_wait_enter", "copy_wait_return" },
-	[CALL_KIND_WORK] = { .enter = "work_enter" },
+	[CALL_KIND_WORK] = { .enter = "work_enter", .session = "work_session" },
 	[CALL_KIND_SYNC] = { "sync_enter", "sync_return" },
 	[CALL_KIND_QUERY] = { "query_enter", "query_return" },
 	[CALL_KIND_EVENT] = { .enter = "event_enter" },
@@ -74,9 +75,9 @@ static void detach_slot(struct kernel *kernel, u32 slot)
 	for (u32 kind = 0; kind < CALL_KIND_NR; kind++) {
 		bpf_link__destroy(links->enter[kind]);
 		bpf_link__destroy(links->leave[kind]);
+		if (links->session[kind])
+			close(links->session[kind] - 1);
 	}
-	if (links->launches)
-		close(links->launches - 1);
 	memset(links, 0, sizeof(*links));
 }
 
@@ -126,13 +127,15 @@ static int attach_kind(struct kernel *kernel, const struct library *library, u32
 	return 0;
 }
 
-/* Attaches to entry and return of launches. Uses the system call, for libbpf before 1.6. */
-static int attach_launches(struct kernel *kernel, const struct library *library, int *ret)
+/* Attaches to entry and return at once. Uses the system call, for libbpf before 1.6. */
+static int attach_session(struct kernel *kernel, const struct library *library, u32 kind, int *ret)
 {
+	struct bpf_program *prog =
+		bpf_object__find_program_by_name(kernel->skel->obj, programs[kind].session);
 	struct places places;
 	union bpf_attr attr = {
 		.link_create = {
-			.prog_fd = (u32)bpf_program__fd(kernel->skel->progs.launch_session),
+			.prog_fd = prog ? (u32)bpf_program__fd(prog) : 0,
 			.attach_type = kernel->session_type,
 			.uprobe_multi = {
 				.path = (u64)(uintptr_t)library->path,
@@ -143,7 +146,9 @@ static int attach_launches(struct kernel *kernel, const struct library *library,
 	};
 	int fd;
 
-	find_places(library, CALL_KIND_LAUNCH, &places);
+	if (!prog)
+		return -ENOENT;
+	find_places(library, kind, &places);
 	if (!places.nr)
 		return 0;
 	attr.link_create.uprobe_multi.cnt = places.nr;
@@ -158,22 +163,24 @@ static void detach_launches(struct library_links *links)
 {
 	bpf_link__destroy(links->enter[CALL_KIND_LAUNCH]);
 	links->enter[CALL_KIND_LAUNCH] = NULL;
-	if (links->launches)
-		close(links->launches - 1);
-	links->launches = 0;
+	if (links->session[CALL_KIND_LAUNCH])
+		close(links->session[CALL_KIND_LAUNCH] - 1);
+	links->session[CALL_KIND_LAUNCH] = 0;
+}
+
+static int attach_entries(struct kernel *kernel, const struct library *library, u32 kind)
+{
+	struct library_links *links = &kernel->libraries[library->slot];
+
+	if (programs[kind].session && kernel->session_type)
+		return attach_session(kernel, library, kind, &links->session[kind]);
+	return attach_kind(kernel, library, kind, programs[kind].enter, false, &links->enter[kind]);
 }
 
 int kernel_set_launches(struct kernel *kernel, const struct library *library)
 {
-	struct library_links *links = &kernel->libraries[library->slot];
-
-	detach_launches(links);
-	if (library->launches_below)
-		return 0;
-	return kernel->session_type ? attach_launches(kernel, library, &links->launches)
-				    : attach_kind(kernel, library, CALL_KIND_LAUNCH,
-						  programs[CALL_KIND_LAUNCH].enter, false,
-						  &links->enter[CALL_KIND_LAUNCH]);
+	detach_launches(&kernel->libraries[library->slot]);
+	return library->launches_below ? 0 : attach_entries(kernel, library, CALL_KIND_LAUNCH);
 }
 
 /* Attaches returns first: a call whose return is not traced yet would stay open. */
@@ -186,10 +193,8 @@ int kernel_attach_library(struct kernel *kernel, const struct library *library)
 		err = attach_kind(kernel, library, kind, programs[kind].leave, true,
 				  &links->leave[kind]);
 	for (u32 kind = 0; kind < CALL_KIND_NR && err == 0; kind++)
-		err = kind == CALL_KIND_LAUNCH
-			      ? kernel_set_launches(kernel, library)
-			      : attach_kind(kernel, library, kind, programs[kind].enter, false,
-					    &links->enter[kind]);
+		err = kind == CALL_KIND_LAUNCH ? kernel_set_launches(kernel, library)
+					       : attach_entries(kernel, library, kind);
 	if (err < 0)
 		detach_slot(kernel, library->slot);
 	return err;

@@ -31,8 +31,8 @@ struct launch_timing {
 
 /*
  * Whether this launch is a part of another one: a launch of the runtime calls the driver. Call
- * it for every launch. If a launch of the runtime fails before it calls the driver, the next
- * launch of the driver is taken for a part of it.
+ * it for every launch. If a launch of the runtime fails before it calls the driver and its return
+ * is not traced, the next launch of the driver is taken for a part of it.
  */
 static inline bool launch_is_inner(struct launch_timing *timing, u32 level)
 {
@@ -40,6 +40,12 @@ static inline bool launch_is_inner(struct launch_timing *timing, u32 level)
 
 	timing->through = level == LEVEL_RUNTIME;
 	return is_inner;
+}
+
+/* A launch that was not inner has returned. */
+static inline void launch_returned(struct launch_timing *timing)
+{
+	timing->through = 0;
 }
 
 /*
@@ -66,25 +72,23 @@ static inline u32 launch_weight(struct launch_timing *timing, u64 now)
 	return weight;
 }
 
-/* The start time and the weight in one number, because the BPF programs can store only one. */
+/*
+ * The start time and the weight in one number, because the BPF programs can store only one. The
+ * weight is 0 for a launch that is not timed: only its result matters.
+ */
 static inline u64 launch_begun(u64 now, u32 weight)
 {
-	return now << 1 | (weight > 1);
+	return now << 2 | (u64)(weight > 1) << 1 | (weight > 0);
 }
 
 static inline u32 launch_begun_weight(u64 begun)
 {
-	return begun & 1 ? LAUNCH_TIMED_1_IN : 1;
+	return !(begun & 1) ? 0 : begun & 2 ? LAUNCH_TIMED_1_IN : 1;
 }
 
 static inline u64 launch_begun_ns(u64 begun)
 {
-	return begun >> 1;
-}
-
-static inline u64 launch_ns(u64 begun, u64 now)
-{
-	return now - launch_begun_ns(begun);
+	return begun >> 2;
 }
 
 /* Whether a launch that took so long found the queue full. The first ones find it empty. */

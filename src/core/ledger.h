@@ -129,6 +129,18 @@ static inline u64 ledger_queue(struct ledger *ledger, u32 slot)
 	return __sync_fetch_and_add(&stream->nr_queued, 1) + 1;
 }
 
+/*
+ * A call failed: the operation that it queued does not exist. A mark that another thread made in
+ * the meantime may lie beyond the last operation then.
+ */
+static inline void ledger_unqueue(struct ledger *ledger, u32 slot)
+{
+	struct ledger_stream *stream = ledger_at(ledger, slot);
+
+	if (!ledger_stream_is_done(stream))
+		__sync_fetch_and_sub(&stream->nr_queued, 1);
+}
+
 /* The mark of an event that is recorded now. */
 static inline struct ledger_mark ledger_mark(struct ledger *ledger, u32 slot)
 {
@@ -217,9 +229,13 @@ static inline void ledger_positions(const struct ledger *ledger, struct ledger_p
 static inline void ledger_complete_all(struct ledger *ledger,
 				       const struct ledger_positions *positions)
 {
-	for (u32 i = 0; i < LEDGER_STREAMS; i++)
-		if (positions->of[i] > ledger->streams[i].nr_done)
-			ledger->streams[i].nr_done = positions->of[i];
+	for (u32 i = 0; i < LEDGER_STREAMS; i++) {
+		u64 nr_queued = ledger->streams[i].nr_queued;
+		u64 position = positions->of[i] < nr_queued ? positions->of[i] : nr_queued;
+
+		if (position > ledger->streams[i].nr_done)
+			ledger->streams[i].nr_done = position;
+	}
 }
 
 static inline bool ledger_mark_is_done(struct ledger *ledger, const struct ledger_mark *mark)

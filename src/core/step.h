@@ -197,6 +197,14 @@ static inline void step_result(struct step_state *s, u32 slot, u64 position)
 	s->results[s->last_result & (STEP_RESULTS - 1)] = result;
 }
 
+/* The call that queued this copy to the host failed. */
+static inline void step_result_failed(struct step_state *s, u32 slot, u64 position)
+{
+	u64 result = position * LEDGER_STREAMS + slot;
+
+	__sync_val_compare_and_swap(&s->results[s->last_result & (STEP_RESULTS - 1)], result, 0);
+}
+
 /*
  * Whether a copy to the host became known to be done. Other threads queue copies at the same
  * time, so a copy is only removed if it is still the one that was examined.

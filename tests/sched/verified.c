@@ -42,6 +42,9 @@ static void print_program(const struct bpf_program *prog)
 		fputs(log, stdout);
 }
 
+/* Their type, probe or session, is set by zerneld (choose_sessions()). */
+static const char *const sessions[] = { "launch_session", "copy_session", "work_session" };
+
 int main(int argc, char **argv)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_level = LOG_STATS);
@@ -57,10 +60,11 @@ int main(int argc, char **argv)
 	}
 	bpf_object__for_each_program(prog, object)
 		bpf_program__set_log_buf(prog, calloc(1, LOG_BYTES), LOG_BYTES);
-	/* Its type, probe or session, is set by zerneld (choose_launch_program()). */
-	prog = bpf_object__find_program_by_name(object, "launch_session");
-	if (prog)
-		bpf_program__set_autoload(prog, false);
+	for (size_t i = 0; i < sizeof(sessions) / sizeof(sessions[0]); i++) {
+		prog = bpf_object__find_program_by_name(object, sessions[i]);
+		if (prog)
+			bpf_program__set_autoload(prog, false);
+	}
 	err = bpf_object__load(object);
 	puts("BPF program              | instructions | states | peak states");
 	bpf_object__for_each_program(prog, object)

@@ -54,6 +54,10 @@ static void test_a_driver_launch_inside_a_runtime_launch_is_not_counted(void **s
 	assert_int_equal(weight_of(&timing, LEVEL_RUNTIME, SOME_TIME, BY_CHANCE), 1);
 	assert_int_equal(weight_of(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 0);
 	assert_int_equal(weight_of(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 1);
+	/* A launch of the runtime that returned without calling the driver. */
+	assert_int_equal(weight_of(&timing, LEVEL_RUNTIME, SOME_TIME, BY_CHANCE), 1);
+	launch_returned(&timing);
+	assert_int_equal(weight_of(&timing, LEVEL_DRIVER, SOME_TIME, BY_CHANCE), 1);
 }
 
 static void test_one_launch_in_16_is_timed_at_high_rates(void **state)
@@ -69,11 +73,14 @@ static void test_one_launch_in_16_is_timed_at_high_rates(void **state)
 static void test_start_and_weight_share_one_number(void **state)
 {
 	u64 all = launch_begun(SOME_TIME, 1), some = launch_begun(SOME_TIME, LAUNCH_TIMED_1_IN);
+	u64 none = launch_begun(SOME_TIME, 0);
 
 	assert_int_equal(launch_begun_weight(all), 1);
 	assert_int_equal(launch_begun_weight(some), LAUNCH_TIMED_1_IN);
-	assert_int_equal(launch_ns(all, SOME_TIME + 7), 7);
-	assert_int_equal(launch_ns(some, SOME_TIME + 7), 7);
+	assert_int_equal(launch_begun_weight(none), 0);
+	assert_int_equal(launch_begun_ns(none), SOME_TIME);
+	assert_int_equal(launch_begun_ns(all), SOME_TIME);
+	assert_int_equal(launch_begun_ns(some), SOME_TIME);
 }
 
 static void test_a_long_launch_is_blocked(void **state)

@@ -55,6 +55,27 @@ static void test_a_stream_sync_completes_its_stream_only(void **state)
 	assert_true(ledger_is_done(&ledger));
 }
 
+static void test_a_failed_operation_is_taken_back(void **state)
+{
+	struct ledger ledger = {};
+	struct ledger_positions positions;
+
+	queue(&ledger, A);
+	ledger_unqueue(&ledger, slot_of(&ledger, A));
+	assert_true(ledger_is_done(&ledger));
+	queue(&ledger, A);
+	queue(&ledger, A);
+	ledger_positions(&ledger, &positions);
+	ledger_unqueue(&ledger, slot_of(&ledger, A));
+	assert_false(ledger_is_done(&ledger));
+	/* The sync began before the operation was taken back. */
+	ledger_complete_all(&ledger, &positions);
+	assert_true(ledger_is_done(&ledger));
+	/* What is done cannot be taken back. */
+	ledger_unqueue(&ledger, slot_of(&ledger, A));
+	assert_true(ledger_is_done(&ledger));
+}
+
 static void test_an_event_completes_up_to_its_record(void **state)
 {
 	struct ledger ledger = {};
@@ -218,6 +239,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_an_empty_ledger_is_done),
 		cmocka_unit_test(test_a_stream_sync_completes_its_stream_only),
+		cmocka_unit_test(test_a_failed_operation_is_taken_back),
 		cmocka_unit_test(test_an_event_completes_up_to_its_record),
 		cmocka_unit_test(test_a_device_sync_completes_what_was_queued_at_its_start),
 		cmocka_unit_test(test_a_stream_that_waited_for_an_event_completes_it),

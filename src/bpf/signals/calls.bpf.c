@@ -9,7 +9,8 @@
  * return is traced (core/launch.h).
  *
  * Trusts nothing that the process passes: arguments are only counted, and user
- * memory is read with helpers that may fail. A failed call is not counted.
+ * memory is read with helpers that may fail. A failed launch, copy or sync is
+ * counted as a call and changes no account (feed.bpf.h).
  *
  * Accepted races: the thread that launches work writes the phase of its process.
  * If two threads of a process do so at the same moment, a few microseconds can be
@@ -17,7 +18,7 @@
  * described in collectives.bpf.h.
  */
 #include "bpf/signals/collectives.bpf.h"
-#include "bpf/signals/ledger.bpf.h"
+#include "bpf/signals/feed.bpf.h"
 #include "bpf/compat.bpf.h"
 #include "core/comm.h"
 #include "core/mpi.h"
@@ -64,19 +65,6 @@ CALL_PROGRAM("uprobe.multi", call_enter)
 		launcher_found(call.p, call.thread, call.process, call.now);
 }
 
-/* The account of idle time: core/idle.h. The GPU gets its first work since it was done. */
-static void device_gets_work(struct process_state *process, u64 now)
-{
-	u64 done_ns = ledger_of(process)->done_ns;
-	bool was_done = process->idle.since_ns && process->idle.gpu == IDLE_GPU_DONE;
-
-	process_write_begin(process);
-	idle_ends(&process->idle, now);
-	process_write_end(process);
-	if (was_done && now > done_ns)
-		process_sample(process, HIST_IDLE, now - done_ns);
-}
-
 static void launcher_waits_for_ranks(struct process_state *process, bool inside, u64 now)
 {
 	process_write_begin(process);
@@ -84,168 +72,208 @@ static void launcher_waits_for_ranks(struct process_state *process, bool inside,
 	process_write_end(process);
 }
 
-static u64 work_queued(struct pt_regs *ctx, const struct call_row *row, struct task_struct *p,
-		       struct process_state *process)
-{
-	return ledger_queue(&ledger_of(process)->ledger, slot_of(ctx, row, p, process));
-}
-
-/*
- * This thread launches work or copies data to the GPU. Most launches find the process as the
- * launch before left it, and only the ledger changes. Work inside of another call belongs to
- * that call, which is in the ledger already.
- */
-static void device_fed(struct pt_regs *ctx, const struct call_row *row, struct task_struct *p,
-		       struct process_state *process, struct thread_state *thread)
-{
-	u64 now;
-
-	if (!thread)
-		thread = thread_get(p);
-	if (!thread || (!thread->depth && !work_queued(ctx, row, p, process)))
-		return;
-	if (process->launcher_tid == (u32)p->pid && phase_is_busy(process->task.phase) &&
-	    process->idle.since_ns && process->idle.gpu != IDLE_GPU_DONE)
-		return;
-	now = bpf_ktime_get_ns();
-	thread->has_fed = 1;
-	launcher_found(p, thread, process, now);
-	process_cross(p, process, BOUNDARY_LAUNCH, now);
-	/* Copies inside a blocking collective are complete when the collective returns. */
-	if (!thread->depth || !process->idle.in_collective)
-		device_gets_work(process, now);
-}
-
 /* Counts a launch. False if it was not counted, also because it is a part of another launch. */
-static bool launch_counted(struct pt_regs *ctx, struct task_struct *p, struct thread_state *thread)
+static bool launch_counted(struct pt_regs *ctx, struct traced_call *call)
 {
-	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
-	struct process_state *process = process_get(p);
-
-	if (!row || !process || !thread || launch_is_inner(&thread->launch_timing, row->level))
+	if (!feed_found(ctx, call) ||
+	    launch_is_inner(&call->thread->launch_timing, call->row->level))
 		return false;
-	__sync_fetch_and_add(&process->nr_launches[row->level & 1], 1);
-	device_fed(ctx, row, p, process, thread);
+	__sync_fetch_and_add(&call->process->nr_launches[call->row->level & 1], 1);
 	return true;
+}
+
+/* For calls whose return is not traced. */
+static void fed_at_entry(struct traced_call *call)
+{
+	call->now = bpf_ktime_get_ns();
+	device_fed(call);
 }
 
 /* For kernels without uprobe sessions. */
 CALL_PROGRAM("uprobe.multi", launch_enter)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
+	struct traced_call call;
 
-	launch_counted(ctx, p, thread_get(p));
+	if (launch_counted(ctx, &call) && work_queued(ctx, &call) && work_is_news(&call))
+		fed_at_entry(&call);
 }
 
 /* True if the return is to be observed. The call then stores its start time and weight. */
 static bool launch_begins(struct pt_regs *ctx)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
-	struct thread_state *thread = thread_get(p);
+	struct traced_call call;
+	bool is_news, is_timed;
 	u64 now, *begun;
 
-	if (!launch_counted(ctx, p, thread) || !thread || !launch_is_timed(&thread->launch_timing))
+	if (!launch_counted(ctx, &call))
+		return false;
+	is_news = work_queued(ctx, &call) && work_is_news(&call);
+	is_timed = launch_is_timed(&call.thread->launch_timing);
+	if (!is_timed && !is_news)
 		return false;
 	begun = compat_session_cookie(ctx);
 	if (!begun)
 		return false;
 	now = bpf_ktime_get_ns();
-	*begun = launch_begun(now, launch_weight(&thread->launch_timing, now));
+	*begun = launch_begun(now, is_timed ? launch_weight(&call.thread->launch_timing, now) : 0);
 	return true;
 }
 
 /* A launch that took long although its thread had the CPU found the queue full. */
-static void launch_blocked(struct process_state *process, u64 begun, u32 weight, u64 now)
+static void launch_blocked(const struct traced_call *call, u64 begun, u32 weight)
 {
-	struct thread_state *thread = thread_find(bpf_get_current_task_btf());
-	u64 ns = now - begun;
+	struct process_state *process = call->process;
+	u64 ns = call->now - begun;
 
-	if (!thread || !launch_is_blocked(&thread->launch_timing, ns) ||
-	    thread->running_since_ns > begun)
+	if (!launch_is_blocked(&call->thread->launch_timing, ns) ||
+	    call->thread->running_since_ns > begun)
 		return;
 	process_write_begin(process);
-	idle_blocked(&process->idle, ns * weight, now);
+	idle_blocked(&process->idle, ns * weight, call->now);
 	process_write_end(process);
 }
 
 static void launch_ends(struct pt_regs *ctx)
 {
-	u64 now = bpf_ktime_get_ns(), *begun = compat_session_cookie(ctx);
-	struct process_state *process = process_find(bpf_get_current_task_btf());
+	struct traced_call call = { .now = bpf_ktime_get_ns() };
+	u64 *cookie = compat_session_cookie(ctx), begun;
+	u32 weight;
 
-	if (!process || !begun)
+	if (!cookie || !feed_returned(&call))
 		return;
-	process_sample_times(process, HIST_LAUNCH, launch_ns(*begun, now),
-			     launch_begun_weight(*begun));
-	launch_blocked(process, launch_begun_ns(*begun), launch_begun_weight(*begun), now);
+	begun = launch_begun_ns(*cookie);
+	weight = launch_begun_weight(*cookie);
+	launch_returned(&call.thread->launch_timing);
+	if (weight && !call_failed(ctx)) {
+		process_sample_times(call.process, HIST_LAUNCH, call.now - begun, weight);
+		launch_blocked(&call, begun, weight);
+	}
+	feed_ends(ctx, &call, begun);
 }
 
-/* Entry and return of a launch. The kernel skips the return unless the entry returns 0. */
-SEC("uprobe.multi") int launch_session(struct pt_regs *ctx)
+/* Entry and return of a call. The kernel skips the return unless the entry returns 0. */
+static __always_inline int call_session(struct pt_regs *ctx, bool (*begins)(struct pt_regs *ctx),
+					void (*ends)(struct pt_regs *ctx))
 {
 	bool wanted = false;
 
 	cpu_hold();
 	if (compat_session_is_return(ctx))
-		launch_ends(ctx);
+		ends(ctx);
 	else
-		wanted = launch_begins(ctx);
+		wanted = begins(ctx);
 	cpu_release();
 	return wanted ? 0 : 1;
+}
+
+SEC("uprobe.multi") int launch_session(struct pt_regs *ctx)
+{
+	return call_session(ctx, launch_begins, launch_ends);
 }
 
 /*
  * Whether a copy feeds the GPU. Kinds of the runtime: 1 is to the device, 3 is
  * within the device.
  */
-static bool feeds_device(const struct call_row *row, const struct arguments *args)
+static bool feeds_device(const struct call_row *row, u64 direction)
 {
-	u64 direction;
-
 	if (row->detail != DETAIL_BY_ARGUMENT)
 		return row->detail != DETAIL_TO_HOST;
-	direction = argument(args, row->arg[1]);
 	return direction != 0 && direction != 2;
 }
 
-static void copy_counted(struct pt_regs *ctx, const struct call_row *row, struct task_struct *p,
-			 struct process_state *process)
+/* What changes for a process when a copy succeeds. */
+enum copy_change {
+	COPY_CHANGES_NOTHING,
+	COPY_FEEDS,	/* the GPU gets work, and the thread is a launcher */
+	COPY_ENDS_DONE, /* a copy to the host: the GPU gets work, and no phase begins */
+};
+
+static u32 copy_counted(struct pt_regs *ctx, const struct traced_call *call)
 {
 	struct arguments args = ARGUMENTS(ctx);
+	struct process_state *process = call->process;
+	bool was_done = process->idle.gpu == IDLE_GPU_DONE;
 	u32 slot;
 
-	__sync_fetch_and_add(&process->nr_copies[row->level & 1], 1);
-	if (feeds_device(row, &args)) {
-		device_fed(ctx, row, p, process, thread_find(p));
-		return;
-	}
-	if (!process->idle.since_ns)
-		return;
-	/* A copy to the host is queued as well, but it does not begin a phase. */
-	slot = slot_of(ctx, row, p, process);
-	step_result(&process->step, slot, ledger_queue(&ledger_of(process)->ledger, slot));
+	__sync_fetch_and_add(&process->nr_copies[call->row->level & 1], 1);
+	if (feeds_device(call->row, argument(&args, call->row->arg[1])))
+		return work_queued(ctx, call) && work_is_news(call) ? COPY_FEEDS
+								    : COPY_CHANGES_NOTHING;
+	if (!process->idle.since_ns || call->thread->depth)
+		return COPY_CHANGES_NOTHING;
+	slot = slot_of(ctx, call->row, call->p, process);
+	step_result(&process->step, slot, work_queue(ctx, call, slot));
 	gpu_settle(process, bpf_ktime_get_ns());
+	return was_done ? COPY_ENDS_DONE : COPY_CHANGES_NOTHING;
 }
 
+/* For kernels without uprobe sessions. */
 CALL_PROGRAM("uprobe.multi", copy_enter)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
-	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
-	struct process_state *process = process_get(p);
+	struct traced_call call;
 
-	if (row && process)
-		copy_counted(ctx, row, p, process);
+	if (feed_found(ctx, &call) && copy_counted(ctx, &call) == COPY_FEEDS)
+		fed_at_entry(&call);
+}
+
+/* True if the return is to be observed. The call then stores when it feeds the GPU, or 0. */
+static bool copy_begins(struct pt_regs *ctx)
+{
+	struct traced_call call;
+	u64 *begun;
+	u32 change;
+
+	if (!feed_found(ctx, &call))
+		return false;
+	change = copy_counted(ctx, &call);
+	begun = change == COPY_CHANGES_NOTHING ? NULL : compat_session_cookie(ctx);
+	if (!begun)
+		return false;
+	*begun = change == COPY_FEEDS ? bpf_ktime_get_ns() : 0;
+	return true;
 }
 
 /* Work that is no launch: a memset, a callback on the host. */
+static bool work_begins(struct pt_regs *ctx)
+{
+	struct traced_call call;
+	u64 *begun;
+
+	if (!feed_found(ctx, &call) || !work_queued(ctx, &call) || !work_is_news(&call))
+		return false;
+	begun = compat_session_cookie(ctx);
+	if (!begun)
+		return false;
+	*begun = bpf_ktime_get_ns();
+	return true;
+}
+
+static void work_ends(struct pt_regs *ctx)
+{
+	struct traced_call call = { .now = bpf_ktime_get_ns() };
+	u64 *begun = compat_session_cookie(ctx);
+
+	if (begun && feed_returned(&call) && (*begun || call_failed(ctx)))
+		feed_ends(ctx, &call, *begun);
+}
+
+SEC("uprobe.multi") int copy_session(struct pt_regs *ctx)
+{
+	return call_session(ctx, copy_begins, work_ends);
+}
+
+SEC("uprobe.multi") int work_session(struct pt_regs *ctx)
+{
+	return call_session(ctx, work_begins, work_ends);
+}
+
 CALL_PROGRAM("uprobe.multi", work_enter)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
-	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
-	struct process_state *process = process_get(p);
+	struct traced_call call;
 
-	if (row && process)
-		device_fed(ctx, row, p, process, thread_find(p));
+	if (feed_found(ctx, &call) && work_queued(ctx, &call) && work_is_news(&call))
+		fed_at_entry(&call);
 }
 
 static void gpu_waited_for(struct pt_regs *ctx, const struct traced_call *call)
@@ -266,16 +294,18 @@ CALL_PROGRAM("uprobe.multi", sync_enter)
 	gpu_waited_for(ctx, &call);
 }
 
-/* A copy that returns when it is done: it is queued, and then waited for. */
+/*
+ * A copy that returns when it is done: it is queued, and then waited for. The account of a process
+ * does not begin with a call that may fail.
+ */
 CALL_PROGRAM("uprobe.multi", copy_wait_enter)
 {
 	struct traced_call call;
-	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
-	struct process_state *process = process_get(bpf_get_current_task_btf());
 
-	if (!row || !process)
+	if (!feed_found(ctx, &call))
 		return;
-	copy_counted(ctx, row, bpf_get_current_task_btf(), process);
+	if (copy_counted(ctx, &call) == COPY_FEEDS && call.process->idle.since_ns)
+		fed_at_entry(&call);
 	if (!call_entered(ctx, &call))
 		return;
 	target_stream(ctx, &call, &call.thread->target);
@@ -286,7 +316,7 @@ CALL_PROGRAM("uprobe.multi", copy_wait_enter)
 /* A call that waited has returned. True when the GPU has no work any more. */
 static bool gpu_is_done(struct pt_regs *ctx, const struct traced_call *call)
 {
-	if (PT_REGS_RC(ctx) == 0)
+	if (!call_failed(ctx))
 		target_complete(call->process, &call->thread->target);
 	/* The sync of the runtime calls that of the driver. The wait ends with the outer call. */
 	if (call->thread->depth)
@@ -333,16 +363,22 @@ static void gpu_was_waited_for(struct pt_regs *ctx, const struct traced_call *ca
 {
 	if (gpu_is_done(ctx, call))
 		process_cross(call->p, call->process, BOUNDARY_SYNC_DONE, call->now);
-	if (!call->thread->depth)
+	if (!call->thread->depth && !call_failed(ctx))
 		steps_follow(call->p, call->process, false, call->now);
 }
 
 CALL_PROGRAM("uretprobe.multi", copy_wait_return)
 {
 	struct traced_call call;
+	const struct call_frame *frame = call_returned(ctx, &call);
+	u64 now = call.now;
 
-	if (call_returned(ctx, &call))
-		gpu_was_waited_for(ctx, &call);
+	if (!frame)
+		return;
+	if (!call.thread->depth && (call_failed(ctx) || feeds_device(call.row, frame->arg[1])))
+		feed_ends(ctx, &call, frame->entered_ns);
+	call.now = now;
+	gpu_was_waited_for(ctx, &call);
 }
 
 CALL_PROGRAM("uprobe.multi", query_enter)
@@ -358,7 +394,7 @@ CALL_PROGRAM("uretprobe.multi", query_return)
 {
 	struct traced_call call;
 
-	if (call_returned(ctx, &call) && PT_REGS_RC(ctx) == 0)
+	if (call_returned(ctx, &call) && !call_failed(ctx))
 		gpu_was_waited_for(ctx, &call);
 }
 
@@ -432,9 +468,9 @@ CALL_PROGRAM("uretprobe.multi", sync_return)
 	call.process->task.signals.last_sync_ns = call.now;
 	/*
 	 * A sync of the runtime calls a sync of the driver. Only the return of
-	 * the outer call counts.
+	 * the outer call counts. A sync that failed shows nothing.
 	 */
-	if (call.thread->depth)
+	if (call.thread->depth || call_failed(ctx))
 		return;
 	if (is_done)
 		process_cross(call.p, call.process, BOUNDARY_SYNC_DONE, call.now);
@@ -459,8 +495,19 @@ static u32 operation_of(const struct call_row *row)
 /* A collective of NCCL is work on a stream, unless it is captured into a graph. */
 static void collective_queues(struct pt_regs *ctx, const struct traced_call *call)
 {
-	if (work_queued(ctx, call->row, call->p, call->process))
+	u32 slot = slot_of(ctx, call->row, call->p, call->process);
+
+	if (work_queue(ctx, call, slot) && call->process->idle.since_ns)
 		device_gets_work(call->process, call->now);
+}
+
+/* The account of a process begins with the first collective that did not fail. */
+static void collective_feeds(const struct traced_call *call, u64 entered_ns, bool accepted)
+{
+	if (!accepted)
+		work_failed(call);
+	else if (call->thread->queued && !call->process->idle.since_ns)
+		device_gets_work(call->process, entered_ns);
 }
 
 CALL_PROGRAM("uprobe.multi", collective_enter)
@@ -516,12 +563,16 @@ CALL_PROGRAM("uretprobe.multi", collective_return)
 {
 	struct traced_call call;
 	struct call_frame *frame = call_returned(ctx, &call);
+	bool accepted;
 	u32 operation;
 
 	if (!frame)
 		return;
 	operation = operation_of(call.row);
-	if (collective_accepted(call.row->runtime, (s32)PT_REGS_RC(ctx))) {
+	accepted = collective_accepted(call.row->runtime, (s32)PT_REGS_RC(ctx));
+	if (call.row->runtime != RUNTIME_MPI)
+		collective_feeds(&call, frame->entered_ns, accepted);
+	if (accepted) {
 		__sync_fetch_and_add(&call.process->nr_collectives[operation], 1);
 		__sync_fetch_and_add(&call.process->collective_bytes[operation],
 				     call.row->runtime == RUNTIME_MPI

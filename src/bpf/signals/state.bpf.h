@@ -49,6 +49,8 @@ struct thread_state {
 	struct rank_wait rank_wait;
 	u32 is_waiting;	 /* for work that is not done */
 	u32 is_evidence; /* it sleeps or runs while it waits: counted in nr_waiting */
+	u32 queued;	 /* its outermost call queued work in the ledger: slot plus 1, or 0 */
+	u32 pad;
 	struct ledger_target target;
 };
 
