@@ -6,6 +6,7 @@
  * SM_UTIL is the share of the multiprocessors that were in use.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "truth/truth.h"
 #include "vgpu/nvml.h"
@@ -17,12 +18,20 @@ struct nvmlGpmSample_st {
 	u32 device;
 };
 
+/* A process can leave it out, so that monitors with and without it can watch the same GPU. */
+static bool has_gpm(void)
+{
+	const char *wanted = getenv("VGPU_GPM");
+
+	return shm->config.gpm && !(wanted && strcmp(wanted, "0") == 0);
+}
+
 nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support)
 {
 	nvmlReturn_t r = nvml_check(device, support);
 
 	if (r == NVML_SUCCESS)
-		support->isSupportedDevice = shm->config.gpm;
+		support->isSupportedDevice = has_gpm();
 	return r;
 }
 
@@ -48,7 +57,7 @@ nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
 
 	if (r != NVML_SUCCESS)
 		return r;
-	if (!shm->config.gpm)
+	if (!has_gpm())
 		return NVML_ERROR_NOT_SUPPORTED;
 	SHM_LOCKED(shm);
 	shm_reap(shm);
