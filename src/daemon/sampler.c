@@ -23,6 +23,7 @@ struct sampler {
 	/* Protected by the lock. */
 	bool quit;
 	bool asked; /* sample now */
+	bool slow;  /* it did not answer in time, and has not answered since */
 	pid_t pids[GPU_MAX_PROCESSES];
 	size_t nr_pids;
 	u64 sampled_ns; /* 0: never */
@@ -64,6 +65,7 @@ static void *sampler_thread(void *argument)
 		if (err == 0) {
 			s->answer = s->work;
 			s->sampled_ns = time_now_ns();
+			s->slow = false;
 			pthread_cond_signal(&s->sampled);
 		}
 		go_on = wait_a_second(s);
@@ -141,8 +143,10 @@ void sampler_refresh(struct sampler *s)
 		s->asked = true;
 		pthread_cond_signal(&s->wake);
 	}
-	while (!err && is_fresh(s, now_ns) && s->sampled_ns < now_ns && now_ns >= wanted_ns)
+	while (!err && !s->slow && is_fresh(s, now_ns) && s->sampled_ns < now_ns &&
+	       now_ns >= wanted_ns)
 		err = pthread_cond_clockwait(&s->sampled, &s->lock, CLOCK_MONOTONIC, &until);
+	s->slow |= err != 0;
 	pthread_mutex_unlock(&s->lock);
 }
 

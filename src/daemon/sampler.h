@@ -8,10 +8,13 @@
 #include <stdbool.h>
 #include "collect/gpu.h"
 
-/* How long sampler_refresh() waits. */
-#define SAMPLER_REFRESH_NS (50 * NSEC_PER_MSEC)
-/* A sample that is not older than this is not taken again: several clients may ask. */
-#define SAMPLER_RECENT_NS  (250 * NSEC_PER_MSEC)
+/*
+ * How long sampler_refresh() waits. Long enough for the threads that sample to get a CPU on a busy
+ * machine: a snapshot with an older sample widens the range of idle time.
+ */
+#define SAMPLER_REFRESH_NS (250 * NSEC_PER_MSEC)
+/* A sample that is not older than this is not taken again. Snapshots are at least 100 ms apart. */
+#define SAMPLER_RECENT_NS  (10 * NSEC_PER_MSEC)
 /* Samples older than this are not used. */
 #define SAMPLER_STALE_NS   (5 * NSEC_PER_SEC)
 
@@ -26,7 +29,8 @@ void sampler_set_pids(struct sampler *sampler, const pid_t *pids, size_t nr);
 
 /*
  * Samples now, so that the counters of the GPUs describe the same time as a snapshot. Waits for
- * a driver that answers fast, and not at all for one whose samples are stale.
+ * a driver that answers fast, once for one that does not answer, and not at all for one whose
+ * samples are stale.
  */
 void sampler_refresh(struct sampler *sampler);
 
