@@ -2,11 +2,11 @@
 /*
  * A server with few requests: its device is idle because there is nothing to do. It waits
  * for requests by epoll, by short sleeps, or by polling with sched_yield() as workers of
- * vLLM do. A client process sends the requests.
+ * vLLM do. A client process sends the requests. With epoll it is a child of the server, as a
+ * tokenizer may be. A server that polls does not know its client.
  */
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -36,9 +36,24 @@ static void client_run(const struct framework_config *config, int fd)
 	do
 		sleep_ns(random_around((u64)(NSEC_PER_SEC / config->rate), config->work.seed,
 				       request++));
-	while (send(fd, &request, sizeof(request), 0) == sizeof(request));
+	while (send(fd, &request, sizeof(request), MSG_NOSIGNAL) == sizeof(request));
 }
 
+/* As fork(); gives the parent the pid of its child, or of no process any more. */
+static pid_t client_fork(enum framework_wait how)
+{
+	pid_t pid = fork_tied();
+
+	if (how == WAIT_EPOLL || pid < 0)
+		return pid;
+	if (pid == 0 && fork() != 0)
+		_exit(0);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	return pid;
+}
+
+/* The client ends when its socket is closed. */
 static pid_t client_start(struct rank *rank, int *ret_fd)
 {
 	int fds[2];
@@ -48,7 +63,7 @@ static pid_t client_start(struct rank *rank, int *ret_fd)
 		rank_fail(rank, "socketpair", strerror(errno));
 		return -1;
 	}
-	pid = fork_tied();
+	pid = client_fork((enum framework_wait)rank->config->wait);
 	if (pid == 0) {
 		close(fds[0]);
 		client_run(rank->config, fds[1]);
@@ -114,6 +129,6 @@ void idle_server_run(struct rank *rank)
 		return;
 	serve(rank, fd);
 	close(fd);
-	kill(client, SIGKILL);
-	waitpid(client, NULL, 0);
+	if (rank->config->wait == WAIT_EPOLL)
+		waitpid(client, NULL, 0);
 }

@@ -35,10 +35,23 @@ static bool mostly_longer(const struct hist *spans, u64 limit_ns)
 	return all_ns > 0 && long_ns * 1000 >= all_ns * LONG_SPAN_PERMILLE;
 }
 
-/* The launcher of a server waits for requests by sleeping, by polling, or in another thread. */
-static bool may_await_requests(u32 cause)
+/*
+ * Whether the launcher may have waited for requests: by sleeping, by polling, or in another thread.
+ * A process that it forked counts as a loader, but may bring requests. If it neither worked nor
+ * waited for a CPU or a disk before it brought something, and the process brings results to the
+ * host, these were requests. A launcher with loaders that computes is not assumed to poll.
+ */
+static bool may_await_requests(const struct snapshot *after, const struct blame *blame, u32 cause)
 {
-	return cause == IDLE_CPU || cause == IDLE_OTHER || cause == IDLE_LOCK;
+	bool is_inference = blame->process->step_basis == STEP_BASIS_ITERATION;
+
+	switch (cause) {
+	case IDLE_LOADER_OTHER: return is_inference;
+	case IDLE_OTHER:
+	case IDLE_LOCK: return is_inference || !why_nr_loaders(after, blame->process->pid);
+	case IDLE_CPU: return !why_nr_loaders(after, blame->process->pid);
+	default: return false;
+	}
 }
 
 /*
@@ -47,10 +60,8 @@ static bool may_await_requests(u32 cause)
  */
 static bool has_no_requests(const struct snapshot *after, const struct blame *blame, u32 cause)
 {
-	const struct snapshot_process *process = blame->process;
-
-	if (!may_await_requests(cause) || process->step_basis == STEP_BASIS_OPTIMIZER ||
-	    why_nr_loaders(after, process->pid))
+	if (!may_await_requests(after, blame, cause) ||
+	    blame->process->step_basis == STEP_BASIS_OPTIMIZER)
 		return false;
 	if (blame->nr_steps == 0)
 		return why_share(blame, blame->idle_min_ns) >= STEPLESS_PERMILLE;

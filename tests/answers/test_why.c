@@ -509,6 +509,18 @@ static void test_server_without_requests(void **state)
 	span = server(IDLE_DISK, 90, 100);
 	assert_shows(span, NULL, "no requests", false);
 	span_free(span);
+	/* A process that the server forked brings requests; a loader of a loop brings data. */
+	span = server(IDLE_LOADER_OTHER, 90, 100);
+	span.after->nr_threads = 2;
+	assert_shows(span, NULL, "no requests", false);
+	span.after->processes[0].step_basis = STEP_BASIS_ITERATION;
+	assert_shows(span, NULL, "no requests", true);
+	assert_shows(span, NULL, "->", false);
+	span_free(span);
+	span = server(IDLE_LOADER_CPU, 90, 100);
+	span.after->processes[0].step_basis = STEP_BASIS_ITERATION;
+	assert_shows(span, NULL, "no requests", false);
+	span_free(span);
 	/* Without any step, the GPU must be idle almost all the time. */
 	span = server(IDLE_OTHER, 94, 100);
 	span.after->processes[0].nr_steps = span.before->processes[0].nr_steps;
