@@ -338,9 +338,14 @@ void nvml_api_measure(struct nvml_api *api, struct gpu_samples *samples)
 		if (!api->handles[i])
 			continue;
 		measure_device(&api->call, api->handles[i], &samples->devices[i]);
+		measure_processes(api, i, samples);
+	}
+	/* Last, so that little time passes between these counters and those of the processes. */
+	for (u32 i = 0; i < api->nr_handles; i++) {
+		if (!api->handles[i])
+			continue;
 		nvml_gpm_measure(api->gpm, i, api->handles[i], &samples->devices[i]);
 		nvml_util_measure(api->util, i, api->handles[i], &samples->devices[i]);
-		measure_processes(api, i, samples);
 	}
 }
 
