@@ -30,7 +30,8 @@
 enum snapshot_drop {
 	DROP_EVENTS, /* this one and the next ones as in struct kernel_drops */
 	DROP_PROCESSES,
-	DROP_FRAMES, /* calls, streams and events of a GPU runtime that were not followed */
+	DROP_FRAMES, /* calls of a GPU runtime that were not followed */
+	DROP_LEDGER, /* GPU streams and events that were not followed */
 	DROP_SAMPLES,
 	DROP_BPF_PROGRAM_RUNS, /* the kernel skipped a run of a BPF program */
 	DROP_COMMS,

@@ -63,6 +63,7 @@ const char *snapshot_drop_label(u32 drop)
 		[DROP_EVENTS] = "events",
 		[DROP_PROCESSES] = "processes",
 		[DROP_FRAMES] = "frames",
+		[DROP_LEDGER] = "ledger",
 		[DROP_SAMPLES] = "samples",
 		[DROP_BPF_PROGRAM_RUNS] = "bpf_program_runs",
 		[DROP_COMMS] = "communicators",

@@ -190,6 +190,7 @@ static void fold_drops(const struct supervisor *supervisor, struct snapshot *s)
 	s->nr_dropped[DROP_EVENTS] = drops.nr_events;
 	s->nr_dropped[DROP_PROCESSES] = drops.nr_processes;
 	s->nr_dropped[DROP_FRAMES] = drops.nr_frames;
+	s->nr_dropped[DROP_LEDGER] = drops.nr_ledger;
 	s->nr_dropped[DROP_SAMPLES] = drops.nr_samples;
 	s->nr_dropped[DROP_BPF_PROGRAM_RUNS] = drops.nr_bpf_program_runs;
 	s->nr_dropped[DROP_COMMS] = drops.nr_comms;

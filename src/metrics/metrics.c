@@ -74,6 +74,32 @@ static void add_processes_by_phase(struct metrics *m, const struct snapshot *s)
 			  &(struct metric_labels){ .kind = phase_label(phase) }, nr[phase]);
 }
 
+static void add_processes_by_basis(struct metrics *m, const struct snapshot *s)
+{
+	u64 nr[STEP_BASIS_NR] = {};
+
+	for (u32 i = 0; i < s->nr_processes; i++)
+		if (s->processes[i].step_basis < STEP_BASIS_NR)
+			nr[s->processes[i].step_basis]++;
+	for (u32 basis = STEP_BASIS_NONE + 1; basis < STEP_BASIS_NR; basis++)
+		add_value(m, METRIC_STEP_PROCESSES,
+			  &(struct metric_labels){ .kind = step_basis_label(basis) }, nr[basis]);
+}
+
+/* One series for all that did not fit in a snapshot: zernel status has it by kind. */
+static void add_drops(struct metrics *m, const struct snapshot *s)
+{
+	u64 nr_snapshot = 0;
+
+	for (u32 drop = 0; drop < DROP_SNAPSHOT_PROCESSES; drop++)
+		add_value(m, METRIC_DROPPED,
+			  &(struct metric_labels){ .kind = snapshot_drop_label(drop) },
+			  s->nr_dropped[drop]);
+	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)
+		nr_snapshot += s->nr_dropped[drop];
+	add_value(m, METRIC_DROPPED, &(struct metric_labels){ .kind = "snapshot" }, nr_snapshot);
+}
+
 static void add_gpus(struct metrics *m, const struct snapshot *s)
 {
 	for (u32 i = 0; i < s->nr_gpus; i++) {
@@ -136,13 +162,11 @@ static void add_node(struct metrics *m, const struct snapshot *s)
 	add_value(m, METRIC_BUILD_INFO,
 		  &(struct metric_labels){ .version = s->version, .kernel_release = s->kernel }, 1);
 	add_processes_by_phase(m, s);
+	add_processes_by_basis(m, s);
 	for (u32 role = 0; role < ROLE_NR; role++)
 		add_value(m, METRIC_THREADS, &(struct metric_labels){ .kind = role_label(role) },
 			  s->nr_role[role]);
-	for (u32 drop = 0; drop < DROP_NR; drop++)
-		add_value(m, METRIC_DROPPED,
-			  &(struct metric_labels){ .kind = snapshot_drop_label(drop) },
-			  s->nr_dropped[drop]);
+	add_drops(m, s);
 	add_gpus(m, s);
 	add_scheduler(m, &s->sched);
 }

@@ -74,7 +74,8 @@ static void test_ten_thousand_launches_per_second(void **state)
 	assert_int_equal(process.nr_launches[LEVEL_RUNTIME], nr_seconds * LAUNCHES_PER_SECOND);
 	assert_int_equal(process.nr_syncs[LEVEL_RUNTIME],
 			 nr_seconds * LAUNCHES_PER_SECOND / LAUNCHES_PER_SYNC);
-	assert_int_equal(drops.nr_events + drops.nr_processes + drops.nr_frames + drops.nr_samples,
+	assert_int_equal(drops.nr_events + drops.nr_processes + drops.nr_frames + drops.nr_ledger +
+				 drops.nr_samples,
 			 0);
 	kernel_free(kernel);
 }

@@ -44,6 +44,9 @@ static inline u64 work_queue(struct pt_regs *ctx, const struct traced_call *call
 {
 	u64 position = ledger_queue(&ledger_of(call->process)->ledger, slot);
 
+	/* Only a sync of the whole device shows that such work is done. */
+	if (slot == LEDGER_SHARED)
+		__sync_fetch_and_add(&nr_dropped_ledger, 1);
 	call->thread->queued = position ? slot + 1 : 0;
 	return position;
 }
