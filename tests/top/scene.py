@@ -34,6 +34,7 @@ def process(pid, second, job=1, rank=None, comm="python3", cause="runqueue", idl
         described["busy_ns"] = (100 - idle) * second * SECOND_NS // 100
         described["idle_ns"] = {cause: idle * second * SECOND_NS // 125, "cpu": idle * second * SECOND_NS // 500}
         described["steps"] = 20 * second
+        described["step_basis"] = "optimizer"
         described["hists"]["step"] = hist(20 * second, 106, 50 * MS)
     return described
 

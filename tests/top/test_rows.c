@@ -272,16 +272,16 @@ static void test_idle_share_is_a_number_or_a_range(void **state)
 {
 	assert_idle(
 		20, 2,
-		"  7 train             - -         21% disk            -     -       -         ..");
+		"  7 train             - -         21% disk             -     -       -        ..");
 	assert_idle(
 		20, 45,
-		"  7 train             - -       20-65 disk            -     -       -         ..");
+		"  7 train             - -       20-65 disk             -     -       -        ..");
 	assert_idle(
 		0, 100,
-		"  7 train             - -       0-100 disk            -     -       -         ..");
+		"  7 train             - -       0-100 disk             -     -       -        ..");
 	assert_idle(
 		20, 80,
-		"  7 train             - -       20-99 disk            -     -       -         ..");
+		"  7 train             - -       20-99 disk             -     -       -        ..");
 }
 
 static void test_columns_in_80_characters(void **state)
@@ -292,12 +292,12 @@ static void test_columns_in_80_characters(void **state)
 	feed(&f, 2);
 	draw(&f);
 	assert_line(&f.canvas, 3,
-		    "JOB, PROCESS       RANK PHASE    IDLE BECAUSE      STEP STP/S  RUNQ99 PHASES");
+		    "JOB, PROCESS       RANK PHASE    IDLE BECAUSE       STEP STP/S  RUNQ99 PHASES");
 	assert_line(&f.canvas, 4,
-		    "- second                4 proc     9% lock            -     -       -");
+		    "- second                4 proc     9% lock             -     -       -");
 	assert_line(
 		&f.canvas, 5,
-		" + 102 train          0 -         17% lock            -     -       -         ..");
+		" + 102 train          0 -         17% lock             -     -       -        ..");
 	/* Columns without room are to the right. */
 	for (u32 i = 0; i < 20; i++)
 		press(&f, TOP_KEY_RIGHT);

@@ -11,7 +11,7 @@
 #define RANGE_POINTS 3 /* a wider range of the idle share is shown as a range */
 #define NAME_MAX     28
 #define STRIP_MIN    4
-#define STRIP_WANTED 10
+#define STRIP_WANTED 9
 #define WIDE	     60
 
 static const struct {
@@ -236,10 +236,28 @@ static double step_value(const struct top_model *model, const struct top_row *ro
 		       : -1;
 }
 
+/* The basis of steps, as one letter: see the help of the column. */
+static char basis_letter(u32 bases)
+{
+	switch (bases) {
+	case 0: return ' ';
+	case 1U << STEP_BASIS_SYNC: return 's';
+	case 1U << STEP_BASIS_ITERATION: return 'i';
+	case 1U << STEP_BASIS_OPTIMIZER: return 'o';
+	default: return '*';
+	}
+}
+
 static void step_cell(const struct top_model *model, const struct top_row *row,
 		      struct top_cell *ret)
 {
-	duration_cell(row, step_value(model, row), ret);
+	double ns = step_value(model, row);
+
+	if (ns < 0)
+		nothing(row, ret);
+	else
+		say(ret, "%s %c", top_compact(unit_ns((u64)ns)).text,
+		    basis_letter(window_of(model, row)->step_bases));
 }
 
 static double rate_value(const struct top_model *model, const struct top_row *row)
@@ -310,7 +328,7 @@ const struct top_column top_columns[TOP_COLUMN_NR] = {
 				.cell = idle_cell, .value = idle_value },
 	[TOP_COLUMN_CAUSE]  = { "BECAUSE", "largest cause of idle time", 9,
 				.cell = cause_cell },
-	[TOP_COLUMN_STEP]   = { "STEP", "mean step time", 7, true, true,
+	[TOP_COLUMN_STEP]   = { "STEP", "step time; s sync, i iter, o opt", 8, true, true,
 				.cell = step_cell, .value = step_value },
 	[TOP_COLUMN_RATE]   = { "STP/S", "steps per second", 5, true, true,
 				.cell = rate_cell, .value = rate_value },

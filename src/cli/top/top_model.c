@@ -15,6 +15,7 @@ static struct top_counters counters_of(const struct snapshot *snapshot,
 		.nr_steps = process->nr_steps,
 		.nr_timed_steps = step ? step->count : 0,
 		.timed_steps_ns = step ? step->sum : 0,
+		.step_bases = process->step_basis ? 1U << process->step_basis : 0,
 		.busy_ns = process->busy_ns,
 		.blocked_ns = process->blocked_ns,
 		.use = gpu_use_of(snapshot, process),
@@ -66,6 +67,7 @@ static struct top_counters counters_between(const struct top_counters *from,
 		.nr_steps = to->nr_steps - from->nr_steps,
 		.nr_timed_steps = to->nr_timed_steps - from->nr_timed_steps,
 		.timed_steps_ns = to->timed_steps_ns - from->timed_steps_ns,
+		.step_bases = to->step_bases,
 		.busy_ns = share.watched_ns - share.idle_ns,
 		.idle_min_ns = share.min_ns,
 		.idle_max_ns = share.max_ns,
@@ -90,6 +92,7 @@ static void counters_add(struct top_counters *to, const struct top_counters *fro
 	to->nr_steps += from->nr_steps;
 	to->nr_timed_steps += from->nr_timed_steps;
 	to->timed_steps_ns += from->timed_steps_ns;
+	to->step_bases |= from->nr_timed_steps ? from->step_bases : 0;
 	to->busy_ns += from->busy_ns;
 	for (u32 i = 0; i < IDLE_CAUSE_NR; i++)
 		to->idle_ns[i] += from->idle_ns[i];

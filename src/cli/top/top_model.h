@@ -20,6 +20,7 @@ struct top_counters {
 	u64 nr_steps;
 	u64 nr_timed_steps;
 	u64 timed_steps_ns;
+	u32 step_bases; /* a bit for each enum step_basis of the steps */
 	u64 busy_ns;
 	u64 idle_ns[IDLE_CAUSE_NR];
 	/* Only in the counters of a process: time in which the GPU may have been idle. */
