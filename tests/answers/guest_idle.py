@@ -25,15 +25,17 @@ from compare.results import Tap
 
 BOOT_SECONDS, RUN_SECONDS = 400, 200  # of the machine; virtual time is slow there
 WHY_SECONDS = 5  # the default of zernel why
-LEAD_SECONDS = 3  # a job runs for so long before and after the question
+# A job runs for so much longer than the question. Beside noise, zernel has to wait for a CPU, too.
+LEAD_SECONDS, NOISE_SECONDS = 2, 6
 SHORT = ["launch-bound", "async-starved", "async"]
 OUT = pathlib.Path("out/answers-idle")
-# counter: environment of zerneld and of the jobs
+# counter: environment of the zerneld that has only this counter
 COUNTERS = {
     "gpm": {"VGPU_GPM": "1"},
     "utilization": {"VGPU_GPM": "0"},
     "none": {"LD_LIBRARY_PATH": ""},  # zerneld does not find NVML; jobs find their libraries by themselves
 }
+ZERNELD_NICE = -10  # as in zerneld.service
 DEVICES = "4"  # the largest number that a scenario needs; a job uses the first ones
 
 
@@ -48,29 +50,36 @@ def ready(server, number):
     harness.wait_until(find, f"the launchers are seen: {server.text()}")
 
 
-def ask(lab, server):
-    """Asks for text and JSON about the same time."""
-    command = [f"{guest.BUILD}/src/cli/zernel", "why", "--seconds", str(WHY_SECONDS), "--socket", server.path]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as text:
-        done = lab.zernel(server, *command[1:-2], "--json")
-        return {"json": json.loads(done.stdout or "{}"), "error": done.stderr, "text": text.communicate()[0],
-                "realtime_minus_monotonic_ns": time.time_ns() - time.monotonic_ns()}
+def ask(servers):
+    """Asks each zerneld for text and JSON about the same time. Returns the answers by counter."""
+    asked = {}
+    for counter, server in servers.items():
+        command = [f"{guest.BUILD}/src/cli/zernel", "why", "--seconds", str(WHY_SECONDS), "--socket", server.path]
+        asked[counter] = [subprocess.Popen([*command, *more], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                          for more in ([], ["--json"])]
+    answers = {}
+    for counter, (text, data) in asked.items():
+        out, error = data.communicate()
+        answers[counter] = {"json": json.loads(out or "{}"), "error": error, "text": text.communicate()[0],
+                            "realtime_minus_monotonic_ns": time.time_ns() - time.monotonic_ns()}
+    return answers
 
 
-def run_one(lab, server, scenario, seed, work):
-    """Runs the jobs of a scenario until they end. Returns the answers of zernel why."""
-    started = []
+def run_one(lab, servers, scenario, seed, work):
+    """Runs the jobs of a scenario until they end. Returns the answers of zernel why by counter."""
+    started, seconds = [], WHY_SECONDS + LEAD_SECONDS + (NOISE_SECONDS if scenario.noise else 0)
     with lab.noise(scenario):
         for i, job in enumerate(scenario.jobs):
-            command = test_idle.command_of(guest.BUILD, job, WHY_SECONDS + 2 * LEAD_SECONDS, seed, work / str(i))
+            command = test_idle.command_of(guest.BUILD, job, seconds, seed, work / str(i))
             # The devices exist already: zerneld opened them.
             command = [word for word in command if not word.startswith(("VGPU_DEVICES=", "VGPU_SHM="))]
             started.append(run.start(command, run.cgroup(job.name), 0))
-        ready(server, sum(max(1, job.launchers) for job in scenario.jobs))
-        answer = ask(lab, server)
+        for server in servers.values():
+            ready(server, sum(max(1, job.launchers) for job in scenario.jobs))
+        answers = ask(servers)
         for process in started:
             process.communicate()
-    return answer
+    return answers
 
 
 @contextlib.contextmanager
@@ -82,23 +91,33 @@ def environment(variables):
     os.environ.update(before)
 
 
+def start_servers(lab, counters):
+    """Starts one zerneld for each counter. All of them watch the same jobs, because virtual time is expensive."""
+    servers = {}
+    os.setpriority(os.PRIO_PROCESS, 0, ZERNELD_NICE)
+    for counter in counters:
+        with environment(COUNTERS[counter]):
+            servers[counter] = lab.zerneld("[scheduler]\nattach=no\n", os.environ.items())
+    os.setpriority(os.PRIO_PROCESS, 0, 0)
+    return servers
+
+
 def in_guest(out, counters, seeds, *names):
     lab = guest.Guest()
     if any(test_idle.SCENARIOS[name].needs_io_device for name in names):
         run.make_io_device()
-    for counter in counters.split(","):
-        devices = {**COUNTERS[counter], "VGPU_DEVICES": DEVICES, "VGPU_SHM": f"{run.SHM}-{counter}"}
-        with environment(devices):
-            server = lab.zerneld("[scheduler]\nattach=no\n", devices.items())
-            with lab.libraries_held():
-                for name in names:
-                    for seed in seeds.split(","):
-                        with tempfile.TemporaryDirectory(dir=run.WORK) as work:
-                            where = pathlib.Path(out, f"{counter}.{name}.{seed}")
-                            answer = run_one(lab, server, test_idle.SCENARIOS[name], seed, pathlib.Path(work))
-                            subprocess.run(["cp", "--recursive", "--sparse=always", work, where], check=True)
-                        (where / "answer.json").write_text(json.dumps(answer))
-            server.remove()
+    os.environ.update({"VGPU_DEVICES": DEVICES, "VGPU_SHM": run.SHM})
+    servers = start_servers(lab, counters.split(","))
+    with lab.libraries_held():
+        for name in names:
+            for seed in seeds.split(","):
+                where = pathlib.Path(out, f"{name}.{seed}")
+                with tempfile.TemporaryDirectory(dir=run.WORK) as work:
+                    answers = run_one(lab, servers, test_idle.SCENARIOS[name], seed, pathlib.Path(work))
+                    subprocess.run(["cp", "--recursive", "--sparse=always", work, where], check=True)
+                (where / "answers.json").write_text(json.dumps(answers))
+    for server in servers.values():
+        server.remove()
     return 0
 
 
@@ -115,23 +134,26 @@ def share_of(counter, name, where, truth, process, answer):
 
 
 def judge(tap, shares, folder, kernel):
-    counter, name, seed = folder.name.split(".")
-    answer = json.loads((folder / "answer.json").read_text())
-    print(f"# zernel why, {kernel} {folder.name}:")
-    for line in (answer["text"] or answer["error"]).splitlines():
-        print(f"#   {line}")
+    name, seed = folder.name.split(".")
+    truths = [device_truth.Truth(place) for place in sorted(folder.glob("[0-9]"))]
+    for counter, answer in json.loads((folder / "answers.json").read_text()).items():
+        print(f"# zernel why, {kernel} {counter} {name} {seed}:")
+        for line in (answer["text"] or answer["error"]).splitlines():
+            print(f"#   {line}")
+        for truth in truths:
+            judge_job(tap, shares, truth, answer, counter, name, f"{kernel} {counter} {name} {seed}")
+
+
+def judge_job(tap, shares, truth, answer, counter, name, where):
     told = {process["pid"]: process for job in answer["json"].get("jobs", []) for process in job["processes"]}
-    for place in sorted(folder.glob("[0-9]")):
-        truth = device_truth.Truth(place)
-        for pid, rank in sorted(truth.ranks.items(), key=lambda item: item[1].number):
-            where = f"{kernel} {counter} {name} {seed} rank {rank.number}"
-            if pid not in told:
-                tap.check(False, f"{where}: no answer")
-                continue
-            found = share_of(counter, name, where, truth, told[pid], answer)
-            print(f"# truth, rank {rank.number}: idle {found.true:.1%}, because of {found.cause}, {found.steps} steps")
-            shares.append(found)
-            share.judge(tap, found)
+    for pid, rank in sorted(truth.ranks.items(), key=lambda item: item[1].number):
+        if pid not in told:
+            tap.check(False, f"{where} rank {rank.number}: no answer")
+            continue
+        found = share_of(counter, name, f"{where} rank {rank.number}", truth, told[pid], answer)
+        print(f"# truth, rank {rank.number}: idle {found.true:.1%}, because of {found.cause}, {found.steps} steps")
+        shares.append(found)
+        share.judge(tap, found)
 
 
 def words(table):
@@ -162,15 +184,18 @@ def main(argv):
         return in_guest(*argv[1:])
     args, tap, shares = parse(argv), Tap(), []
     out = OUT / args.kernel
+    if not pathlib.Path("/var/lib/zernel-kernels").is_dir():
+        print("1..0 # SKIP no guest kernels here: run it through ./dev test answers")
+        return 0
     if not args.judge:
         shutil.rmtree(out, ignore_errors=True)
         out.mkdir(parents=True)
-        runs = len(args.scenario) * len(args.seeds) * len(args.counters)
+        runs = len(args.scenario) * len(args.seeds)
         status = guest.boot(args.kernel, BOOT_SECONDS * len(args.counters) + RUN_SECONDS * runs, __file__, out, ",".join(args.counters),
                             ",".join(args.seeds), *args.scenario, options=["--virtual-time", "--cpus", str(scenarios.CPUS)])
         tap.check(status == 0, f"{args.kernel}: {runs} runs")
     for folder in sorted(out.iterdir()):
-        if (folder / "answer.json").exists():
+        if (folder / "answers.json").exists():
             judge(tap, shares, folder, args.kernel)
     share.print_table(shares)
     return tap.end()
