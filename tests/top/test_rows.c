@@ -291,8 +291,9 @@ static void test_columns_in_80_characters(void **state)
 	feed(&f, 1);
 	feed(&f, 2);
 	draw(&f);
-	assert_line(&f.canvas, 3,
-		    "JOB, PROCESS       RANK PHASE    IDLE BECAUSE       STEP STP/S  RUNQ99 PHASES");
+	assert_line(
+		&f.canvas, 3,
+		"JOB, PROCESS       RANK PHASE    IDLE BECAUSE       STEP STP/S  RUNQ99 PHASES");
 	assert_line(&f.canvas, 4,
 		    "- second                4 proc     9% lock             -     -       -");
 	assert_line(
