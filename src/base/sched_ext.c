@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/sched_ext.h"
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include "abi/types.h"
 
-#define OPS	  "sched_ext_ops"
-#define NAMES_MAX 3
+#define OPS	      "sched_ext_ops"
+#define NAMES_MAX     3
+/* The callback for changes of cpu.max. */
+#define SET_BANDWIDTH "cgroup_set_bandwidth"
 
 /*
  * One row for each function of sched_ext that the scheduler calls: its names, the newest first, as
@@ -99,6 +102,17 @@ bool sched_ext_next_gap(const struct btf *btf, size_t *position, struct sched_ex
 	}
 	while (*position < ARRAY_SIZE(functions))
 		if (function_has_gap(btf, &functions[(*position)++], ret))
+			return true;
+	return false;
+}
+
+bool sched_ext_tells_limits(const struct btf *btf)
+{
+	s32 id = btf ? btf__find_by_name_kind(btf, OPS, BTF_KIND_STRUCT) : -ENOENT;
+	const struct btf_type *ops = id > 0 ? btf__type_by_id(btf, (u32)id) : NULL;
+
+	for (u32 i = 0; ops && i < btf_vlen(ops); i++)
+		if (!strcmp(btf__name_by_offset(btf, btf_members(ops)[i].name_off), SET_BANDWIDTH))
 			return true;
 	return false;
 }

@@ -30,3 +30,6 @@ struct sched_ext_gap {
  * BTF counts as one without sched_ext.
  */
 bool sched_ext_next_gap(const struct btf *btf, size_t *position, struct sched_ext_gap *ret);
+
+/* True if the kernel informs schedulers of cpu.max (since 6.17). `btf` may be NULL. */
+bool sched_ext_tells_limits(const struct btf *btf);

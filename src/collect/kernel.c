@@ -55,6 +55,7 @@ static void find_features(struct kernel *kernel, bool *ret_cgroups)
 	size_t position = 0;
 
 	kernel->has_scheduler = !sched_ext_next_gap(btf, &position, &kernel->scheduler_gap);
+	kernel->honors_limits = sched_ext_tells_limits(btf);
 	*ret_cgroups =
 		btf && btf__find_by_name_kind(btf, "scx_cgroup_init_args", BTF_KIND_STRUCT) > 0;
 	kernel->session_type =
@@ -151,6 +152,11 @@ bool kernel_has_scheduler(const struct kernel *kernel)
 const struct sched_ext_gap *kernel_scheduler_gap(const struct kernel *kernel)
 {
 	return kernel->has_scheduler ? NULL : &kernel->scheduler_gap;
+}
+
+bool kernel_honors_limits(const struct kernel *kernel)
+{
+	return kernel->honors_limits;
 }
 
 void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy)

@@ -35,6 +35,12 @@ bool kernel_has_scheduler(const struct kernel *kernel);
 const struct sched_ext_gap *kernel_scheduler_gap(const struct kernel *kernel);
 
 /*
+ * True if the scheduler keeps the limits of cpu.max, because this kernel informs it of them.
+ * Otherwise, zerneld must not schedule tasks that have such a limit.
+ */
+bool kernel_honors_limits(const struct kernel *kernel);
+
+/*
  * Can be called repeatedly; the state of tasks and processes is kept. -EBUSY: another
  * scheduler is attached. -ESTALE: a CPU went online or offline during the attach; try
  * again. -EOPNOTSUPP: kernel_scheduler_gap() has the reason.

@@ -37,6 +37,7 @@ struct kernel {
 	void *event_ctx;
 	struct process_list gone; /* exited processes whose map entries are to be deleted */
 	bool has_scheduler;
+	bool honors_limits;
 	struct sched_ext_gap scheduler_gap; /* the reason when has_scheduler is false */
 	u32 session_type; /* attach type of session programs (entry and return); 0: not supported */
 	u64 swept_ns;

@@ -155,6 +155,19 @@ static void test_every_function_the_scheduler_calls_is_checked(void **state)
 	assert_true(nr_checked >= ARRAY_SIZE(kernel_btf_functions));
 }
 
+static void test_limits(void **state)
+{
+	CLEANUP(btf__free_cleanup)
+	struct btf *none = kernel_btf_empty(), *old = kernel_btf_new(NULL),
+		   *now = kernel_btf_with_ops();
+
+	assert_int_equal(btf__add_field(now, "cgroup_set_bandwidth", KERNEL_BTF_INT, 0, 0), 0);
+	assert_false(sched_ext_tells_limits(NULL));
+	assert_false(sched_ext_tells_limits(none));
+	assert_false(sched_ext_tells_limits(old));
+	assert_true(sched_ext_tells_limits(now));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +179,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_empty_prototype),
 		cmocka_unit_test(test_optional_function),
 		cmocka_unit_test(test_renamed_function),
+		cmocka_unit_test(test_limits),
 		cmocka_unit_test(test_every_function_the_scheduler_calls_is_checked),
 	};
 
