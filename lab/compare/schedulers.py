@@ -31,7 +31,7 @@ SCHEDULERS = (
     Scheduler("scx_simple", "sched_ext example of the kernel: one queue, virtual time",
               "{examples}/scx_simple", "simple"),
     Scheduler("scx_qmap", "sched_ext example of the kernel: five queues", "{examples}/scx_qmap", "qmap"),
-    Scheduler("zernel", "Zernel", "{build}/src/daemon/zerneld", "zernel"),
+    Scheduler("zernel", "Zernel", "{build}/src/daemon/zerneld --attach yes", "zernel"),
 )
 BY_NAME = {scheduler.name: scheduler for scheduler in SCHEDULERS}
 
@@ -110,7 +110,7 @@ def running(scheduler, places, log):
     # The kernel increments enable_seq shortly after the state becomes "enabled": wait for both.
     before = read_sysfs("enable_seq")
     with open(log, "wb") as output:
-        process = subprocess.Popen([scheduler.command.format(**places)], stdout=output, stderr=output)
+        process = subprocess.Popen(scheduler.command.format(**places).split(), stdout=output, stderr=output)
     attached = Attached(scheduler, process, pathlib.Path(log))
     if not wait_for(lambda: (attached.is_up() and read_sysfs("enable_seq") != before)
                     or process.poll() is not None, START_SECONDS) or process.poll() is not None:

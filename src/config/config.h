@@ -19,6 +19,14 @@
 /* Threads that feed a GPU always keep a share. */
 #define CONFIG_RESERVED_PERCENT_MAX 90
 
+/* When zerneld attaches the scheduler. */
+enum config_attach {
+	CONFIG_ATTACH_NO,
+	CONFIG_ATTACH_AUTO, /* unless a cgroup has a CPU limit that the scheduler cannot keep */
+	CONFIG_ATTACH_YES,
+	CONFIG_ATTACH_NR,
+};
+
 /* Used by `zernel serve` and not by zerneld. An empty text means: not set. */
 struct config_serve {
 	char listen[CONFIG_TEXT_LEN]; /* lists are comma-separated */
@@ -34,7 +42,7 @@ struct config_serve {
 };
 
 struct config {
-	bool attach;
+	u32 attach; /* enum config_attach */
 	u32 rules_off;
 	u32 reserved_percent;
 	struct phase_config phase_detection;

@@ -4,9 +4,25 @@
 #include "config/config.h"
 #include "config/config_table.h"
 
+#define COMMENT_WIDTH 98
+
 static bool begins_section(size_t i)
 {
 	return i == 0 || strcmp(config_keys[i].section, config_keys[i - 1].section) != 0;
+}
+
+/* Prints a comment in lines that the parser of the file accepts. */
+static void print_comment(FILE *out, const char *text)
+{
+	while (*text) {
+		size_t length = strlen(text), end = length;
+
+		if (length > COMMENT_WIDTH)
+			for (end = COMMENT_WIDTH; text[end] != ' '; end--)
+				;
+		fprintf(out, "# %.*s\n", (int)end, text);
+		text += end + (text[end] == ' ');
+	}
 }
 
 void config_print(FILE *out)
@@ -24,7 +40,8 @@ void config_print(FILE *out)
 		if (begins_section(i))
 			fprintf(out, "\n[%s]\n", key->section);
 		config_describe(key, wanted, sizeof(wanted));
-		fprintf(out, "# %s\n# Value: %s.", key->help, wanted);
+		print_comment(out, key->help);
+		fprintf(out, "# Value: %s.", wanted);
 		if (key->restart)
 			fprintf(out, " A change takes effect when %s restarts.", key->restart);
 		fprintf(out, "\n#%s=%s\n", key->key, key->value);

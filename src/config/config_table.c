@@ -26,6 +26,21 @@ static int parse_bool(const struct config_key *key, const char *value, void *to)
 	return -EINVAL;
 }
 
+/* The words of a switch are valid too. */
+static int parse_attach(const struct config_key *key, const char *value, void *to)
+{
+	bool yes;
+
+	if (strcmp(value, "auto") == 0) {
+		*(u32 *)to = CONFIG_ATTACH_AUTO;
+		return 0;
+	}
+	if (parse_bool(key, value, &yes) < 0)
+		return -EINVAL;
+	*(u32 *)to = yes ? CONFIG_ATTACH_YES : CONFIG_ATTACH_NO;
+	return 0;
+}
+
 static int parse_number(const struct config_key *key, const char *value, void *to)
 {
 	unsigned long long number;
@@ -131,6 +146,7 @@ static int parse_rules(const struct config_key *key, const char *value, void *to
 }
 
 static const struct config_type type_bool = { "yes or no", sizeof(bool), parse_bool };
+static const struct config_type type_attach = { "no, auto or yes", sizeof(u32), parse_attach };
 static const struct config_type type_number = { "a number", sizeof(u32), parse_number };
 static const struct config_type type_long_number = { "a number", sizeof(u64), parse_long_number };
 static const struct config_type type_fraction = {
@@ -151,9 +167,17 @@ static const struct config_type type_rules = {
 #define KEY(member) .offset = offsetof(struct config, member)
 
 const struct config_key config_keys[] = {
-	{ "scheduler", "attach", &type_bool, KEY(attach), .value = "yes",
-	  .help = "Attach the scheduler. If this is no, zerneld watches ML processes and does not "
-		  "schedule." },
+	{ "scheduler", "attach", &type_attach, KEY(attach), .value = "no",
+	  .help = "Attach the scheduler. With no, zerneld watches ML processes and does not "
+		  "schedule. With auto, zerneld attaches the scheduler unless a cgroup has a CPU "
+		  "limit that the scheduler cannot keep: a finite cpu.max on a kernel that does "
+		  "not inform schedulers of it (Linux before 6.17), or a finite cpu.cfs_quota_us "
+		  "of cgroups v1. zerneld detaches the scheduler when such a limit appears, and "
+		  "attaches it again when no such limit was found for retry_s seconds. If zerneld "
+		  "cannot examine all cgroups, it does not attach. With yes, zerneld attaches the "
+		  "scheduler in these cases too. Then the limits have no effect: a container can "
+		  "use all CPUs, and take CPU time from its neighbors and from the services of "
+		  "the node. Use yes only where no user of the node relies on CPU limits." },
 	{ "scheduler", "without", &type_rules, KEY(rules_off), .value = "",
 	  .help = "Rules of the policy to disable. For example, the rule place runs a thread of an "
 		  "ML "

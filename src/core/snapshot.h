@@ -16,6 +16,7 @@
 #include "abi/signals.h"
 #include "base/macros.h"
 #include "core/book.h"
+#include "core/cpu_limit.h"
 #include "core/hist.h"
 #include "core/phase.h"
 
@@ -198,7 +199,11 @@ struct snapshot_sched {
 	u32 state;
 	u32 rules_off;	      /* a bit per enum sched_rule */
 	u32 reserved_percent; /* of each CPU, for ordinary tasks */
-	u32 pad;
+	/*
+	 * A CPU limit of a cgroup that the scheduler cannot keep. While the scheduler is off, it is
+	 * the reason why zerneld refuses to attach it.
+	 */
+	u32 limit; /* enum cpu_limit */
 	u64 slice_ns;
 	u64 max_wait_ms; /* the longest time that a task may wait before it runs */
 	u64 nr_ejected;

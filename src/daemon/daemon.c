@@ -74,12 +74,9 @@ static void reload(struct daemon *d)
 	late = config_needs_restart(&d->config, &config);
 	if (late)
 		log_warning("the new value of %s takes effect when zerneld restarts", late);
-	if (config.attach && !d->config.attach)
-		supervisor_attach(d->supervisor);
-	else if (!config.attach && d->config.attach)
-		supervisor_detach(d->supervisor);
 	d->config = config;
 	supervisor_set_retry(d->supervisor, config.retry_s);
+	supervisor_set_attach(d->supervisor, config.attach);
 	supervisor_set_phase_config(d->supervisor, &config.phase_detection);
 	policy = policy_of(&config);
 	supervisor_set_policy(d->supervisor, &policy);
@@ -241,7 +238,7 @@ static int open_kernel(struct daemon *d)
 	struct supervisor_config config = {
 		.policy = policy_of(&d->config),
 		.phase_detection = d->config.phase_detection,
-		.scheduler = d->config.attach,
+		.attach = d->config.attach,
 		.retry_s = d->config.retry_s,
 	};
 

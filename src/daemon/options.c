@@ -14,6 +14,7 @@ static void print_help(FILE *out)
 	      "The scheduler also needs sched_ext.\n"
 	      "\n"
 	      "  --config FILE          read only FILE and FILE.d/*.conf\n"
+	      "  --attach WHEN          attach the scheduler: no (default), auto or yes\n"
 	      "  --without RULE,...     disable these rules of the policy\n"
 	      "  --state DIRECTORY      keep the learned profiles in this directory\n"
 	      "  --profiles N           maximum number of learned profiles\n"
@@ -33,6 +34,7 @@ static void print_help(FILE *out)
 }
 
 static const struct option long_options[] = { { "config", required_argument, NULL, 'c' },
+					      { "attach", required_argument, NULL, 'a' },
 					      { "without", required_argument, NULL, 'w' },
 					      { "state", required_argument, NULL, 's' },
 					      { "profiles", required_argument, NULL, 'p' },
@@ -49,6 +51,7 @@ static const struct {
 	int option;
 	const char *key;
 } keys[] = {
+	{ 'a', "scheduler.attach" },
 	{ 'w', "scheduler.without" },
 	{ 's', "learning.state_directory" },
 	{ 'p', "learning.profiles" },

@@ -150,6 +150,7 @@ static void fold_scheduler(const struct supervisor *supervisor, struct snapshot_
 	struct sched_stats stats;
 
 	sched->state = status->state;
+	sched->limit = status->limit;
 	sched->nr_ejected = status->nr_ejected;
 	set_text(sched->reason, sizeof(sched->reason), status->reason);
 	sched->rules_off = policy->rules_off;

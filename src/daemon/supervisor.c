@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/sched_ext.h"
 #include "base/time.h"
+#include "daemon/limits.h"
 #include "daemon/manager.h"
 
 /*
@@ -28,6 +29,7 @@ struct supervisor {
 	struct kernel *kernel;
 	struct manager *manager;
 	struct loop_source maps;
+	struct limits limits;
 	bool wanted; /* the scheduler should be attached */
 	bool timeline;
 	u64 attached_ns;
@@ -71,6 +73,12 @@ static void explain_failure(const struct supervisor *s, int err, char *ret, size
 			 gap->name);
 }
 
+static void set_reason(struct supervisor *s, const char *why)
+{
+	snapshot_set_text(s->status.reason, sizeof(s->status.reason), why, strlen(why));
+	s->status.nr_changes++;
+}
+
 /* Logs an error only once while retries fail with the same error. */
 static void note_failure(struct supervisor *s, const char *what, int err)
 {
@@ -78,9 +86,9 @@ static void note_failure(struct supervisor *s, const char *what, int err)
 	char why[SNAPSHOT_TEXT_LEN];
 
 	explain_failure(s, err, why, sizeof(why));
-	snapshot_set_text(s->status.reason, sizeof(s->status.reason), why, strlen(why));
+	set_reason(s, why);
 	s->status.state = SCHED_OFF;
-	s->status.nr_changes++;
+	s->status.limit = CPU_LIMIT_NONE;
 	s->retry_ns = again ? time_now_ns() + s->config.retry_s * NSEC_PER_SEC : 0;
 	if (s->failure == err)
 		return;
@@ -160,40 +168,6 @@ static int load(struct supervisor *s)
 	return err;
 }
 
-static int attach(struct supervisor *s)
-{
-	int err = -ESTALE;
-
-	/* Attaching fails with ESTALE if a CPU goes online or offline meanwhile. */
-	for (int i = 0; i < ATTACH_TRIES && err == -ESTALE; i++)
-		err = kernel_attach_scheduler(s->kernel);
-	if (err < 0) {
-		note_failure(s, "attach the scheduler", err);
-		return err;
-	}
-	s->status.state = SCHED_ATTACHED;
-	s->status.nr_changes++;
-	s->status.reason[0] = '\0';
-	s->attached_ns = time_now_ns();
-	s->retry_ns = 0;
-	s->failure = 0;
-	log_event(LOG_LEVEL_INFO, "scheduler-attached", "scheduler attached");
-	return 0;
-}
-
-/* Loads the BPF programs if they are not loaded. Attaches the scheduler if it is wanted. */
-static int start(struct supervisor *s)
-{
-	int err = s->kernel ? 0 : load(s);
-
-	s->retry_ns = 0;
-	if (err < 0) {
-		note_failure(s, "load the BPF programs", err);
-		return err;
-	}
-	return s->wanted ? attach(s) : 0;
-}
-
 static void report_exit(const struct sched_exit *sched_exit)
 {
 	const char *colon = *sched_exit->msg ? ": " : "";
@@ -210,6 +184,103 @@ static void report_exit(const struct sched_exit *sched_exit)
 		log_text(LOG_LEVEL_ERROR, sched_exit->dump);
 }
 
+/* Detaches the scheduler, which is attached. */
+static void end_scheduler(struct supervisor *s)
+{
+	const struct sched_exit *sched_exit;
+
+	kernel_detach_scheduler(s->kernel);
+	sched_exit = kernel_scheduler_exit(s->kernel);
+	if (sched_exit)
+		report_exit(sched_exit);
+	s->status.state = SCHED_OFF;
+	set_reason(s, "");
+}
+
+static bool may_not_attach(const struct supervisor *s)
+{
+	return s->limits.found.limit != CPU_LIMIT_NONE && s->config.attach != CONFIG_ATTACH_YES;
+}
+
+/* Detaches the scheduler or leaves it detached, because a cgroup has a CPU limit. */
+static void refuse(struct supervisor *s)
+{
+	bool is_new = s->status.limit != s->limits.found.limit || s->status.state == SCHED_ATTACHED;
+	char why[SNAPSHOT_TEXT_LEN];
+
+	if (s->status.state == SCHED_ATTACHED)
+		end_scheduler(s);
+	limits_explain(&s->limits, why, sizeof(why));
+	set_reason(s, why);
+	s->status.state = SCHED_OFF;
+	s->status.limit = s->limits.found.limit;
+	s->retry_ns = 0;
+	s->failure = 0;
+	if (is_new)
+		log_event(LOG_LEVEL_WARNING, "scheduler-refused",
+			  "the scheduler is not attached: %s; zerneld attaches it when no limit "
+			  "was found for %u s; see attach in zernel.conf(5)",
+			  why, s->config.retry_s);
+}
+
+/* Shows a limit that has no effect because the operator demands the scheduler. */
+static void note_limit(struct supervisor *s)
+{
+	char limit[SNAPSHOT_TEXT_LEN], why[SNAPSHOT_TEXT_LEN + 16];
+
+	if (s->status.limit == s->limits.found.limit)
+		return;
+	s->status.limit = s->limits.found.limit;
+	limits_explain(&s->limits, limit, sizeof(limit));
+	snprintf(why, sizeof(why), "attach=yes: %s", limit);
+	set_reason(s, s->status.limit == CPU_LIMIT_NONE ? "" : why);
+	if (s->status.limit != CPU_LIMIT_NONE)
+		log_event(LOG_LEVEL_WARNING, "limit-ignored",
+			  "%s; the scheduler stays attached, and CPU limits may have no effect",
+			  why);
+}
+
+static int attach(struct supervisor *s)
+{
+	int err = -ESTALE;
+
+	if (kernel_has_scheduler(s->kernel))
+		limits_look(&s->limits, kernel_honors_limits(s->kernel));
+	if (may_not_attach(s)) {
+		refuse(s);
+		return -EPERM;
+	}
+	/* Attaching fails with ESTALE if a CPU goes online or offline meanwhile. */
+	for (int i = 0; i < ATTACH_TRIES && err == -ESTALE; i++)
+		err = kernel_attach_scheduler(s->kernel);
+	if (err < 0) {
+		note_failure(s, "attach the scheduler", err);
+		return err;
+	}
+	s->status.state = SCHED_ATTACHED;
+	s->status.limit = CPU_LIMIT_NONE;
+	set_reason(s, "");
+	s->attached_ns = time_now_ns();
+	s->retry_ns = 0;
+	s->failure = 0;
+	log_event(LOG_LEVEL_INFO, "scheduler-attached", "scheduler attached");
+	note_limit(s);
+	return 0;
+}
+
+/* Loads the BPF programs if they are not loaded. Attaches the scheduler if it is wanted. */
+static int start(struct supervisor *s)
+{
+	int err = s->kernel ? 0 : load(s);
+
+	s->retry_ns = 0;
+	if (err < 0) {
+		note_failure(s, "load the BPF programs", err);
+		return err;
+	}
+	return s->wanted ? attach(s) : 0;
+}
+
 static bool may_restart(struct supervisor *s)
 {
 	s->nr_restarts = time_now_ns() < s->attached_ns + LASTING_NS ? s->nr_restarts + 1 : 0;
@@ -222,10 +293,10 @@ static void note_exit(struct supervisor *s, const struct sched_exit *sched_exit,
 
 	snprintf(reason, sizeof(reason), "%s%s%s", sched_exit->reason, *sched_exit->msg ? ": " : "",
 		 sched_exit->msg);
-	snapshot_set_text(s->status.reason, sizeof(s->status.reason), reason, strlen(reason));
+	set_reason(s, reason);
 	s->status.state = ejected ? SCHED_EJECTED : SCHED_OFF;
+	s->status.limit = CPU_LIMIT_NONE;
 	s->status.nr_ejected += ejected;
-	s->status.nr_changes++;
 }
 
 /* Called when the kernel has detached the scheduler. Restarts it only if the kernel requests it. */
@@ -258,7 +329,7 @@ int supervisor_new(const struct supervisor_config *config, struct loop *loop,
 		.learning = learning,
 		.on_event = on_event,
 		.ctx = ctx,
-		.wanted = config->scheduler,
+		.wanted = config->attach != CONFIG_ATTACH_NO,
 		.maps = { .on_event = on_maps, .ctx = s, .fd = -EBADF },
 	};
 	start(s);
@@ -272,8 +343,26 @@ struct supervisor *supervisor_free(struct supervisor *s)
 		return NULL;
 	supervisor_detach(s);
 	unload(s);
+	limits_done(&s->limits);
 	free(s);
 	return NULL;
+}
+
+/* Detaches the scheduler when a limit appears, and attaches it some time after the last one. */
+static void watch_limits(struct supervisor *s)
+{
+	if (!s->wanted || !s->kernel || !kernel_has_scheduler(s->kernel) ||
+	    !limits_tick(&s->limits, kernel_honors_limits(s->kernel)))
+		return;
+	if (may_not_attach(s))
+		refuse(s);
+	else if (s->status.state == SCHED_ATTACHED)
+		note_limit(s);
+	else if (s->status.limit != CPU_LIMIT_NONE &&
+		 limits_are_clear(&s->limits, s->config.retry_s))
+		start(s);
+	else if (s->status.limit != CPU_LIMIT_NONE)
+		set_reason(s, "no CPU limit is left: zerneld waits for retry_s seconds");
 }
 
 void supervisor_tick(struct supervisor *s)
@@ -289,6 +378,7 @@ void supervisor_tick(struct supervisor *s)
 		on_scheduler_exit(s, sched_exit);
 	else if (s->retry_ns && time_now_ns() >= s->retry_ns)
 		start(s);
+	watch_limits(s);
 }
 
 struct kernel *supervisor_kernel(const struct supervisor *s)
@@ -317,25 +407,37 @@ int supervisor_attach(struct supervisor *s)
 	if (s->status.state == SCHED_ATTACHED)
 		return 0;
 	s->nr_restarts = 0;
+	limits_forget(&s->limits);
 	return start(s);
 }
 
 void supervisor_detach(struct supervisor *s)
 {
-	const struct sched_exit *sched_exit;
+	bool was_refused = s->status.limit != CPU_LIMIT_NONE;
 
 	s->wanted = false;
+	s->status.limit = CPU_LIMIT_NONE;
 	if (s->kernel)
 		s->retry_ns = 0;
-	if (s->status.state != SCHED_ATTACHED)
+	if (s->status.state == SCHED_ATTACHED)
+		end_scheduler(s);
+	else if (was_refused)
+		set_reason(s, "");
+}
+
+void supervisor_set_attach(struct supervisor *s, enum config_attach attach)
+{
+	enum config_attach before = s->config.attach;
+
+	s->config.attach = attach;
+	if (attach == before)
 		return;
-	kernel_detach_scheduler(s->kernel);
-	sched_exit = kernel_scheduler_exit(s->kernel);
-	if (sched_exit)
-		report_exit(sched_exit);
-	s->status.state = SCHED_OFF;
-	s->status.reason[0] = '\0';
-	s->status.nr_changes++;
+	if (attach == CONFIG_ATTACH_NO)
+		supervisor_detach(s);
+	else if (s->status.state == SCHED_ATTACHED && may_not_attach(s))
+		refuse(s);
+	else if (before == CONFIG_ATTACH_NO || s->wanted)
+		supervisor_attach(s);
 }
 
 void supervisor_set_timeline(struct supervisor *s, bool wanted)

@@ -4,8 +4,11 @@
 /*
  * Manages the BPF programs: loads them, attaches the scheduler, and attaches it again when the
  * kernel requests a restart. Without the scheduler, watching continues. Failed steps are
- * tried again every `retry_s` seconds.
+ * tried again every `retry_s` seconds. The scheduler is not attached while a cgroup has a CPU
+ * limit that it cannot keep, unless the operator demands it.
  */
+#include "config/config.h"
+#include "core/cpu_limit.h"
 #include "core/snapshot.h"
 #include "daemon/learning.h"
 #include "daemon/loop.h"
@@ -15,12 +18,17 @@ struct supervisor;
 struct supervisor_config {
 	struct sched_policy policy;
 	struct phase_config phase_detection;
-	bool scheduler; /* attach it at the start */
+	enum config_attach attach;
 	u32 retry_s;
 };
 
 struct supervisor_status {
 	enum snapshot_sched_state state;
+	/*
+	 * If the scheduler is not attached: why zerneld refuses to attach it. If it is attached
+	 * with attach=yes: the reason that does not count.
+	 */
+	enum cpu_limit limit;
 	char reason[SNAPSHOT_TEXT_LEN]; /* why it is not attached; empty if it is not wanted */
 	u64 nr_ejected;
 	u64 nr_changes; /* of the state, the policy or the phase detector; to detect changes */
@@ -60,4 +68,6 @@ void supervisor_set_policy(struct supervisor *supervisor, const struct sched_pol
 const struct sched_policy *supervisor_policy(const struct supervisor *supervisor);
 void supervisor_set_phase_config(struct supervisor *supervisor, const struct phase_config *config);
 const struct phase_config *supervisor_phase_config(const struct supervisor *supervisor);
+/* Attaches or detaches the scheduler if the value changes. */
+void supervisor_set_attach(struct supervisor *supervisor, enum config_attach attach);
 void supervisor_set_retry(struct supervisor *supervisor, u32 retry_s);

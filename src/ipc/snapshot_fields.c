@@ -145,6 +145,7 @@ const struct field sched_fields[] = {
 	{ "state",            FIELD_LABEL, AT(snapshot_sched, state), SCHED_STATE_NR,
 	  snapshot_sched_state_label },
 	{ "reason",           TEXT(snapshot_sched, reason) },
+	{ "limit",            FIELD_LABEL, AT(snapshot_sched, limit), CPU_LIMIT_NR, cpu_limit_label },
 	{ "ejections",        FIELD_U64,   AT(snapshot_sched, nr_ejected) },
 	{ "rules_off",        FIELD_U32,   AT(snapshot_sched, rules_off) },
 	{ "reserved_percent", FIELD_U32,   AT(snapshot_sched, reserved_percent) },

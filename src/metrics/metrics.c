@@ -166,6 +166,11 @@ static void add_node(struct metrics *m, const struct snapshot *s)
 	for (u32 role = 0; role < ROLE_NR; role++)
 		add_value(m, METRIC_THREADS, &(struct metric_labels){ .kind = role_label(role) },
 			  s->nr_role[role]);
+	/* Only while it is refused, because the other series of the node use up the default limit.
+	 */
+	if (s->sched.state == SCHED_OFF && s->sched.limit != CPU_LIMIT_NONE)
+		add_value(m, METRIC_SCHEDULER_REFUSED,
+			  &(struct metric_labels){ .kind = cpu_limit_label(s->sched.limit) }, 1);
 	add_drops(m, s);
 	add_gpus(m, s);
 	add_scheduler(m, &s->sched);

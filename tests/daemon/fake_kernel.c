@@ -4,8 +4,10 @@
  * A fake of the BPF programs, so that tests can run zerneld on any machine. Files in the directory
  * FAKE_KERNEL control it: `refuse` (refuse BPF), `no-sched` (no sched_ext), `no-func` (sched_ext
  * without a function), `busy` (another scheduler is attached), `eject`, `restart`, `train` (its
- * processes change their phases), `flood` (send many events), `end` (the last process exits). It
- * appends its actions to the file `log`. It is linked before the real functions and replaces them.
+ * processes change their phases), `flood` (send many events), `end` (the last process exits),
+ * `cpu_max`, `cgroup_v1` and `unverified` (the CPU limits of cgroups), `honors` (the scheduler
+ * keeps cpu.max). It appends its actions to the file `log`. It is linked before the real functions
+ * and replaces them.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -19,6 +21,7 @@
 #include "base/cleanup.h"
 #include "base/sched_ext.h"
 #include "base/time.h"
+#include "collect/cpu_limits.h"
 #include "collect/kernel.h"
 #include "collect/mmap_events.h"
 
@@ -83,6 +86,46 @@ struct kernel *kernel_free(struct kernel *kernel)
 		note("unload\n");
 	free(kernel);
 	return NULL;
+}
+
+bool kernel_honors_limits(const struct kernel *kernel)
+{
+	return is_told("honors");
+}
+
+struct cpu_limits_scan {
+	bool honors_cpu_max;
+	u32 nr_steps;
+};
+
+int cpu_limits_scan_new(const struct cpu_limits_config *config, struct cpu_limits_scan **ret)
+{
+	*ret = calloc(1, sizeof(**ret));
+	(*ret)->honors_cpu_max = config->honors_cpu_max;
+	return 0;
+}
+
+struct cpu_limits_scan *cpu_limits_scan_free(struct cpu_limits_scan *scan)
+{
+	free(scan);
+	return NULL;
+}
+
+/* A scan takes several steps, as that of a large tree. */
+bool cpu_limits_scan_step(struct cpu_limits_scan *scan, u32 nr, struct cpu_limits *ret)
+{
+	struct cpu_limits found = { .limit = CPU_LIMIT_NONE };
+
+	if (scan->nr_steps++ < 3)
+		return false;
+	for (u32 limit = CPU_LIMIT_NONE + 1; limit < CPU_LIMIT_NR; limit++)
+		if (is_told(cpu_limit_label(limit)) &&
+		    !(limit == CPU_LIMIT_CPU_MAX && scan->honors_cpu_max))
+			found.limit = limit;
+	if (found.limit != CPU_LIMIT_NONE)
+		strcpy(found.where, "/kubepods/pod7");
+	*ret = found;
+	return true;
 }
 
 void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy)

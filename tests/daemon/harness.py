@@ -123,7 +123,7 @@ class Client:
 
 
 class Zerneld:
-    def __init__(self, *arguments, config="", groups=GROUPS, state=None, wait=True):
+    def __init__(self, *arguments, config="", groups=GROUPS, state=None, wait=True, attach="yes"):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="zerneld."))
         self.directory.chmod(0o755)
         self.path = self.directory / "run/zernel.sock"
@@ -133,7 +133,7 @@ class Zerneld:
         self.fake = self.directory / "kernel"
         self.fake.mkdir()
         (self.directory / "group").write_text(groups)
-        self.config.write_text(f"[learning]\nstate_directory={self.state}\n"
+        self.config.write_text(f"[scheduler]\nattach={attach}\n[learning]\nstate_directory={self.state}\n"
                                f"[socket]\npath={self.path}\n[gpu]\nsample=no\n{config}")
         self.arguments = arguments
         self.mount = ""

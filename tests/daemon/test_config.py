@@ -31,7 +31,7 @@ class Files(Case):
 
     def test_errors_name_file_and_line(self):
         self.refused("[scheduler]\n\nreserved_percent=91\n", 3, "a number from 0 to 90, not '91'")
-        self.refused("[scheduler]\nattach=maybe\n", 2, "yes or no")
+        self.refused("[scheduler]\nattach=maybe\n", 2, "attach must be no, auto or yes, not 'maybe'")
         self.refused("[scheduler]\nwithout=tier,tiger\n", 2, "rules")
         for value in "1.001", "0.3001", ".3", "0.", "03", "-0.3", "0,3", "0.3x", "":
             self.refused(f"[phase_detection]\nio_wait_threshold={value}\n", 2, "a fraction from 0 to 1 with at most")

@@ -53,7 +53,7 @@ def install():
     folder = pathlib.Path("/etc/zernel/zernel.conf.d")
     folder.mkdir(parents=True)
     shutil.copy(PACKAGING / "zernel.conf", folder.parent)
-    (folder / "cost.conf").write_text("[kernel]\nmeasure_run_time=yes\n")
+    (folder / "cost.conf").write_text("[scheduler]\nattach=auto\n[kernel]\nmeasure_run_time=yes\n")
     output("systemd-sysusers", PACKAGING / "sysusers.d/zernel.conf")
     output("systemd-tmpfiles", "--create", PACKAGING / "tmpfiles.d/zernel.conf")
     output("systemctl", "daemon-reload")

@@ -28,7 +28,7 @@ state_is() {
 }
 
 start_zerneld() {
-	"$ZERNEL_BUILD/src/daemon/zerneld" 2>>"$work/log" 3>&- 9>&- &
+	"$ZERNEL_BUILD/src/daemon/zerneld" --attach yes 2>>"$work/log" 3>&- 9>&- &
 	echo $! >"$work/pid"
 	wait_until state_is enabled || { cat "$work/log" && return 1; }
 }

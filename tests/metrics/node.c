@@ -338,6 +338,7 @@ struct snapshot *node_random(struct random *r)
 		.nccl_detection_enabled = (u8)random_below(r, 2),
 	};
 	s->sched.state = random_below(r, SCHED_STATE_NR);
+	s->sched.limit = random_below(r, CPU_LIMIT_NR);
 	s->sched.rules_off = (u32)random_any(r);
 	s->sched.reserved_percent = (u32)random_any(r);
 	s->sched.slice_ns = random_any(r);

@@ -373,6 +373,34 @@ static void test_the_table_of_metrics_is_valid(void **state)
 /* Prometheus sets these labels and renames labels of the target with the same name. */
 static const char *const own_labels[] = { "job", "instance" };
 
+static void assert_refused(u32 state, u32 limit, const char *series)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(1, 0);
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+
+	s->sched.state = state;
+	s->sched.limit = limit;
+	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
+			 0);
+	if (series)
+		assert_non_null(strstr(text, series));
+	else
+		assert_null(strstr(text, "zernel_scheduler_refused{"));
+}
+
+static void test_a_refused_scheduler_has_its_reason(void **state)
+{
+	assert_refused(SCHED_OFF, CPU_LIMIT_CPU_MAX,
+		       "\nzernel_scheduler_refused{reason=\"cpu_max\"} 1\n");
+	assert_refused(SCHED_OFF, CPU_LIMIT_CGROUP_V1,
+		       "\nzernel_scheduler_refused{reason=\"cgroup_v1\"} 1\n");
+	assert_refused(SCHED_OFF, CPU_LIMIT_UNVERIFIED,
+		       "\nzernel_scheduler_refused{reason=\"unverified\"} 1\n");
+	assert_refused(SCHED_OFF, CPU_LIMIT_NONE, NULL);
+	assert_refused(SCHED_ATTACHED, CPU_LIMIT_CPU_MAX, NULL);
+}
+
 /* The six families that existing dashboards use are the first ones. */
 static void test_labels_match_the_metric(void **state)
 {
@@ -394,6 +422,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_eight_ranks_fit),
+		cmocka_unit_test(test_a_refused_scheduler_has_its_reason),
 		cmocka_unit_test(test_no_limit_hides_a_family_of_dashboards),
 		cmocka_unit_test(test_many_processes_show_the_important_series),
 		cmocka_unit_test(test_the_only_series_of_a_family_is_shown),

@@ -184,6 +184,7 @@ static void test_every_enum_value_has_a_label(void **state)
 	} rows[] = {
 		{ snapshot_drop_label, DROP_NR },
 		{ snapshot_sched_state_label, SCHED_STATE_NR },
+		{ cpu_limit_label, CPU_LIMIT_NR },
 		{ snapshot_hist_label, HIST_KIND_NR },
 		{ idle_cause_label, IDLE_CAUSE_NR },
 		{ sched_class_label, CLASS_NR },

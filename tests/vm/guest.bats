@@ -11,7 +11,7 @@ setup() {
 }
 
 start_zerneld() {
-	"$ZERNEL_BUILD/src/daemon/zerneld" 2>"$BATS_TEST_TMPDIR/log" 3>&- &
+	"$ZERNEL_BUILD/src/daemon/zerneld" --attach yes 2>"$BATS_TEST_TMPDIR/log" 3>&- &
 	zerneld=$!
 	wait_for_state enabled
 }

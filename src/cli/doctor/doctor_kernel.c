@@ -116,6 +116,18 @@ struct finding check_lockdown(const struct doctor *doctor)
 /* The state of the scheduler zernel, from the snapshot. */
 static struct finding check_ours(const struct snapshot_sched *sched)
 {
+	if (sched->state == SCHED_ATTACHED && sched->limit != CPU_LIMIT_NONE)
+		return finding(VERDICT_WARNING,
+			       "if a user of this node relies on CPU limits, set attach=auto in "
+			       "zernel.conf(5) and run: systemctl reload zerneld",
+			       "zernel is attached, and CPU limits may have no effect: %s",
+			       sched->reason);
+	if (sched->state == SCHED_OFF && sched->limit != CPU_LIMIT_NONE)
+		return finding(
+			VERDICT_WARNING,
+			"boot Linux 6.17 or newer with cgroups v2, or remove the CPU limits; "
+			"until then zerneld only watches (attach in zernel.conf(5))",
+			"zerneld refuses to attach zernel: %s", sched->reason);
 	if (sched->state == SCHED_ATTACHED)
 		return finding(VERDICT_OK, NULL, "zernel is attached");
 	if (sched->state == SCHED_EJECTED)

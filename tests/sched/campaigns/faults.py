@@ -33,7 +33,7 @@ def kill(number):
         for _ in range(number):
             moment = rng.uniform(0, 2 * start_seconds)
             with open(machine.LOG, "wb") as log, subprocess.Popen(
-                    [machine.BUILD / "src/daemon/zerneld"], stdout=log, stderr=log) as process:
+                    [machine.BUILD / "src/daemon/zerneld", "--attach", "yes"], stdout=log, stderr=log) as process:
                 time.sleep(moment)
                 state = machine.read_sysfs("state")
                 begin = time.monotonic()

@@ -20,7 +20,7 @@ LOG = pathlib.Path("/tmp/zerneld.log")
 SOCKET = "/run/zernel/zernel.sock"
 ZERNEL = schedulers.BY_NAME["zernel"]
 EEVDF = schedulers.BY_NAME["eevdf"]
-BROKEN = replace(ZERNEL, command="{build}/tests/sched/broken/zerneld")
+BROKEN = replace(ZERNEL, command="{build}/tests/sched/broken/zerneld --attach yes")
 BACK_SECONDS = 10  # time until EEVDF must be back
 TROUBLE = re.compile(r"WARNING:|BUG:|soft lockup|detected stall|task stall|sched_ext:.*error")
 
