@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "vgpu/engine.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -77,6 +78,17 @@ static u32 env_u32(const char *name, u32 min, u32 fallback, u32 max)
 	return value < min || value > max ? fallback : (u32)value;
 }
 
+/*
+ * As with the real driver, a process keeps the device file open as long as it lives. A guest has
+ * this file; elsewhere it is missing, and the virtual GPU works without it.
+ */
+static void device_file_open(void)
+{
+	const char *path = getenv("VGPU_DEVICE_FILE");
+
+	(void)!open(path ? path : "/dev/zernel-vgpu0", O_RDWR | O_CLOEXEC);
+}
+
 static CUresult engine_start(void)
 {
 	const char *dir = getenv("VGPU_TRUTH"), *ns = getenv("VGPU_KERNEL_NS");
@@ -89,6 +101,7 @@ static CUresult engine_start(void)
 	visible_read();
 	if (!engine.nr_visible)
 		return CUDA_ERROR_NO_DEVICE;
+	device_file_open();
 	if (shm_join(engine.shm, &engine.proc) < 0)
 		return CUDA_ERROR_UNKNOWN;
 	if (dir && *dir &&

@@ -39,6 +39,14 @@ struct event {
 _Static_assert(sizeof(struct event) == 24, "shared with BPF");
 
 /* How the steps of a process were found. A better basis replaces a worse one. */
+/* What proves that a process uses a GPU, beside its calls, which any program can make. */
+enum gpu_evidence {
+	GPU_EVIDENCE_UNKNOWN, /* in a snapshot of an older zerneld */
+	GPU_EVIDENCE_NONE,
+	GPU_EVIDENCE_DEVICE, /* it has opened the device file of a GPU */
+	GPU_EVIDENCE_NR,
+};
+
 enum step_basis {
 	STEP_BASIS_NONE,
 	STEP_BASIS_SYNC,      /* the sequence of syncs that repeats */

@@ -16,6 +16,7 @@ enum evidence {
 	ALWAYS,
 	SCHEDULER_OFF,
 	SCHEDULER_ON,
+	UNPROVEN, /* the scheduler is on, but does not promote the process */
 	STRAGGLER_ELSEWHERE,
 	NO_STRAGGLER,
 	NAMED, /* the culprit is known */
@@ -23,6 +24,10 @@ enum evidence {
 };
 
 #define TRY_AB "The scheduler is off. To measure its effect on this job, run: zernel ab $P"
+
+#define UNPROVEN_TEXT                                                                              \
+	"The scheduler does not promote process $P: it calls a GPU runtime, but has opened no "    \
+	"GPU. If its GPU has another device file, add the file to device_files in zernel.conf(5)."
 
 /*
  * $P is the pid of the process, $C the culprit, $L the number of its loaders, $R the rank of the
@@ -41,6 +46,8 @@ static const struct {
 	  "The scheduler already runs launchers first, but reserves $O of each CPU for ordinary "
 	  "tasks. Run fewer ordinary tasks on this machine, or lower reserved_percent in "
 	  "zernel.conf(5)." },
+	{ IDLE_RUNQUEUE, UNPROVEN, UNPROVEN_TEXT },
+	{ IDLE_LOADER_RUNQUEUE, UNPROVEN, UNPROVEN_TEXT },
 	{ IDLE_LOADER_CPU, ALWAYS,
 	  "The loaders ($L now) are busy computing. Add loaders if CPUs are free, or make "
 	  "preprocessing cheaper." },
@@ -87,11 +94,13 @@ static bool holds(enum evidence evidence, const struct why_group *group, u32 cau
 {
 	const struct blame *blame = &group->blames[group->subject];
 	bool attached = group->after->sched.state == SCHED_ATTACHED;
+	bool unproven = snapshot_is_unproven(group->after, blame->process);
 
 	switch (evidence) {
 	case ALWAYS: return true;
 	case SCHEDULER_OFF: return !attached;
-	case SCHEDULER_ON: return attached;
+	case SCHEDULER_ON: return attached && !unproven;
+	case UNPROVEN: return attached && unproven;
 	case STRAGGLER_ELSEWHERE:
 		return group->has_straggler && group->straggler.at != group->subject;
 	case NO_STRAGGLER: return !group->has_straggler;

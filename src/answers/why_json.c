@@ -62,6 +62,8 @@ static void add_blame(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct sn
 	}
 	add_steps(doc, object, blame);
 	yyjson_mut_obj_add_str(doc, object, "step_basis", step_basis_label(process->step_basis));
+	yyjson_mut_obj_add_str(doc, object, "gpu_evidence",
+			       gpu_evidence_label(process->gpu_evidence));
 	if (blame->waited != WAITED_UNKNOWN)
 		yyjson_mut_obj_add_uint(doc, object,
 					blame->waited == WAITED_MEASURED

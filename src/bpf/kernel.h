@@ -55,8 +55,10 @@ struct super_block {
 };
 
 struct inode {
+	u16 i_mode;
 	struct super_block *i_sb;
 	unsigned long i_ino;
+	u32 i_rdev;
 };
 
 struct qstr {
@@ -72,6 +74,7 @@ struct path {
 };
 
 struct file {
+	u32 f_mode;
 	struct inode *f_inode;
 	struct path f_path;
 };
@@ -101,6 +104,13 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	u32 fd;
+	struct file *file;
 };
 
 struct task_struct {

@@ -143,7 +143,8 @@ static void add_process(struct table *table, const struct snapshot *snapshot,
 	else
 		table_cell(table, STYLE_DIM, "-");
 	table_cell(table, STYLE_PLAIN, "%u", process->pid);
-	table_cell(table, STYLE_PLAIN, "%s", process->comm);
+	table_cell(table, STYLE_PLAIN, "%s%s", process->comm,
+		   snapshot_is_unproven(snapshot, process) ? " (unproven)" : "");
 	table_cell(table, styles[phase_of(process->phase)], "%s", phase_label(process->phase));
 	for (u32 phase = PHASE_UNKNOWN + 1; phase < PHASE_NR; phase++)
 		table_cell(table, STYLE_PLAIN, "%.0f%%",

@@ -58,6 +58,8 @@ static void find_features(struct kernel *kernel, bool *ret_cgroups)
 	kernel->honors_limits = sched_ext_tells_limits(btf);
 	*ret_cgroups =
 		btf && btf__find_by_name_kind(btf, "scx_cgroup_init_args", BTF_KIND_STRUCT) > 0;
+	kernel->has_device_opens =
+		btf && btf__find_by_name_kind(btf, "chrdev_open", BTF_KIND_FUNC) > 0;
 	kernel->session_type =
 		btf ? enum_value(btf, "bpf_attach_type", "BPF_TRACE_UPROBE_SESSION") : 0;
 }
@@ -101,18 +103,10 @@ static int leave_out_scheduler(struct zernel_bpf *skel)
 	return bpf_map__set_autocreate(skel->maps.zernel, false);
 }
 
-int kernel_new(kernel_log_fn log, struct kernel **ret)
+static int load(struct kernel *kernel, bool has_cgroups)
 {
-	CLEANUP(kernel_free_cleanup) struct kernel *kernel = calloc(1, sizeof(*kernel));
-	bool has_cgroups;
 	int err;
 
-	if (!kernel)
-		return -ENOMEM;
-	libbpf_log = log;
-	libbpf_set_print(libbpf_print);
-
-	find_features(kernel, &has_cgroups);
 	kernel->skel = zernel_bpf__open();
 	if (!kernel->skel)
 		return -errno;
@@ -121,11 +115,35 @@ int kernel_new(kernel_log_fn log, struct kernel **ret)
 	err = choose_sessions(kernel);
 	if (err < 0)
 		return err;
-	if (!kernel->has_scheduler)
+	err = bpf_program__set_autoload(kernel->skel->progs.device_opened,
+					kernel->has_device_opens);
+	if (err == 0 && !kernel->has_scheduler)
 		err = leave_out_scheduler(kernel->skel);
 	if (err < 0)
 		return err;
-	err = zernel_bpf__load(kernel->skel);
+	return zernel_bpf__load(kernel->skel);
+}
+
+int kernel_new(kernel_log_fn log, struct kernel **ret)
+{
+	CLEANUP(kernel_free_cleanup) struct kernel *kernel = calloc(1, sizeof(*kernel));
+	bool has_cgroups;
+	int err;
+
+	if (!kernel)
+		return -ENOMEM;
+	libbpf_set_print(libbpf_print);
+	find_features(kernel, &has_cgroups);
+	libbpf_log = kernel->has_device_opens ? NULL : log;
+	err = load(kernel, has_cgroups);
+	/* Some kernels refuse programs at kernel functions. All others work without that one. */
+	if (err < 0 && kernel->has_device_opens) {
+		zernel_bpf__destroy(kernel->skel);
+		kernel->has_device_opens = false;
+		libbpf_log = log;
+		err = load(kernel, has_cgroups);
+	}
+	libbpf_log = log;
 	if (err < 0)
 		return err;
 	*ret = TAKE_PTR(kernel);
@@ -138,6 +156,7 @@ struct kernel *kernel_free(struct kernel *kernel)
 		return NULL;
 	kernel_detach_scheduler(kernel);
 	kernel_close_learning(kernel);
+	kernel_close_devices(kernel);
 	kernel_close_signals(kernel);
 	zernel_bpf__destroy(kernel->skel);
 	free(kernel);

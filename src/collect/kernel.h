@@ -12,6 +12,7 @@
 #include "base/macros.h"
 #include "collect/library.h"
 #include "core/comm.h"
+#include "core/gpu_device.h"
 #include "core/hist.h"
 #include "core/process.h"
 #include "core/sched_stats.h"
@@ -126,6 +127,17 @@ void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node);
 
 /* Sets signals.collective_mapped: the process has a collective library or its buffers mapped. */
 int kernel_set_collective(struct kernel *kernel, int pidfd, bool is_mapped);
+
+/*
+ * Evidence that a process uses a GPU: it has opened a GPU's device file. Set the devices
+ * first. kernel_attach_devices() watches the opens of the whole machine from now on,
+ * kernel_find_holders() finds earlier ones.
+ */
+void kernel_set_gpu_devices(struct kernel *kernel, const struct gpu_devices *devices);
+int kernel_attach_devices(struct kernel *kernel);
+int kernel_find_holders(struct kernel *kernel);
+/* Looks at the open files of a process, and returns whether there is evidence now. */
+bool kernel_holds_gpu(struct kernel *kernel, pid_t pid, int pidfd);
 
 /* All ML processes and their threads. The data of each process is consistent. */
 struct kernel_snapshot {

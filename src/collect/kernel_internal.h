@@ -29,6 +29,8 @@ struct kernel {
 	struct library_links libraries[LIBRARY_MAX];
 	struct bpf_link *threads[THREAD_PROGRAMS_NR];
 	struct bpf_link *learn_exec;
+	struct bpf_link *device_opened;
+	struct bpf_link *device_exec;
 	struct ring_buffer *observations;
 	kernel_observation_fn on_observation;
 	void *observation_ctx;
@@ -38,6 +40,7 @@ struct kernel {
 	struct process_list gone; /* exited processes whose map entries are to be deleted */
 	bool has_scheduler;
 	bool honors_limits;
+	bool has_device_opens;		    /* the kernel shows when a process opens a device */
 	struct sched_ext_gap scheduler_gap; /* the reason when has_scheduler is false */
 	u32 session_type; /* attach type of session programs (entry and return); 0: not supported */
 	u64 swept_ns;
@@ -46,6 +49,8 @@ struct kernel {
 
 void kernel_close_signals(struct kernel *kernel);
 void kernel_close_learning(struct kernel *kernel);
+void kernel_close_devices(struct kernel *kernel);
+int kernel_look_at_files(struct kernel *kernel, pid_t pid);
 /* Takes a snapshot without a sweep. */
 int kernel_snapshot_take(struct kernel *kernel, struct kernel_snapshot *ret);
 bool kernel_sweep_is_due(const struct kernel *kernel);

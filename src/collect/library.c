@@ -21,9 +21,11 @@
 
 struct process {
 	pid_t pid;
+	struct tenant owner;
 	struct uses uses;
 	bool has_collective; /* the last value passed to ops->collective() */
-	u64 look_ns;	     /* time of the next scan for a collective library */
+	bool holds_gpu;	     /* the last value of ops->holds_gpu() */
+	u64 look_ns;	     /* time of the next scan for a collective library or a GPU */
 	u64 look_after_ns;
 };
 
@@ -53,7 +55,9 @@ struct library_set {
 struct scan {
 	struct library_set *set;
 	pid_t pid;
-	bool has_room; /* in the list of processes */
+	struct tenant owner;
+	bool has_owner; /* it and has_room are known */
+	bool has_room;	/* in the list of processes */
 	bool is_excess;
 	bool is_partial; /* at least one file could not be read */
 	bool has_collective;
@@ -96,8 +100,15 @@ static int find_slot(const struct library_set *set, const struct library_id *id)
 	return -ENOENT;
 }
 
-static int find_free_slot(const struct library_set *set)
+static int find_free_slot(const struct library_set *set, const struct tenant *owner)
 {
+	struct tenant_count count = {};
+
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+		if (set->library[slot])
+			tenant_count(&count, owner, &set->library[slot]->owner);
+	if (!tenant_has_room(&count, LIBRARY_MAX))
+		return -ENOSPC;
 	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
 		if (!set->library[slot])
 			return (int)slot;
@@ -129,7 +140,18 @@ static struct process *process_find(const struct library_set *set, pid_t pid)
 		       : NULL;
 }
 
-static struct process *process_add(struct library_set *set, pid_t pid)
+/* Whether the list of processes has room for one more process of this owner. */
+static bool has_room(const struct library_set *set, const struct tenant *owner)
+{
+	struct tenant_count count = {};
+
+	for (u32 i = 0; i < set->nr_processes; i++)
+		tenant_count(&count, owner, &set->processes[i].owner);
+	return set->nr_processes < LIBRARY_PROCESS_MAX &&
+	       tenant_has_room(&count, LIBRARY_PROCESS_MAX);
+}
+
+static struct process *process_add(struct library_set *set, pid_t pid, const struct tenant *owner)
 {
 	u32 position = process_position(set, pid);
 	struct process *process = &set->processes[position];
@@ -138,7 +160,7 @@ static struct process *process_add(struct library_set *set, pid_t pid)
 		return NULL;
 	memmove(process + 1, process, (set->nr_processes - position) * sizeof(*process));
 	set->nr_processes++;
-	*process = (struct process){ .pid = pid };
+	*process = (struct process){ .pid = pid, .owner = *owner };
 	return process;
 }
 
@@ -202,12 +224,13 @@ static void count_uses(struct library_set *set, const struct uses *uses, int sig
 }
 
 /* New uses are counted before old ones are removed, so that a library in use is never detached. */
-static void process_update(struct library_set *set, pid_t pid, const struct uses *uses)
+static void process_update(struct library_set *set, pid_t pid, const struct tenant *owner,
+			   const struct uses *uses)
 {
 	struct process *process = process_find(set, pid);
 
 	if (!process && !uses_none(uses))
-		process = process_add(set, pid);
+		process = process_add(set, pid, owner);
 	if (process) {
 		count_uses(set, uses, 1);
 		count_uses(set, &process->uses, -1);
@@ -227,7 +250,11 @@ static void process_mark(struct library_set *set, pid_t pid, int pidfd, bool has
 {
 	struct process *process = process_find(set, pid);
 
-	if (!process || process->has_collective == has_collective)
+	if (!process)
+		return;
+	if (!process->holds_gpu)
+		process->holds_gpu = set->ops->holds_gpu(set->ctx, pid, pidfd);
+	if (process->has_collective == has_collective)
 		return;
 	process->has_collective = has_collective;
 	set->ops->collective(set->ctx, pidfd, has_collective);
@@ -262,7 +289,7 @@ static int library_new(const struct library *found, u32 slot, int fd, struct lib
 static int library_add(struct library_set *set, int fd, const struct library *found)
 {
 	struct library *library = NULL;
-	int slot = find_free_slot(set), err;
+	int slot = find_free_slot(set, &found->owner), err;
 
 	if (slot < 0) {
 		set->counts.nr_libraries_excess++;
@@ -305,6 +332,16 @@ static int library_examine(struct library_set *set, int fd, struct library *foun
 	return err;
 }
 
+/* Few processes have a library, so the owner is read when the first one is found. */
+static void scan_owner(struct scan *scan)
+{
+	if (scan->has_owner)
+		return;
+	scan->owner = tenant_of(scan->set->proc, scan->pid);
+	scan->has_room = has_room(scan->set, &scan->owner);
+	scan->has_owner = true;
+}
+
 /* Adds a file to the uses of the scan; `path` is NULL for the executable. */
 static int scan_file(struct scan *scan, int fd, enum runtime runtime, const char *path)
 {
@@ -320,6 +357,7 @@ static int scan_file(struct scan *scan, int fd, enum runtime runtime, const char
 		if (err < 0)
 			return err;
 	}
+	scan_owner(scan);
 	/* A process that does not fit in the list would never detach the library. */
 	if (!scan->has_room) {
 		scan->is_excess = true;
@@ -328,6 +366,7 @@ static int scan_file(struct scan *scan, int fd, enum runtime runtime, const char
 	if (slot < 0) {
 		snprintf(found.name, sizeof(found.name), "%s",
 			 path ? strrchr(path, '/') + 1 : "executable");
+		found.owner = scan->owner;
 		slot = library_add(scan->set, fd, &found);
 	}
 	if (slot < 0)
@@ -374,7 +413,9 @@ int library_set_scan_process(struct library_set *set, pid_t pid)
 	struct scan scan = {
 		.set = set,
 		.pid = pid,
-		.has_room = known || set->nr_processes < LIBRARY_PROCESS_MAX,
+		.owner = known ? known->owner : (struct tenant){},
+		.has_owner = known,
+		.has_room = known,
 	};
 	CLEANUP_FD int pidfd = open_pidfd(pid);
 	int err;
@@ -387,7 +428,7 @@ int library_set_scan_process(struct library_set *set, pid_t pid)
 	if (err < 0)
 		scan.uses = (struct uses){};
 	set->counts.nr_processes_excess += scan.is_excess;
-	process_update(set, pid, &scan.uses);
+	process_update(set, pid, &scan.owner, &scan.uses);
 	process_mark(set, pid, pidfd, scan.has_collective);
 	return err;
 }
@@ -399,7 +440,7 @@ void library_set_look_again(struct library_set *set, u64 now_ns)
 		struct process *process = &set->processes[i];
 		bool is_new = !process->look_after_ns;
 
-		if (process->has_collective || now_ns < process->look_ns)
+		if ((process->has_collective && process->holds_gpu) || now_ns < process->look_ns)
 			continue;
 		process->look_after_ns = is_new ? LOOK_MIN_NS : 2 * process->look_after_ns;
 		if (process->look_after_ns > LOOK_MAX_NS)
@@ -413,10 +454,14 @@ void library_set_look_again(struct library_set *set, u64 now_ns)
 /* Checks only the executable: many programs start, and very few contain a runtime. */
 int library_set_exec_process(struct library_set *set, pid_t pid)
 {
+	struct process *process = process_find(set, pid);
 	char path[PATH_MAX];
 	struct stat st;
 
-	if (!process_find(set, pid)) {
+	if (process) {
+		process->holds_gpu = false;
+		process->look_ns = process->look_after_ns = 0;
+	} else {
 		snprintf(path, sizeof(path), "%s/%d/exe", set->proc, pid);
 		if (stat(path, &st) < 0)
 			return -errno;
@@ -451,18 +496,20 @@ int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child)
 {
 	const struct process *process = process_find(set, parent);
 	CLEANUP_FD int pidfd = -EBADF;
+	struct tenant owner;
 	bool has_collective;
 	struct uses uses;
 
 	if (!process)
 		return 0;
-	if (set->nr_processes == LIBRARY_PROCESS_MAX && !process_find(set, child)) {
+	owner = process->owner;
+	if (!process_find(set, child) && !has_room(set, &owner)) {
 		set->counts.nr_processes_excess++;
 		return -ENOSPC;
 	}
 	uses = process->uses;
 	has_collective = process->has_collective;
-	process_update(set, child, &uses);
+	process_update(set, child, &owner, &uses);
 	pidfd = open_pidfd(child);
 	process_mark(set, child, pidfd, has_collective);
 	return 0;
@@ -476,7 +523,7 @@ bool library_set_has_process(const struct library_set *set, pid_t pid)
 void library_set_forget_process(struct library_set *set, pid_t pid)
 {
 	if (process_find(set, pid))
-		process_update(set, pid, &(struct uses){});
+		process_update(set, pid, &(struct tenant){}, &(struct uses){});
 }
 
 /* Adds a name to the list, unless it is there or there is no room. */

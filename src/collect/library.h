@@ -15,8 +15,10 @@
 #include "abi/runtime.h"
 #include "base/macros.h"
 #include "collect/library_file.h"
+#include "collect/tenant.h"
 
-/* Maximum number of attached files, and of processes that use them. */
+/* Maximum number of attached files, and of processes that use them; tenant.h has the caps of a
+ * user. */
 #define LIBRARY_MAX	      128
 #define LIBRARY_PROCESS_MAX   4096
 #define LIBRARY_PATH_BYTES    32
@@ -26,6 +28,7 @@ struct library {
 	struct library_id id;
 	u32 slot; /* below LIBRARY_MAX, unique while the library is attached */
 	enum runtime runtime;
+	struct tenant owner; /* of the process that first mapped it */
 	bool is_executable;
 	char name[256];		       /* the file name in one of the processes, for messages */
 	char path[LIBRARY_PATH_BYTES]; /* the path to attach to; valid only during attach() */
@@ -49,6 +52,8 @@ struct library_ops {
 	 * longer has them mapped.
 	 */
 	void (*collective)(void *ctx, int pidfd, bool is_mapped);
+	/* Whether the process has opened a GPU. Called until it has. */
+	bool (*holds_gpu)(void *ctx, pid_t pid, int pidfd);
 };
 
 struct library_counts {
@@ -56,7 +61,7 @@ struct library_counts {
 	u32 nr_processes;
 	u64 nr_probes;
 	u64 nr_examined;	 /* files that were searched for calls */
-	u64 nr_libraries_excess; /* did not fit; counted at every scan */
+	u64 nr_libraries_excess; /* did not fit or exceeded a cap; counted at every scan */
 	u64 nr_processes_excess;
 	u64 nr_unreadable; /* could not be opened or read, or was replaced and is not accessible */
 	u64 nr_attach_failed;
@@ -89,9 +94,9 @@ int library_set_scan_process(struct library_set *set, pid_t pid);
 int library_set_exec_process(struct library_set *set, pid_t pid);
 
 /*
- * The buffers of a collective library are mapped without an event. This function scans the
- * processes without them again, first after a second and then at growing intervals. Call it
- * often.
+ * The buffers of a collective library are mapped without an event, and an open GPU can be
+ * inherited without one. This function scans the processes without them again, first after a
+ * second and then at growing intervals. Call it often.
  */
 void library_set_look_again(struct library_set *set, u64 now_ns);
 

@@ -16,6 +16,7 @@
 #define CONFIG_NAME_LEN		    33	/* of a user name */
 #define CONFIG_LISTEN_MAX	    8
 #define CONFIG_ORIGINS_MAX	    16
+#define CONFIG_DEVICE_FILES_MAX	    16
 /* Threads that feed a GPU always keep a share. */
 #define CONFIG_RESERVED_PERCENT_MAX 90
 
@@ -52,6 +53,7 @@ struct config {
 	u32 retry_s;
 	bool measure_run_time;
 	bool sample_gpus;
+	char device_files[CONFIG_TEXT_LEN]; /* comma-separated */
 	struct config_serve serve;
 };
 

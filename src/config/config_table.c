@@ -128,6 +128,14 @@ static int parse_list(const struct config_key *key, const char *value, void *to)
 	return copy_text(key, value, to);
 }
 
+static int parse_paths(const struct config_key *key, const char *value, void *to)
+{
+	for (const char *at = value; *at; at += strcspn(at, ","), at += *at == ',')
+		if (*at != '/')
+			return -EINVAL;
+	return parse_list(key, value, to);
+}
+
 /* Converts comma-separated names to bits. An empty text names no rule. */
 static int parse_rules(const struct config_key *key, const char *value, void *to)
 {
@@ -160,6 +168,9 @@ static const struct config_type type_optional_path = {
 static const struct config_type type_name = { "a name of at most 32 bytes", CONFIG_NAME_LEN,
 					      parse_name };
 static const struct config_type type_list = { "a list", CONFIG_TEXT_LEN, parse_list };
+static const struct config_type type_paths = {
+	"a comma-separated list of at most 16 absolute paths", CONFIG_TEXT_LEN, parse_paths
+};
 static const struct config_type type_rules = {
 	"a comma-separated list of these rules: " SCHED_RULE_NAMES, sizeof(u32), parse_rules
 };
@@ -235,6 +246,10 @@ const struct config_key config_keys[] = {
 		  "measurement itself costs some CPU time." },
 	{ "gpu", "sample", &type_bool, KEY(sample_gpus), .value = "yes", .restart = CONFIG_ZERNELD,
 	  .help = "Read utilization and memory use of GPUs from the GPU drivers once a second." },
+	{ "gpu", "device_files", &type_paths, KEY(device_files), .max = CONFIG_DEVICE_FILES_MAX,
+	  .value = "",
+	  .help = "Device files that count as GPUs, beside those of NVIDIA, AMD and DRM. Only a "
+		  "process that has opened a GPU is promoted, so give them to no other process." },
 	{ "serve", "listen", &type_list, KEY(serve.listen), .max = CONFIG_LISTEN_MAX, .value = "",
 	  .restart = CONFIG_SERVE,
 	  .help = "Numeric addresses to listen on. If empty, zernel serve listens on 127.0.0.1 and "

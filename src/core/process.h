@@ -80,7 +80,8 @@ struct process_state {
 	u8 launcher_asleep; /* outside of any runtime call; written by the scheduler */
 	u8 tells_waits;	    /* the framework reports waits for data, so a sleep is no evidence */
 	u8 inferred_before_wait;
-	u8 pad[4];
+	u8 holds_gpu; /* set for a snapshot: it has opened the device file of a GPU */
+	u8 pad[3];
 	char comm[COMM_LEN];
 	struct memory_book books[LEVEL_NR][GPU_MAX]; /* by device number of the process */
 	struct memory_book host_books[LEVEL_NR];     /* pinned host memory */

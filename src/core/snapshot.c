@@ -145,6 +145,14 @@ void snapshot_set_transitions(struct snapshot *s, struct snapshot_process *proce
 	process->nr_transitions = nr;
 }
 
+bool snapshot_is_unproven(const struct snapshot *s, const struct snapshot_process *process)
+{
+	for (u32 i = 0; process->consumer_pid && i < s->nr_processes; i++)
+		if (s->processes[i].pid == process->consumer_pid)
+			return s->processes[i].gpu_evidence == GPU_EVIDENCE_NONE;
+	return process->gpu_evidence == GPU_EVIDENCE_NONE;
+}
+
 /* The job that continues an earlier job: the same cgroup, else the same name. */
 static struct snapshot_job *find_heir(struct snapshot *s, const struct snapshot_job *job)
 {

@@ -10,6 +10,7 @@
  * Text is always valid UTF-8 with a terminating zero. Set it with snapshot_set_text(),
  * because the name of a task can contain any bytes.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include "abi/idle.h"
 #include "abi/sched.h"
@@ -38,7 +39,7 @@ enum snapshot_drop {
 	DROP_COMMS,
 	DROP_MEMORY,
 	DROP_OBSERVATIONS,
-	DROP_MAPS,		 /* library mappings that arrived too fast */
+	DROP_MAPS,		 /* library mappings that arrived too fast or exceeded a cap */
 	DROP_PROFILES,		 /* new profiles that found no free slot */
 	DROP_SNAPSHOT_PROCESSES, /* this one and the next ones did not fit in a snapshot */
 	DROP_SNAPSHOT_THREADS,
@@ -115,7 +116,9 @@ struct snapshot_process {
 	u32 consumer_pid; /* of a loader process: its consumer; else 0 */
 	u32 nr_memory;
 	u32 nr_culprits;
-	u32 step_basis;		/* enum step_basis: how steps were found */
+	u32 step_basis;	  /* enum step_basis: how steps were found */
+	u32 gpu_evidence; /* enum gpu_evidence */
+	u32 pad;
 	u64 phase_ns[PHASE_NR]; /* includes the current phase up to now */
 	u64 nr_transitions;
 	u64 nr_steps;
@@ -221,11 +224,13 @@ struct snapshot_learning {
 
 /* The probes in runtime libraries. */
 struct snapshot_probes {
-	u64 nr_libraries; /* files that have probes now */
-	u64 nr_probes;	  /* probed functions in these files */
-	u64 nr_processes; /* processes that map such a file */
-	u64 nr_failed;	  /* times that a file could not be read or probed */
-	u64 nr_stepped;	  /* probes that the kernel single-steps, which costs more */
+	u64 nr_libraries;	   /* files that have probes now */
+	u64 nr_probes;		   /* probed functions in these files */
+	u64 nr_processes;	   /* processes that map such a file */
+	u64 nr_failed;		   /* times that a file could not be read or probed */
+	u64 nr_libraries_left_out; /* times that a file did not fit or exceeded a cap */
+	u64 nr_processes_left_out;
+	u64 nr_stepped; /* probes that the kernel single-steps, which costs more */
 	char stepped[SNAPSHOT_STEPPED_LEN]; /* the names of the first of these */
 };
 
@@ -330,6 +335,12 @@ static inline struct snapshot_job *snapshot_job(const struct snapshot *snapshot,
 }
 
 /*
+ * True if nothing proves that the process uses a GPU: the scheduler promotes none of its
+ * threads. A loader needs no evidence of its own: that of its consumer counts.
+ */
+bool snapshot_is_unproven(const struct snapshot *snapshot, const struct snapshot_process *process);
+
+/*
  * Carries over from the previous snapshot: the measurements of processes that have ended
  * since, and the number of dropped items so far. Call it once, after all processes and their
  * distributions are added.
@@ -348,6 +359,7 @@ const char *snapshot_sched_state_label(u32 state);
 const char *snapshot_hist_label(u32 kind); /* of a collective: the operation */
 const char *idle_cause_label(u32 cause);
 const char *step_basis_label(u32 basis);
+const char *gpu_evidence_label(u32 evidence);
 const char *gpu_counter_label(u32 counter);
 const char *sched_class_label(u32 sched_class);
 const char *sched_decision_label(u32 decision);

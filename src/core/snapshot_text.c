@@ -138,6 +138,17 @@ const char *step_basis_label(u32 basis)
 	return LABEL(labels, basis);
 }
 
+const char *gpu_evidence_label(u32 evidence)
+{
+	static const char *const labels[GPU_EVIDENCE_NR] = {
+		[GPU_EVIDENCE_UNKNOWN] = "unknown",
+		[GPU_EVIDENCE_NONE] = "none",
+		[GPU_EVIDENCE_DEVICE] = "device",
+	};
+
+	return LABEL(labels, evidence);
+}
+
 const char *gpu_counter_label(u32 counter)
 {
 	static const char *const labels[GPU_COUNTER_NR] = {

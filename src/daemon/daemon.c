@@ -78,6 +78,7 @@ static void reload(struct daemon *d)
 	supervisor_set_retry(d->supervisor, config.retry_s);
 	supervisor_set_attach(d->supervisor, config.attach);
 	supervisor_set_phase_config(d->supervisor, &config.phase_detection);
+	supervisor_set_device_files(d->supervisor, config.device_files);
 	policy = policy_of(&config);
 	supervisor_set_policy(d->supervisor, &policy);
 	log_event(LOG_LEVEL_INFO, "reload", "configuration reloaded");
@@ -241,6 +242,8 @@ static int open_kernel(struct daemon *d)
 		.attach = d->config.attach,
 		.retry_s = d->config.retry_s,
 	};
+
+	memcpy(config.device_files, d->config.device_files, sizeof(config.device_files));
 
 	if (d->config.measure_run_time && kernel_measure_run_time(&d->measure_fd) < 0)
 		log_warning("cannot measure the CPU time of BPF programs: the kernel refused");

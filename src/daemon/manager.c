@@ -4,19 +4,28 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/cleanup.h"
 #include "base/time.h"
 #include "collect/gpu.h"
+#include "collect/gpu_devices.h"
 #include "collect/mmap_events.h"
 #include "daemon/manager.h"
+
+/* A driver that is loaded later is noticed after this time. */
+#define DEVICES_NS (10 * NSEC_PER_SEC)
 
 struct manager {
 	struct kernel *kernel;
 	struct library_set *libraries;
 	struct mmap_events *maps;
 	bool wants_threads; /* threads must be followed and are not followed yet */
+	bool is_whole;	    /* the whole machine is followed */
+	char *device_files;
+	struct gpu_devices devices;
+	u64 devices_ns; /* when they were last found */
 	const struct manager_handler *handler;
 	void *ctx;
 };
@@ -63,6 +72,13 @@ static void on_collective(void *ctx, int pidfd, bool is_mapped)
 	struct manager *manager = ctx;
 
 	(void)kernel_set_collective(manager->kernel, pidfd, is_mapped);
+}
+
+static bool on_holds_gpu(void *ctx, pid_t pid, int pidfd)
+{
+	struct manager *manager = ctx;
+
+	return kernel_holds_gpu(manager->kernel, pid, pidfd);
 }
 
 static void on_map(void *ctx, pid_t pid, const char *name, u64 device, u64 inode)
@@ -125,6 +141,41 @@ static void learn_gpu_nodes(struct kernel *kernel)
 					    (u32)samples->devices[i].numa_node);
 }
 
+/* Files that were opened before their device was known to be a GPU are found now. */
+static int update_devices(struct manager *manager)
+{
+	struct gpu_devices devices;
+	int nr_missing = gpu_devices_find("/proc", manager->device_files, &devices);
+
+	manager->devices_ns = time_now_ns();
+	if (memcmp(&devices, &manager->devices, sizeof(devices)) == 0)
+		return nr_missing;
+	manager->devices = devices;
+	kernel_set_gpu_devices(manager->kernel, &devices);
+	if (manager->is_whole)
+		(void)kernel_find_holders(manager->kernel);
+	return nr_missing;
+}
+
+int manager_set_device_files(struct manager *manager, const char *files)
+{
+	char *copy = strdup(files);
+
+	if (!copy)
+		return -ENOMEM;
+	free(manager->device_files);
+	manager->device_files = copy;
+	return update_devices(manager);
+}
+
+/* The opens are watched before the first search, so that no open is missed between them. */
+static int watch_devices(struct manager *manager)
+{
+	int err = manager->is_whole ? kernel_attach_devices(manager->kernel) : 0;
+
+	return err < 0 ? err : manager_set_device_files(manager, "");
+}
+
 int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		const struct manager_handler *handler, void *ctx, struct manager **ret)
 {
@@ -133,6 +184,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		.detach = on_detach,
 		.set_launches = on_set_launches,
 		.collective = on_collective,
+		.holds_gpu = on_holds_gpu,
 	};
 	static const struct mmap_handler mmap_handler = {
 		.on_map = on_map,
@@ -149,7 +201,10 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	manager->handler = handler;
 	manager->ctx = ctx;
 	learn_gpu_nodes(kernel);
-	manager->wants_threads = pid < 0;
+	manager->wants_threads = manager->is_whole = pid < 0;
+	err = watch_devices(manager);
+	if (err < 0)
+		return err;
 	err = kernel_open_events(kernel, timeline, handler->on_event, ctx);
 	if (err < 0)
 		return err;
@@ -174,6 +229,7 @@ struct manager *manager_free(struct manager *manager)
 		return NULL;
 	mmap_events_free(manager->maps);
 	library_set_free(manager->libraries);
+	free(manager->device_files);
 	free(manager);
 	return NULL;
 }
@@ -193,6 +249,8 @@ int manager_poll(struct manager *manager, int timeout_ms)
 
 	if (err < 0 && errno != EINTR)
 		return -errno;
+	if (time_now_ns() >= manager->devices_ns + DEVICES_NS)
+		(void)update_devices(manager);
 	err = mmap_events_read(manager->maps);
 	library_set_look_again(manager->libraries, time_now_ns());
 	return err < 0 ? err : kernel_read_events(manager->kernel);

@@ -27,6 +27,12 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 struct manager *manager_free(struct manager *manager);
 DEFINE_CLEANUP(struct manager, manager_free);
 
+/*
+ * Device files that count as GPUs beside the ones that are known, comma-separated. Returns the
+ * number of files that are no character devices; they count as soon as they are.
+ */
+int manager_set_device_files(struct manager *manager, const char *files);
+
 /* Readable when a library was mapped. Other events are seen only by manager_poll(). */
 int manager_fd(const struct manager *manager);
 

@@ -183,13 +183,14 @@ static void fold_learning(const struct learning *learning, struct snapshot *s)
 static void fold_drops(const struct supervisor *supervisor, struct snapshot *s)
 {
 	const struct kernel *kernel = supervisor_kernel(supervisor);
+	struct library_counts libraries = supervisor_libraries(supervisor);
 	struct kernel_drops drops;
 
 	if (!kernel)
 		return;
 	drops = kernel_drops(kernel);
 	s->nr_dropped[DROP_EVENTS] = drops.nr_events;
-	s->nr_dropped[DROP_PROCESSES] = drops.nr_processes;
+	s->nr_dropped[DROP_PROCESSES] = drops.nr_processes + libraries.nr_processes_excess;
 	s->nr_dropped[DROP_FRAMES] = drops.nr_frames;
 	s->nr_dropped[DROP_LEDGER] = drops.nr_ledger;
 	s->nr_dropped[DROP_SAMPLES] = drops.nr_samples;
@@ -197,7 +198,8 @@ static void fold_drops(const struct supervisor *supervisor, struct snapshot *s)
 	s->nr_dropped[DROP_COMMS] = drops.nr_comms;
 	s->nr_dropped[DROP_MEMORY] = drops.nr_memory;
 	s->nr_dropped[DROP_OBSERVATIONS] = drops.nr_observations;
-	s->nr_dropped[DROP_MAPS] = supervisor_nr_lost_maps(supervisor);
+	s->nr_dropped[DROP_MAPS] =
+		supervisor_nr_lost_maps(supervisor) + libraries.nr_libraries_excess;
 }
 
 static void fold_probes(const struct supervisor *supervisor, struct snapshot_probes *probes)
@@ -209,6 +211,8 @@ static void fold_probes(const struct supervisor *supervisor, struct snapshot_pro
 		.nr_probes = counts.nr_probes,
 		.nr_processes = counts.nr_processes,
 		.nr_failed = counts.nr_unreadable + counts.nr_attach_failed,
+		.nr_libraries_left_out = counts.nr_libraries_excess,
+		.nr_processes_left_out = counts.nr_processes_excess,
 		.nr_stepped = counts.nr_stepped,
 	};
 	_Static_assert(sizeof(probes->stepped) >= sizeof(counts.stepped), "names fit");

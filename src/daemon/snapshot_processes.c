@@ -194,6 +194,7 @@ static void fold_process(struct kernel *kernel, const struct snapshot *before, s
 	to->phase = phase;
 	to->launcher_tid = process->launcher_tid;
 	to->consumer_pid = process->consumer_tgid;
+	to->gpu_evidence = process->holds_gpu ? GPU_EVIDENCE_DEVICE : GPU_EVIDENCE_NONE;
 	snapshot_set_transitions(s, to, process_nr_transitions(process));
 	memcpy(to->phase_ns, task->phase_ns, sizeof(to->phase_ns));
 	if (task->phase_since_ns && s->monotonic_ns > task->phase_since_ns)

@@ -138,6 +138,16 @@ static void unload(struct supervisor *s)
 	s->kernel = kernel_free(s->kernel);
 }
 
+static void set_device_files(struct supervisor *s)
+{
+	int nr = manager_set_device_files(s->manager, s->config.device_files);
+
+	if (nr > 0)
+		log_warning("%d of the files in device_files of section [gpu] are no character "
+			    "devices: %s",
+			    nr, s->config.device_files);
+}
+
 static int connect_kernel(struct supervisor *s, struct kernel *kernel)
 {
 	static const struct manager_handler handler = { on_kernel_event, on_attach_error };
@@ -145,6 +155,7 @@ static int connect_kernel(struct supervisor *s, struct kernel *kernel)
 
 	if (err < 0)
 		return err;
+	set_device_files(s);
 	err = loop_add(s->loop, &s->maps, manager_fd(s->manager), EPOLLIN);
 	if (err < 0)
 		return err;
@@ -472,6 +483,13 @@ void supervisor_set_phase_config(struct supervisor *s, const struct phase_config
 const struct phase_config *supervisor_phase_config(const struct supervisor *s)
 {
 	return &s->config.phase_detection;
+}
+
+void supervisor_set_device_files(struct supervisor *s, const char *files)
+{
+	snprintf(s->config.device_files, sizeof(s->config.device_files), "%s", files);
+	if (s->kernel)
+		set_device_files(s);
 }
 
 void supervisor_set_retry(struct supervisor *s, u32 retry_s)

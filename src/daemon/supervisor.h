@@ -20,6 +20,7 @@ struct supervisor_config {
 	struct phase_config phase_detection;
 	enum config_attach attach;
 	u32 retry_s;
+	char device_files[CONFIG_TEXT_LEN];
 };
 
 struct supervisor_status {
@@ -70,4 +71,5 @@ void supervisor_set_phase_config(struct supervisor *supervisor, const struct pha
 const struct phase_config *supervisor_phase_config(const struct supervisor *supervisor);
 /* Attaches or detaches the scheduler if the value changes. */
 void supervisor_set_attach(struct supervisor *supervisor, enum config_attach attach);
+void supervisor_set_device_files(struct supervisor *supervisor, const char *files);
 void supervisor_set_retry(struct supervisor *supervisor, u32 retry_s);

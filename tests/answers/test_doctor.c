@@ -153,7 +153,7 @@ static void test_good_kernel(void **state)
 		text,
 		"ok       BTF           complete, with all functions that schedulers call\n"));
 	assert_non_null(strstr(text, "ok       scheduler     zernel is attached\n"));
-	assert_non_null(strstr(text, "ok: 14, warnings: 0, failures: 0\n"));
+	assert_non_null(strstr(text, "ok: 15, warnings: 0, failures: 0\n"));
 	assert_null(strstr(text, "->"));
 	free(text);
 	snapshot_free(snapshot);
@@ -349,6 +349,18 @@ static void test_libraries_and_probes(void **state)
 		"ok       probe cost    6 of 47 probed functions are single-stepped: a call of "
 		"one costs about 10 times a cheap probe: ncclCommInitAll, zeMemFree, ...\n",
 		NULL);
+	assert_found(
+		&doctor, VERDICT_OK,
+		"ok       evidence      every process with calls of a GPU runtime has opened a "
+		"GPU\n",
+		NULL);
+	snapshot->processes[0].gpu_evidence = GPU_EVIDENCE_NONE;
+	assert_found(
+		&doctor, VERDICT_WARNING,
+		"warning  evidence      unproven processes: 1; they call a GPU runtime and have "
+		"opened no GPU, so the scheduler does not promote them; the first is 42 (",
+		"-> if the GPU has another device file, add it to device_files in "
+		"zernel.conf(5)\n");
 	doctor = (struct doctor){ .root = root };
 	assert_found(&doctor, VERDICT_WARNING,
 		     "ok       libraries     processes with cuda nccl mapped: 1; without zerneld",
@@ -392,7 +404,7 @@ static void test_json(void **state)
 	assert_true(
 		yyjson_equals_str(yyjson_obj_get(yyjson_doc_get_root(doc), "verdict"), "warning"));
 	checks = yyjson_obj_get(yyjson_doc_get_root(doc), "checks");
-	assert_int_equal(yyjson_arr_size(checks), 14);
+	assert_int_equal(yyjson_arr_size(checks), 15);
 	yyjson_arr_foreach(checks, i, nr, check) {
 		bool ok = yyjson_equals_str(yyjson_obj_get(check, "verdict"), "ok");
 

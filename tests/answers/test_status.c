@@ -120,6 +120,17 @@ static void test_problems_are_shown(void **state)
 	snapshot_free(snapshot);
 }
 
+static void test_unproven_processes_are_marked(void **state)
+{
+	struct snapshot *snapshot = make(2);
+
+	snapshot->processes[0].gpu_evidence = GPU_EVIDENCE_NONE;
+	snapshot->processes[1].gpu_evidence = GPU_EVIDENCE_DEVICE;
+	assert_shows(snapshot, "   0  1000  python3 (unproven)  data_loading");
+	assert_shows(snapshot, "   1  1001  python3             gpu_compute");
+	snapshot_free(snapshot);
+}
+
 static u32 count_lines(const char *text)
 {
 	u32 nr = 0;
@@ -159,6 +170,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole_output),
 		cmocka_unit_test(test_problems_are_shown),
+		cmocka_unit_test(test_unproven_processes_are_marked),
 		cmocka_unit_test(test_terminal_gets_one_screen_and_pipe_gets_all_rows),
 		cmocka_unit_test(test_color_shows_the_state),
 	};

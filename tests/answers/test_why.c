@@ -559,6 +559,28 @@ static void assert_json(struct span span, const char *text)
 	free(answer);
 }
 
+static void test_unproven_process(void **state)
+{
+	struct span span = span_new(1);
+
+	span.after->sched.state = SCHED_ATTACHED;
+	idle(span, 0, IDLE_RUNQUEUE, 40, NULL);
+	assert_shows(span, NULL, "unproven", false);
+	assert_json(span, "\"gpu_evidence\":\"unknown\"");
+	span.after->processes[0].gpu_evidence = GPU_EVIDENCE_NONE;
+	assert_json(span, "\"gpu_evidence\":\"none\"");
+	assert_shows(span, NULL,
+		     "unproven: process 4711 has opened no GPU, so the scheduler does not promote "
+		     "it\n",
+		     true);
+	assert_shows(span, NULL, "-> The scheduler does not promote process 4711", true);
+	assert_shows(span, NULL, "The scheduler already runs", false);
+	span.after->processes[0].gpu_evidence = GPU_EVIDENCE_DEVICE;
+	assert_shows(span, NULL, "unproven", false);
+	assert_shows(span, NULL, "The scheduler already runs", true);
+	span_free(span);
+}
+
 static void test_json_has_range_basis_and_cause(void **state)
 {
 	struct span span = server(IDLE_OTHER, 90, 100);
@@ -631,6 +653,7 @@ int main(void)
 		cmocka_unit_test(test_busy_gpu_is_not_explained),
 		cmocka_unit_test(test_advice_depends_on_evidence),
 		cmocka_unit_test(test_no_advice_without_evidence),
+		cmocka_unit_test(test_unproven_process),
 		cmocka_unit_test(test_straggler_is_named),
 		cmocka_unit_test(test_straggler_that_computes),
 		cmocka_unit_test(test_last_rank_without_measurement),

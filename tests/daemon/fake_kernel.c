@@ -396,6 +396,11 @@ void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node)
 	note("gpu %u node %u\n", gpu, node);
 }
 
+void kernel_set_gpu_devices(struct kernel *kernel, const struct gpu_devices *devices)
+{
+	note("gpu devices %u\n", devices->nr);
+}
+
 /* The remaining functions do nothing. */
 int kernel_attach_threads(struct kernel *kernel)
 {
@@ -415,6 +420,21 @@ int kernel_attach_library(struct kernel *kernel, const struct library *library)
 int kernel_set_collective(struct kernel *kernel, int pidfd, bool is_mapped)
 {
 	return 0;
+}
+
+int kernel_attach_devices(struct kernel *kernel)
+{
+	return 0;
+}
+
+int kernel_find_holders(struct kernel *kernel)
+{
+	return 0;
+}
+
+bool kernel_holds_gpu(struct kernel *kernel, pid_t pid, int pidfd)
+{
+	return false;
 }
 
 void kernel_detach_library(struct kernel *kernel, const struct library *library)

@@ -133,8 +133,10 @@ class Zerneld:
         self.fake = self.directory / "kernel"
         self.fake.mkdir()
         (self.directory / "group").write_text(groups)
+        # The virtual GPU counts as a GPU where it has a device file: in a guest.
+        devices = "device_files=/dev/zernel-vgpu0\n" if "ZERNEL_IN_GUEST" in os.environ else ""
         self.config.write_text(f"[scheduler]\nattach={attach}\n[learning]\nstate_directory={self.state}\n"
-                               f"[socket]\npath={self.path}\n[gpu]\nsample=no\n{config}")
+                               f"[socket]\npath={self.path}\n[gpu]\n{devices}sample=no\n{config}")
         self.arguments = arguments
         self.mount = ""
         if state:  # mount options of a file system that only zerneld sees

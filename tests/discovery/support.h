@@ -37,6 +37,8 @@ struct recorder {
 	struct library last;
 	int nr_launches_here;		      /* libraries whose launches are attached */
 	int nr_collective, nr_not_collective; /* number of calls of collective() */
+	bool holds_gpu;			      /* result of holds_gpu() */
+	int nr_looks;			      /* number of calls of holds_gpu() */
 };
 
 static inline int record_attach(void *ctx, const struct library *library)
@@ -79,8 +81,16 @@ static inline void record_collective(void *ctx, int pidfd, bool is_mapped)
 	recorder->nr_not_collective += !is_mapped;
 }
 
+static inline bool record_holds_gpu(void *ctx, pid_t pid, int pidfd)
+{
+	struct recorder *recorder = ctx;
+
+	recorder->nr_looks++;
+	return recorder->holds_gpu;
+}
+
 static const struct library_ops recorder_ops = { record_attach, record_detach, record_launches,
-						 record_collective };
+						 record_collective, record_holds_gpu };
 
 /* Writes new content to a file; an existing file keeps its inode. */
 static inline void copy_file(const char *from, const char *to)

@@ -468,6 +468,103 @@ static void test_excess_libraries(void **state)
 		remove_process(pid);
 }
 
+static void set_owner(int pid, u32 uid, const char *cgroup)
+{
+	FILE *file = fopen(in_proc("%d/status", pid), "we");
+
+	assert_non_null(file);
+	fprintf(file, "Name:\tx\nUid:\t%u\t%u\t%u\t%u\n", uid, uid, uid, uid);
+	fclose(file);
+	file = fopen(in_proc("%d/cgroup", pid), "we");
+	assert_non_null(file);
+	fprintf(file, "0::%s\n", cgroup);
+	fclose(file);
+}
+
+/* A user or a group leaves a quarter of the processes to others. */
+static void check_process_cap(u32 uid, const char *cgroup, u32 other_uid, const char *other_cgroup)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	int nr = TENANT_SHARE(LIBRARY_PROCESS_MAX), other = LIBRARY_PROCESS_MAX + 2;
+
+	add_process(1, "/libcudart.so.12", fixture, true);
+	set_owner(1, uid, cgroup);
+	assert_int_equal(library_set_scan_process(set, 1), 0);
+	for (int pid = 2; pid <= nr; pid++)
+		assert_int_equal(library_set_fork_process(set, 1, pid), 0);
+	assert_int_equal(library_set_fork_process(set, 1, nr + 1), -ENOSPC);
+	add_process(nr + 1, "/libcudart.so.12", fixture, true);
+	set_owner(nr + 1, uid, cgroup);
+	assert_int_equal(library_set_scan_process(set, nr + 1), 0);
+	assert_false(library_set_has_process(set, nr + 1));
+	assert_int_equal(library_set_count(set).nr_processes_excess, 2);
+	add_process(other, "/libcudart.so.12", fixture, true);
+	set_owner(other, other_uid, other_cgroup);
+	assert_int_equal(library_set_scan_process(set, other), 0);
+	assert_true(library_set_has_process(set, other));
+	/* A process that exits makes room. */
+	library_set_forget_process(set, 2);
+	assert_int_equal(library_set_scan_process(set, nr + 1), 0);
+	assert_true(library_set_has_process(set, nr + 1));
+	remove_process(1);
+	remove_process(nr + 1);
+	remove_process(other);
+}
+
+static void test_processes_of_a_user_are_capped(void **state)
+{
+	check_process_cap(1000, "/", 1001, "/");
+}
+
+static void test_processes_of_a_group_are_capped(void **state)
+{
+	check_process_cap(0, "/kubepods/burstable/pod1/a", 0, "/kubepods/burstable/pod2/a");
+}
+
+static void test_libraries_of_a_user_are_capped(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	int nr = TENANT_SHARE(LIBRARY_MAX) + 2;
+
+	for (int pid = 1; pid <= nr; pid++) {
+		CLEANUP_FREE char *copy = own_copy(pid, fixture);
+
+		add_process(pid, "/libcudart.so.12", copy, true);
+		set_owner(pid, pid < nr ? 1000 : 1001, "/");
+		assert_int_equal(library_set_scan_process(set, pid), 0);
+	}
+	assert_int_equal(recorder.nr_attached, TENANT_SHARE(LIBRARY_MAX) + 1);
+	assert_int_equal(library_set_count(set).nr_libraries_excess, 1);
+	for (int pid = 1; pid <= nr; pid++)
+		remove_process(pid);
+}
+
+/* The open files are looked at until a GPU is found, and again after an exec. */
+static void test_looks_for_a_gpu(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	u64 now = 1000 * NSEC_PER_SEC;
+
+	add_process(7, "/libcudart.so.12", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_looks, 1);
+	library_set_look_again(set, now);
+	library_set_look_again(set, now + NSEC_PER_SEC);
+	assert_int_equal(recorder.nr_looks, 2);
+	recorder.holds_gpu = true;
+	library_set_look_again(set, now + 3 * NSEC_PER_SEC);
+	assert_int_equal(recorder.nr_looks, 3);
+	library_set_look_again(set, now + 70 * NSEC_PER_SEC);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_looks, 3);
+	assert_int_equal(library_set_exec_process(set, 7), 0);
+	assert_int_equal(recorder.nr_looks, 4);
+	remove_process(7);
+}
+
 static int make_proc(void **state)
 {
 	return mkdtemp(proc) ? 0 : -1;
@@ -497,6 +594,10 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_scan_all),
 		cmocka_unit_test(test_excess_processes),
 		cmocka_unit_test(test_excess_libraries),
+		cmocka_unit_test(test_processes_of_a_user_are_capped),
+		cmocka_unit_test(test_processes_of_a_group_are_capped),
+		cmocka_unit_test(test_libraries_of_a_user_are_capped),
+		cmocka_unit_test(test_looks_for_a_gpu),
 	};
 
 	if (argc != 3)

@@ -191,7 +191,7 @@ struct snapshot *node_snapshot(const struct node *node)
 	s->phase_detection = (struct phase_config)PHASE_CONFIG_DEFAULT;
 	add_sched(&s->sched, node->age_s);
 	s->learning = (struct snapshot_learning){ 300, 200, 100000 };
-	s->probes = (struct snapshot_probes){ 3, 120, 16, 0, 2, "zeMemFree, clFinish" };
+	s->probes = (struct snapshot_probes){ 3, 120, 16, 0, 0, 0, 2, "zeMemFree, clFinish" };
 	s->cost = (struct snapshot_cost){ 12 * NSEC_PER_SEC + 5, 20 << 20, 7 * NSEC_PER_SEC };
 	s->nr_dropped[DROP_EVENTS] = 3;
 	return s;

@@ -219,6 +219,28 @@ static void test_all_rules_are_named(void **state)
 	assert_string_equal(names, SCHED_RULE_NAMES);
 }
 
+static void test_a_loader_is_as_proven_as_its_consumer(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
+	struct snapshot_process *job, *loader;
+
+	assert_int_equal(snapshot_new(&SNAPSHOT_LIMITS_DEFAULT, &s), 0);
+	loader = snapshot_add_process(s, 8);
+	job = snapshot_add_process(s, 7);
+	loader->consumer_pid = 7;
+	assert_false(snapshot_is_unproven(s, job)); /* a snapshot of an older zerneld */
+	job->gpu_evidence = GPU_EVIDENCE_DEVICE;
+	loader->gpu_evidence = GPU_EVIDENCE_NONE;
+	assert_false(snapshot_is_unproven(s, job));
+	assert_false(snapshot_is_unproven(s, loader));
+	job->gpu_evidence = GPU_EVIDENCE_NONE;
+	loader->gpu_evidence = GPU_EVIDENCE_DEVICE;
+	assert_true(snapshot_is_unproven(s, job));
+	assert_true(snapshot_is_unproven(s, loader));
+	loader->consumer_pid = 9; /* it has exited */
+	assert_false(snapshot_is_unproven(s, loader));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +251,7 @@ int main(void)
 		cmocka_unit_test(test_text_is_always_utf8),
 		cmocka_unit_test(test_every_enum_value_has_a_label),
 		cmocka_unit_test(test_all_rules_are_named),
+		cmocka_unit_test(test_a_loader_is_as_proven_as_its_consumer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -268,6 +268,18 @@ static void assert_idle(u32 idle, u32 open, const char *text)
 	end(&f);
 }
 
+static void test_unproven_process_is_marked(void **state)
+{
+	struct fixture f = begin(80, 24);
+	struct snapshot *s = made_snapshot(1);
+
+	made_process(s, 7, 0, "train")->gpu_evidence = GPU_EVIDENCE_NONE;
+	assert_int_equal(top_feed(&f.top, s), 0);
+	draw(&f);
+	assert_line(&f.canvas, 4, "  7 unproven: train");
+	end(&f);
+}
+
 static void test_idle_share_is_a_number_or_a_range(void **state)
 {
 	assert_idle(
@@ -397,6 +409,7 @@ int main(void)
 		cmocka_unit_test(test_columns_in_80_characters),
 		cmocka_unit_test(test_any_terminal_size),
 		cmocka_unit_test(test_selected_row_is_visible),
+		cmocka_unit_test(test_unproven_process_is_marked),
 		cmocka_unit_test(test_control_characters_are_replaced),
 		cmocka_unit_test(test_wide_characters_stay_whole),
 	};

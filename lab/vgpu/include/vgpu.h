@@ -25,6 +25,8 @@
  *                         a launch into a full queue blocks
  *   VGPU_SM_PERCENT       share of the multiprocessors that a kernel fills (default 100)
  *   VGPU_GPM              0: a GPU without performance monitoring (default 1)
+ *   VGPU_DEVICE_FILE      file that a process opens when it starts to use a device (default
+ *                         /dev/zernel-vgpu0; it may be missing)
  *   VGPU_TRUTH            directory for truth logs (unset: no log)
  *   CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES   as with the real libraries: indexes, UUIDs, or
  *                         the beginnings of UUIDs

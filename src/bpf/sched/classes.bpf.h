@@ -7,14 +7,17 @@
  */
 #include "bpf/sched/state.bpf.h"
 
-/* The process that a loader may load for: its own process or its parent process. */
+/*
+ * The process that a loader may load for: its own process or its parent process. NULL
+ * without evidence that this process uses a GPU.
+ */
 static struct process_state *consumer_of(struct task_struct *p, struct process_state *process)
 {
 	struct task_struct *parent = p->real_parent;
 
 	if (process && process->launcher_tid)
-		return process;
-	return parent ? process_find(parent) : NULL;
+		return holds_gpu(p) ? process : NULL;
+	return parent && holds_gpu(parent) ? process_find(parent) : NULL;
 }
 
 __noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now)
@@ -30,6 +33,8 @@ __noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now
 	thread = thread_find(p);
 	process = process_find(p);
 	view.role = thread ? thread->role : ROLE_OTHER;
+	if (view.role == ROLE_OTHER)
+		return CLASS_ORDINARY;
 	if (process && thread) {
 		view.last_sync_ns = process->task.signals.last_sync_ns;
 		view.device_busy = phase_is_busy(process->task.phase);
@@ -43,9 +48,13 @@ __noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now
 	}
 	if (view.role == ROLE_LOADER) {
 		consumer = consumer_of(p, process);
-		view.consumer_waits = consumer && consumer->launcher_asleep;
-		view.consumer_waited = consumer && consumer->data_waited_ns &&
-				       now < consumer->data_waited_ns + LATE_MAX_NS;
+		if (!consumer)
+			return CLASS_ORDINARY;
+		view.consumer_waits = consumer->launcher_asleep;
+		view.consumer_waited =
+			consumer->data_waited_ns && now < consumer->data_waited_ns + LATE_MAX_NS;
+	} else if (!holds_gpu(p)) {
+		return CLASS_ORDINARY;
 	}
 	return class_of(&view, policy.rules_off);
 }
@@ -162,7 +171,7 @@ static void note_launcher(struct task_struct *p, bool asleep)
 	if (!thread || thread->role != ROLE_LAUNCHER || (asleep && thread->depth))
 		return;
 	process = process_find(p);
-	if (!process || process->launcher_tid != (u32)p->pid)
+	if (!process || process->launcher_tid != (u32)p->pid || !holds_gpu(p))
 		return;
 	process->launcher_asleep = asleep;
 	if (asleep)

@@ -2,9 +2,9 @@
 /*
  * The snapshot that user space mirrors: iterates over all tasks and writes the
  * records of ML processes, the process with its leader, then each thread. It
- * changes only collective_mapped, which user space itself has set and which would
- * otherwise show only at the next check. A process that is written at the same
- * moment shows it by its write counts.
+ * changes only collective_mapped and holds_gpu, which are kept outside of the state
+ * and would otherwise show only at the next check. A process that is written at the
+ * same moment shows it by its write counts.
  */
 #include "bpf/signals/ranks.bpf.h"
 
@@ -23,6 +23,7 @@ int snapshot(struct bpf_iter__task *ctx)
 		return 0;
 	if (p->pid == p->tgid) {
 		process->task.signals.collective_mapped = collective_is_mapped(p);
+		process->holds_gpu = holds_gpu(p);
 		bpf_seq_write(ctx->meta->seq, (void *)&process_head, sizeof(process_head));
 		bpf_seq_write(ctx->meta->seq, process, sizeof(*process));
 	}

@@ -144,6 +144,14 @@ struct collective_mapping_map {
 	__type(value, u32);
 };
 
+/* Processes that have opened a GPU: see devices.bpf.c. */
+struct gpu_holder_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, u32);
+};
+
 struct event_map {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 1 << 18);
@@ -157,6 +165,7 @@ extern struct event_map events SEC(".maps");
 extern struct gpu_thread_map gpu_threads SEC(".maps");
 extern struct gpu_numbers_map gpu_numbers SEC(".maps");
 extern struct collective_mapping_map collective_mappings SEC(".maps");
+extern struct gpu_holder_map gpu_holders SEC(".maps");
 
 /* Dropped records, by kind. Read by user space. */
 extern u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples,
@@ -263,6 +272,14 @@ static inline struct process_state *process_get(struct task_struct *p)
 	ml_seen = true;
 	bpf_probe_read_kernel(process->comm, sizeof(process->comm), leader->comm);
 	return process;
+}
+
+/* Whether it is proven that the process of this task uses a GPU. */
+static inline bool holds_gpu(struct task_struct *p)
+{
+	struct task_struct *leader = p->group_leader;
+
+	return leader && bpf_task_storage_get(&gpu_holders, leader, NULL, 0);
 }
 
 /* Begin and end of a write to members that belong together: see struct process_state. */

@@ -31,6 +31,8 @@ const struct check doctor_checks[] = {
 	  "see journalctl -u zerneld and zernel.conf(5), then run: systemctl restart zerneld" },
 	{ "libraries",    check_libraries,    "look for probe errors: journalctl -u zerneld" },
 	{ "probe cost",   check_probe_cost },
+	{ "evidence",     check_evidence,
+	  "if the GPU has another device file, add it to device_files in zernel.conf(5)" },
 	{ "GPU",          check_gpus,         "check that the GPU and its driver are listed: lspci -nnk" },
 	{ "clock",        check_clock,
 	  "the kernel offers tsc but does not use it; find out why before you change it: "

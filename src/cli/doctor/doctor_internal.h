@@ -22,6 +22,7 @@ struct finding check_schedulers(const struct doctor *doctor);
 struct finding check_capabilities(const struct doctor *doctor);
 struct finding check_zerneld(const struct doctor *doctor);
 struct finding check_libraries(const struct doctor *doctor);
+struct finding check_evidence(const struct doctor *doctor);
 struct finding check_probe_cost(const struct doctor *doctor);
 struct finding check_gpus(const struct doctor *doctor);
 struct finding check_clock(const struct doctor *doctor);

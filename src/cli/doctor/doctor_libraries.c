@@ -124,6 +124,27 @@ struct finding check_libraries(const struct doctor *doctor)
 		       census.nr_seen, hidden);
 }
 
+/* The scheduler promotes none of these processes. */
+struct finding check_evidence(const struct doctor *doctor)
+{
+	const struct snapshot *s = doctor->snapshot;
+	const struct snapshot_process *first = NULL;
+	u32 nr = 0;
+
+	for (u32 i = 0; s && i < s->nr_processes; i++) {
+		if (!snapshot_is_unproven(s, &s->processes[i]))
+			continue;
+		first = nr++ ? first : &s->processes[i];
+	}
+	if (!nr)
+		return finding(VERDICT_OK, NULL,
+			       "every process with calls of a GPU runtime has opened a GPU");
+	return finding(VERDICT_WARNING, NULL,
+		       "unproven processes: %u; they call a GPU runtime and have opened no GPU, so "
+		       "the scheduler does not promote them; the first is %u (%s)",
+		       nr, first->pid, first->comm);
+}
+
 /* A property of the libraries that works as it is, so it is never a warning. */
 struct finding check_probe_cost(const struct doctor *doctor)
 {

@@ -114,7 +114,8 @@ static void name_cell(const struct top_model *model, const struct top_row *row,
 		ret->style = CANVAS_TITLE;
 		break;
 	case TOP_ROW_PROCESS:
-		say(ret, "%*s%s %u %s", indent, "", marker, s->processes[row->index].pid,
+		say(ret, "%*s%s %u %s%s", indent, "", marker, s->processes[row->index].pid,
+		    snapshot_is_unproven(s, &s->processes[row->index]) ? "unproven: " : "",
 		    s->processes[row->index].comm);
 		break;
 	case TOP_ROW_THREAD:

@@ -180,7 +180,8 @@ static void add_rank(struct table *table, const struct snapshot *after, const st
 	else
 		table_cell(table, STYLE_DIM, "-");
 	table_cell(table, STYLE_PLAIN, "%u", process->pid);
-	table_cell(table, STYLE_PLAIN, "%s", process->comm);
+	table_cell(table, STYLE_PLAIN, "%s%s", process->comm,
+		   snapshot_is_unproven(after, process) ? " (unproven)" : "");
 	table_cell(table, STYLE_PLAIN, "%s",
 		   blame->steps.count ? unit_ns(hist_mean(&blame->steps)).text : "-");
 	add_busy_share(table, blame, STYLE_PLAIN);
@@ -230,6 +231,11 @@ static int print_group(const struct why_group *group, const struct term *term)
 	if (group->nr > 1 && !group->asked_for_one)
 		err = print_ranks(group, term);
 	print_steps(subject, term);
+	if (snapshot_is_unproven(group->after, subject->process))
+		term_print(term, STYLE_WARNING,
+			   "unproven: process %u has opened no GPU, so the scheduler does not "
+			   "promote it\n",
+			   subject->process->pid);
 	if (err == 0)
 		err = print_causes(group->after, subject, term);
 	if (nr_advice)
