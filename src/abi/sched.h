@@ -24,8 +24,10 @@ _Static_assert(sizeof(struct topology) == 12 + 3 * MAX_CPUS, "shared with BPF");
 struct sched_policy {
 	u32 reserved_percent; /* of each CPU, reserved for ordinary tasks */
 	u32 rules_off;	      /* one bit for each disabled enum sched_rule */
+	/* While a cgroup uses more than this part of its share, its tasks are not promoted. */
+	u32 promotion_percent;
+	u32 daemon_tgid; /* zerneld itself, whose wakeups do not wait for other tasks */
 };
-#define SCHED_POLICY_DEFAULT ((struct sched_policy){ .reserved_percent = 30 })
 
 /* The class of a task. It can change at each enqueue. */
 enum sched_class {
@@ -35,6 +37,8 @@ enum sched_class {
 	CLASS_LATE_LOADER,   /* its consumer had to wait recently */
 	CLASS_LOADER,	     /* works ahead */
 	CLASS_SPINNER,	     /* polls a GPU that has work, or polls for missing ranks */
+	CLASS_SYSTEM,	     /* a kernel thread or service that was just woken up */
+	CLASS_IDLE,	     /* SCHED_IDLE or cpu.idle: runs when no other task wants the CPU */
 	CLASS_NR,
 	CLASS_SLOTS = 8, /* size of tables: a power of two, so that the verifier accepts a mask */
 };
@@ -46,6 +50,8 @@ enum sched_queue {
 	QUEUE_FIRST,
 	QUEUE_LOADERS,
 	QUEUE_SPINNERS,
+	QUEUE_SYSTEM,
+	QUEUE_IDLE,
 	QUEUE_NR,
 	QUEUE_NONE = 7,
 	QUEUE_SLOTS = 8,
@@ -72,6 +78,8 @@ enum sched_decision {
 	DECISION_PROMOTED,	 /* dispatched from a queue before its turn */
 	DECISION_OVERDUE,	 /* waited too long */
 	DECISION_SLICE_EXTENDED, /* kept its CPU: no waiting task had precedence */
+	DECISION_CAPPED,	 /* not promoted: its cgroup used up what promotion may give it */
+	DECISION_THROTTLED,	 /* waits for the next period of a cpu.max */
 	DECISION_NR,
 };
 

@@ -38,6 +38,10 @@ extern bool scx_bpf_dsq_move_to_local(u64 dsq_id) __ksym __weak;
 extern bool scx_bpf_dsq_move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
 			     u64 enq_flags) __ksym __weak;
 
+extern bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
+				   u64 enq_flags) __ksym __weak;
+extern void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime) __ksym __weak;
+
 /* 6.19: the arguments do not fit into registers, so they are passed in a struct. */
 struct scx_bpf_dsq_insert_vtime_args {
 	u64 dsq_id;
@@ -95,6 +99,16 @@ static inline bool compat_dsq_move(struct bpf_iter_scx_dsq *it, struct task_stru
 	return scx_bpf_dispatch_from_dsq(it, p, dsq_id, enq_flags);
 }
 
+/* Where the kernel has cpu.max for schedulers (6.17), it has this function. */
+static inline bool compat_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p,
+					 u64 dsq_id, u64 vtime)
+{
+	if (!bpf_ksym_exists(scx_bpf_dsq_move_vtime))
+		return false;
+	scx_bpf_dsq_move_set_vtime(it, vtime);
+	return scx_bpf_dsq_move_vtime(it, p, dsq_id, 0);
+}
+
 static inline void compat_set_dsq_vtime(struct task_struct *p, u64 vtime)
 {
 	if (bpf_ksym_exists(scx_bpf_task_set_dsq_vtime))
@@ -109,17 +123,6 @@ static inline void compat_set_slice(struct task_struct *p, u64 slice)
 		scx_bpf_task_set_slice(p, slice);
 	else
 		p->scx.slice = slice;
-}
-
-/* 6.12: sets the performance target of a CPU. */
-extern void scx_bpf_cpuperf_set(s32 cpu, u32 perf) __ksym __weak;
-
-#define CPUPERF_FULL 1024
-
-static inline void compat_cpuperf_set(s32 cpu, u32 perf)
-{
-	if (bpf_ksym_exists(scx_bpf_cpuperf_set))
-		scx_bpf_cpuperf_set(cpu, perf);
 }
 
 /* 6.10 */

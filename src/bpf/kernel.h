@@ -17,6 +17,7 @@
 #define PF_FORKNOEXEC 0x00000040 /* forked and has not called exec since */
 #define PF_EXITING    0x00000004
 #define PF_KTHREAD    0x00200000
+#define SCHED_IDLE    5 /* linux/sched.h */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -126,6 +127,7 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
+	u32 policy;
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
 	struct sched_ext_entity scx;
@@ -152,6 +154,10 @@ enum scx_enq_flags {
 	SCX_ENQ_PREEMPT = 1ULL << 32,
 };
 
+enum scx_ops_flags {
+	SCX_OPS_ENQ_LAST = 2,
+};
+
 enum scx_ent_flags {
 	SCX_TASK_QUEUED = 1,
 };
@@ -172,21 +178,38 @@ struct scx_dump_ctx {
 	u64 at_ns;
 };
 
-struct scx_init_task_args {
-	bool fork;
-};
 
 struct kernfs_node {
 	u64 id;
+	const char *name;
 };
+
+struct cgroup_subsys_state;
 
 struct cgroup {
 	int level; /* 0 is the root */
 	struct kernfs_node *kn;
+	struct cgroup_subsys_state *subsys[16];
+};
+
+enum cgroup_subsys_id {
+	cpu_cgrp_id,
+};
+
+struct task_group {
+	int idle;
+};
+
+struct scx_init_task_args {
+	bool fork;
+	struct cgroup *cgroup;
 };
 
 struct scx_cgroup_init_args {
 	u32 weight;
+	u64 bw_period_us; /* 6.17 */
+	u64 bw_quota_us;
+	u64 bw_burst_us;
 };
 
 /* libbpf matches the members by name, so a subset in any order is sufficient. */
@@ -205,6 +228,8 @@ struct sched_ext_ops {
 	s32 (*cgroup_init)(struct cgroup *cgroup, struct scx_cgroup_init_args *args);
 	void (*cgroup_exit)(struct cgroup *cgroup);
 	void (*cgroup_set_weight)(struct cgroup *cgroup, u32 weight);
+	void (*cgroup_set_bandwidth)(struct cgroup *cgroup, u64 period_us, u64 quota_us,
+				     u64 burst_us);
 	void (*cgroup_move)(struct task_struct *p, struct cgroup *from, struct cgroup *to);
 	void (*dump)(struct scx_dump_ctx *ctx);
 	void (*dump_task)(struct scx_dump_ctx *ctx, struct task_struct *p);
@@ -226,6 +251,7 @@ struct bpf_iter_scx_dsq {
 
 /* Kfuncs whose prototype has not changed since 6.12, the first kernel with sched_ext. */
 extern s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym __weak;
+extern void scx_bpf_destroy_dsq(u64 dsq_id) __ksym __weak;
 extern s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 				  bool *is_idle) __ksym __weak;
 extern s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;
@@ -239,7 +265,6 @@ extern void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it) __ksym __weak;
 extern void scx_bpf_dump_bstr(char *fmt, unsigned long long *data, u32 data__sz) __ksym __weak;
 extern void scx_bpf_exit_bstr(s64 exit_code, char *fmt, unsigned long long *data,
 			      u32 data__sz) __ksym __weak;
-extern struct cgroup *scx_bpf_task_cgroup(struct task_struct *p) __ksym __weak;
 extern struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgroup, int level) __ksym __weak;
 extern void bpf_cgroup_release(struct cgroup *cgroup) __ksym __weak;
 extern bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask) __ksym __weak;

@@ -70,6 +70,7 @@ static void leave_out_cgroups(struct zernel_bpf *skel)
 	skel->struct_ops.zernel->cgroup_init = NULL;
 	skel->struct_ops.zernel->cgroup_exit = NULL;
 	skel->struct_ops.zernel->cgroup_set_weight = NULL;
+	skel->struct_ops.zernel->cgroup_set_bandwidth = NULL;
 	skel->struct_ops.zernel->cgroup_move = NULL;
 }
 

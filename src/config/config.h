@@ -46,6 +46,7 @@ struct config {
 	u32 attach; /* enum config_attach */
 	u32 rules_off;
 	u32 reserved_percent;
+	u32 promotion_percent;
 	struct phase_config phase_detection;
 	char state_directory[CONFIG_PATH_LEN];
 	u32 nr_profiles;

@@ -197,6 +197,11 @@ const struct config_key config_keys[] = {
 	  CONFIG_RESERVED_PERCENT_MAX, .value = "30",
 	  .help = "Percentage of each CPU that is reserved for ordinary tasks. Ordinary tasks are "
 		  "tasks that do not feed a GPU." },
+	{ "scheduler", "promotion_percent", &type_number, KEY(promotion_percent), 100, 1000,
+	  .value = "200",
+	  .help = "How much a cgroup may use while its tasks go before tasks of other cgroups, in "
+		  "percent of the share that its cpu.weight gives it. Beyond that, tasks that feed "
+		  "a GPU only go before the other tasks of their own cgroup." },
 	{ "phase_detection", "io_wait_threshold", &type_fraction,
 	  KEY(phase_detection.io_wait_threshold), .value = "0.3",
 	  .help = "A process loads data if its GPU is idle and its share of time in I/O wait is "

@@ -22,23 +22,32 @@
  */
 #define POLL_NS	       (2 * NSEC_PER_MSEC)
 
+enum sched_rank {
+	RANK_IDLE,
+	RANK_ORDINARY,
+	RANK_LOADER,
+	RANK_FEEDER,
+};
+
 struct class_rule {
 	u64 slice_ns;
 	u64 credit_ns; /* how far its deadline is before its virtual time */
 	u8 queue;      /* the queue in which it waits */
-	u8 rank;       /* above 0: promoted, runs before ordinary tasks and adds debt */
+	u8 rank;       /* above RANK_ORDINARY: promoted, runs before ordinary tasks, adds debt */
 	u8 preempts;   /* preempts a task of lower rank */
 };
 
 /* clang-format off */
 static const struct class_rule class_rules[CLASS_SLOTS] = {
-	/*                        slice              credit              queue          rank, preempts */
-	[CLASS_ORDINARY] =      { 5 * NSEC_PER_MSEC, 0,                  QUEUE_ORDINARY, 0, 0 },
-	[CLASS_FEEDER] =        { 5 * NSEC_PER_MSEC, 50 * NSEC_PER_MSEC, QUEUE_FIRST,    2, 1 },
-	[CLASS_WANTED_LOADER] = { 5 * NSEC_PER_MSEC, 0,                  QUEUE_FIRST,    1, 1 },
-	[CLASS_LATE_LOADER] =   { 5 * NSEC_PER_MSEC, 0,                  QUEUE_FIRST,    1, 0 },
-	[CLASS_LOADER] =        { 5 * NSEC_PER_MSEC, 0,                  QUEUE_LOADERS,  0, 0 },
-	[CLASS_SPINNER] =       { 1 * NSEC_PER_MSEC, 0,                  QUEUE_SPINNERS, 0, 0 },
+	/*                        slice              credit              queue           rank, preempts */
+	[CLASS_ORDINARY] =      { 5 * NSEC_PER_MSEC, 0,                  QUEUE_ORDINARY, RANK_ORDINARY, 0 },
+	[CLASS_FEEDER] =        { 5 * NSEC_PER_MSEC, 50 * NSEC_PER_MSEC, QUEUE_FIRST,    RANK_FEEDER,   1 },
+	[CLASS_WANTED_LOADER] = { 5 * NSEC_PER_MSEC, 0,                  QUEUE_FIRST,    RANK_LOADER,   1 },
+	[CLASS_LATE_LOADER] =   { 5 * NSEC_PER_MSEC, 0,                  QUEUE_FIRST,    RANK_LOADER,   0 },
+	[CLASS_LOADER] =        { 5 * NSEC_PER_MSEC, 0,                  QUEUE_LOADERS,  RANK_ORDINARY, 0 },
+	[CLASS_SPINNER] =       { 1 * NSEC_PER_MSEC, 0,                  QUEUE_SPINNERS, RANK_ORDINARY, 0 },
+	[CLASS_SYSTEM] =        { 5 * NSEC_PER_MSEC, 0,                  QUEUE_SYSTEM,   RANK_ORDINARY, 0 },
+	[CLASS_IDLE] =          { 1 * NSEC_PER_MSEC, 0,                  QUEUE_IDLE,     RANK_IDLE,     0 },
 };
 /* clang-format on */
 
@@ -125,4 +134,21 @@ static inline u64 debt_after(u64 debt_ns, bool promoted, u64 ran_ns, u32 reserve
 	else
 		debt_ns -= ran_ns < debt_ns ? ran_ns : debt_ns;
 	return debt_ns < DEBT_MAX_NS ? debt_ns : DEBT_MAX_NS;
+}
+
+/*
+ * Tasks of the system (kernel threads, services) are served first when they wake up, up to
+ * a tenth of each CPU in the long run. Beyond that they are ordinary tasks.
+ */
+#define SYSTEM_PERCENT	     10
+#define SYSTEM_DEBT_LIMIT_NS (100 * NSEC_PER_MSEC)
+#define SYSTEM_DEBT_MAX_NS   (200 * NSEC_PER_MSEC)
+
+static inline u64 system_debt_after(u64 debt_ns, bool is_system, u64 ran_ns)
+{
+	if (is_system)
+		debt_ns += ran_ns * (100 - SYSTEM_PERCENT) / SYSTEM_PERCENT;
+	else
+		debt_ns -= ran_ns < debt_ns ? ran_ns : debt_ns;
+	return debt_ns < SYSTEM_DEBT_MAX_NS ? debt_ns : SYSTEM_DEBT_MAX_NS;
 }

@@ -170,6 +170,8 @@ const char *sched_class_label(u32 sched_class)
 		[CLASS_LATE_LOADER] = "late_loader",
 		[CLASS_LOADER] = "loader",
 		[CLASS_SPINNER] = "spinner",
+		[CLASS_SYSTEM] = "system",
+		[CLASS_IDLE] = "idle",
 	};
 
 	return LABEL(labels, sched_class);
@@ -181,6 +183,7 @@ const char *sched_decision_label(u32 decision)
 		[DECISION_IDLE_CPU] = "idle_cpu",   [DECISION_QUEUED] = "queued",
 		[DECISION_PREEMPTED] = "preempted", [DECISION_PROMOTED] = "promoted",
 		[DECISION_OVERDUE] = "overdue",	    [DECISION_SLICE_EXTENDED] = "slice_extended",
+		[DECISION_CAPPED] = "capped",	    [DECISION_THROTTLED] = "throttled",
 	};
 
 	return LABEL(labels, decision);

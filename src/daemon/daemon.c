@@ -43,7 +43,9 @@ struct daemon {
 static struct sched_policy policy_of(const struct config *config)
 {
 	return (struct sched_policy){ .rules_off = config->rules_off,
-				      .reserved_percent = config->reserved_percent };
+				      .reserved_percent = config->reserved_percent,
+				      .promotion_percent = config->promotion_percent,
+				      .daemon_tgid = (u32)getpid() };
 }
 
 static void log_problem(const struct config_problem *problem)

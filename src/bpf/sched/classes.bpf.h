@@ -5,7 +5,7 @@
  * Finds the class of a task (core/policy.h), and preempts CPUs for the classes
  * that may do so.
  */
-#include "bpf/sched/state.bpf.h"
+#include "bpf/sched/groups.bpf.h"
 
 /*
  * The process that a loader may load for: its own process or its parent process. NULL
@@ -20,7 +20,7 @@ static struct process_state *consumer_of(struct task_struct *p, struct process_s
 	return parent && holds_gpu(parent) ? process_find(parent) : NULL;
 }
 
-__noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now)
+__noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 now)
 {
 	struct class_view view = { .now = now, .woken = woken };
 	struct process_state *process, *consumer;
@@ -59,44 +59,81 @@ __noinline u32 classify(struct task_struct *p __arg_trusted, bool woken, u64 now
 	return class_of(&view, policy.rules_off);
 }
 
+/* Tasks without which the machine does not work. */
+static bool is_system(struct task_struct *p, const struct sched_task *task)
+{
+	u32 tgid = p->tgid;
+
+	return (p->flags & PF_KTHREAD) || tgid == 1 || tgid == policy.daemon_tgid ||
+	       group_at(task->group)->is_system;
+}
+
+static bool is_idle_task(struct task_struct *p, const struct sched_task *task, u64 now)
+{
+	return p->policy == SCHED_IDLE || group_is_idle(task->group, now);
+}
+
+static u32 classify(struct task_struct *p, struct sched_task *task, bool woken, u64 now)
+{
+	u32 class = classify_ml(p, woken, now);
+
+	if (is_idle_task(p, task, now))
+		return CLASS_IDLE;
+	if (class != CLASS_ORDINARY || !woken || !is_system(p, task))
+		return class;
+	return cpu_at(scx_bpf_task_cpu(p))->system_debt_ns <= SYSTEM_DEBT_LIMIT_NS ? CLASS_SYSTEM :
+										      CLASS_ORDINARY;
+}
+
 /* Whether a task of this class may preempt the task that runs on the CPU. */
 static bool can_take(u32 cpu, u32 class)
 {
 	return !cpu_at(cpu)->is_offline &&
 	       rule_of(cpu_at(cpu)->class)->rank < rule_of(class)->rank &&
-	       cpu_at(cpu)->debt_ns <= DEBT_LIMIT_NS;
+	       (!is_promoted(class) || cpu_at(cpu)->debt_ns <= DEBT_LIMIT_NS);
+}
+
+/* The next search skips the CPU. */
+static void mark_taken(u32 cpu, u32 class)
+{
+	cpu_at(cpu)->class = class;
+	count(class, DECISION_PREEMPTED);
 }
 
 static void take(u32 cpu, u32 class)
 {
-	/* The next search skips this CPU. */
-	cpu_at(cpu)->class = class;
-	count(class, DECISION_PREEMPTED);
+	mark_taken(cpu, class);
 	scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT));
 }
 
-/* Preempts a task of lower rank, preferably on the CPU of the task itself. */
-__noinline int preempt_for(struct task_struct *p __arg_trusted, u32 class)
+#define ANY_GROUP GROUP_MAX
+
+/*
+ * Searches for a CPU whose task has a lower rank, preferably the CPU of the task itself.
+ * `group`: only CPUs that run a task of this cgroup. Returns the CPU to preempt, or -1.
+ */
+__noinline int cpu_to_take(struct task_struct *p __arg_trusted, u32 class, u32 group)
 {
 	u32 start = scx_bpf_task_cpu(p), nr = topology.nr_cpus, i;
 
 	bpf_for(i, 0, nr) {
 		u32 cpu = (start + i) % nr;
 
-		if (!can_take(cpu, class) || !may_run_on(p, cpu))
+		if (!can_take(cpu, class) || !may_run_on(p, cpu) ||
+		    (group != ANY_GROUP && cpu_at(cpu)->group != group))
 			continue;
-		take(cpu, class);
-		break;
+		mark_taken(cpu, class);
+		return cpu;
 	}
-	return 0;
+	return -1;
 }
 
 /*
  * A task that wakes up and had less than its share does not wait for a task of
- * the lowest tier, unless that task is its waker: a waker often goes to sleep
- * soon. Returns the CPU to preempt, or -1.
+ * the lowest tier, unless that task is its waker (a waker often goes to sleep
+ * soon) or has a larger share. Returns the CPU to preempt, or -1.
  */
-__noinline int cpu_below(struct task_struct *p __arg_trusted, u32 tier)
+__noinline int cpu_below(struct task_struct *p __arg_trusted, u32 tier, u64 rate)
 {
 	u32 start = scx_bpf_task_cpu(p), nr = topology.nr_cpus, i;
 	u32 wakers =
@@ -106,7 +143,7 @@ __noinline int cpu_below(struct task_struct *p __arg_trusted, u32 tier)
 		u32 cpu = (start + i) % nr;
 
 		if (cpu == wakers || cpu_at(cpu)->is_offline ||
-		    cpu_at(cpu)->class != CLASS_ORDINARY ||
+		    cpu_at(cpu)->class != CLASS_ORDINARY || cpu_at(cpu)->rate < rate ||
 		    cpu_at(cpu)->tier >= tier_rule_of(tier)->takes_below || !may_run_on(p, cpu))
 			continue;
 		/* The next search skips this CPU. */
@@ -116,20 +153,15 @@ __noinline int cpu_below(struct task_struct *p __arg_trusted, u32 tier)
 	return -1;
 }
 
-/*
- * Records which task runs on a CPU from now on. A spinner runs at half the
- * performance target.
- */
-static void take_over(u32 cpu, u32 class, u32 tier)
+/* Records which task runs on a CPU from now on. */
+static void take_over(u32 cpu, const struct sched_task *task)
 {
 	struct cpu_state *state = cpu_at(cpu);
-	bool spins = class == CLASS_SPINNER;
 
-	if (state->is_slow != spins)
-		compat_cpuperf_set(cpu, CPUPERF_FULL >> spins);
-	state->is_slow = spins;
-	state->class = class;
-	state->tier = tier;
+	state->class = task->class;
+	state->tier = tier_of_task(task);
+	state->rate = task->rate;
+	state->group = task->group;
 }
 
 /*

@@ -3,10 +3,13 @@
 
 /* Dispatch order: which waiting task of an LLC runs next on a CPU. */
 #include "bpf/sched/spinners.bpf.h"
-#include "bpf/sched/weights.bpf.h"
+#include "bpf/sched/limits.bpf.h"
 
 const volatile u64 max_wait_ns = NSEC_PER_SEC;
 const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;
+
+/* A task of the idle class has waited too long after this multiple of max_wait_ns. */
+#define IDLE_WAITS 3
 
 /*
  * Moves tasks that have waited too long to the overdue queue. A task that is
@@ -16,6 +19,7 @@ const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;
  */
 static void sweep_queue(u32 queue, u32 llc, u64 now)
 {
+	u64 max_wait = queue == QUEUE_IDLE ? IDLE_WAITS * max_wait_ns : max_wait_ns;
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, dsq_of(queue, llc), 0) {
@@ -23,7 +27,7 @@ static void sweep_queue(u32 queue, u32 llc, u64 now)
 		bool is_bound = p->nr_cpus_allowed == 1;
 		u64 to = is_bound ? dsq_of_cpu(scx_bpf_task_cpu(p)) : dsq_of(QUEUE_OVERDUE, llc);
 
-		if (!task || !before(task->queued_since_ns + max_wait_ns, now) ||
+		if (!task || !before(task->queued_since_ns + max_wait, now) ||
 		    !compat_dsq_move(&___it, p, to, 0))
 			continue;
 		if (!is_bound)
@@ -61,8 +65,8 @@ __noinline int serve_loader(u32 llc, u32 cpu, u64 now)
 
 		if (found || !task || !may_run_on(p, cpu))
 			continue;
-		class = classify(p, false, now);
-		if (!is_promoted(class) || !compat_dsq_move(&___it, p, local_dsq(), 0))
+		class = classify(p, task, false, now);
+		if (!is_promoted(class) || !group_may_promote(task->group) || !compat_dsq_move(&___it, p, local_dsq(), 0))
 			continue;
 		task->class = class;
 		count(class, DECISION_PROMOTED);
@@ -71,8 +75,8 @@ __noinline int serve_loader(u32 llc, u32 cpu, u64 now)
 	return found;
 }
 
-/* Stores the virtual time of the first task; returns false if the queue is empty. */
-static bool head_of(u32 queue, u32 llc, u64 *vtime)
+/* Stores the deadline of the first task; returns false if the queue is empty. */
+static bool head_of(u32 queue, u32 llc, u64 *due)
 {
 	struct task_struct *p;
 	bool found = false;
@@ -81,7 +85,7 @@ static bool head_of(u32 queue, u32 llc, u64 *vtime)
 		return false;
 	bpf_for_each(scx_dsq, p, dsq_of(queue, llc), 0) {
 		if (!found)
-			*vtime = p->scx.dsq_vtime;
+			*due = p->scx.dsq_vtime;
 		found = true;
 		break;
 	}
@@ -98,7 +102,7 @@ __noinline int serve_promoted(u32 llc, u32 cpu, u64 now)
 
 /*
  * Loaders that work ahead are ordinary tasks. The queue whose first task has the
- * earlier virtual time is served first.
+ * earlier deadline is served first.
  */
 __noinline int serve_others(u32 llc)
 {
@@ -137,19 +141,19 @@ __noinline int serve(u32 llc, u32 cpu, bool others_first, u64 now)
 	return serve_overdue(llc) || serve_queue(QUEUE_SPINNERS, llc);
 }
 
-/* The rank of the first task in QUEUE_FIRST; 0 if the queue is empty. */
+/* The rank of the first task in QUEUE_FIRST; RANK_IDLE if the queue is empty. */
 static u32 rank_waiting(u32 llc)
 {
 	struct sched_task *task = NULL;
 	struct task_struct *p;
 
 	if (!may_wait(QUEUE_FIRST, llc))
-		return 0;
+		return RANK_IDLE;
 	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_FIRST, llc), 0) {
 		task = sched_task_of(p);
 		break;
 	}
-	return task ? rule_of(task->class)->rank : 0;
+	return task ? rule_of(task->class)->rank : RANK_IDLE;
 }
 
 /*
@@ -158,8 +162,8 @@ static u32 rank_waiting(u32 llc)
  */
 static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, u64 now)
 {
-	task->class = classify(prev, false, now);
-	if (!is_promoted(task->class) || spinner_is_due(llc, now) ||
+	task->class = classify(prev, task, false, now);
+	if (!is_promoted(task->class) || !group_may_promote(task->group) || spinner_is_due(llc, now) ||
 	    rank_waiting(llc) >= rule_of(task->class)->rank)
 		return false;
 	compat_set_slice(prev, rule_of(task->class)->slice_ns);
@@ -179,31 +183,37 @@ static bool is_due_again(struct task_struct *prev, struct sched_task *task, stru
 	u64 due;
 
 	if (task->class != CLASS_ORDINARY || task->llc != llc ||
-	    before(now, task->running_since_ns + slice_ns / 2))
+	    before(now, task->slice_since_ns + slice_ns / 2))
 		return false;
 	if (may_wait(QUEUE_FIRST, llc) || may_wait(QUEUE_LOADERS, llc) ||
 	    spinner_is_due(llc, now) || !head_of(QUEUE_ORDINARY, llc, &due))
 		return false;
 	charge(prev, task, here, false, now);
-	if (!before(prev->scx.dsq_vtime, due))
+	if (!before(key_at(task, llc), due))
 		return false;
-	advance_clock(llc_at(llc), prev->scx.dsq_vtime);
+	advance_clock(llc_at(llc), task->vtime);
+	task->slice_since_ns = now;
 	compat_set_slice(prev, slice_ns);
 	count(task->class, DECISION_SLICE_EXTENDED);
 	return true;
 }
 
-/* Whether the previous task keeps the CPU. A task that goes to sleep does not. */
+/* The state of the previous task if it wants to go on; a task that goes to sleep does not. */
+static struct sched_task *waiting_prev(struct task_struct *prev)
+{
+	if (!prev || !(prev->scx.flags & bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)))
+		return NULL;
+	return sched_task_of(prev);
+}
+
+/* Whether the previous task keeps the CPU although other tasks may wait. */
 static bool keeps_cpu(struct task_struct *prev, struct sched_cpu *here, u32 cpu, u32 llc,
 		      bool others_first, u64 now)
 {
-	struct sched_task *task;
+	struct sched_task *task = waiting_prev(prev);
 	bool keeps;
 
-	if (!prev || !(prev->scx.flags & bpf_core_enum_value(enum scx_ent_flags, SCX_TASK_QUEUED)))
-		return false;
-	task = sched_task_of(prev);
-	if (!task)
+	if (!task || throttled_group(task->group))
 		return false;
 	keeps = (!others_first && goes_on(prev, task, llc, now)) ||
 		is_due_again(prev, task, here, llc, now);
@@ -211,6 +221,26 @@ static bool keeps_cpu(struct task_struct *prev, struct sched_cpu *here, u32 cpu,
 	 * A CPU may be marked for a task that preempted it and then ran
 	 * elsewhere. Record the class of the task that is really here.
 	 */
-	take_over(cpu, task->class, tier_of_task(task));
+	take_over(cpu, task);
 	return keeps;
+}
+
+/*
+ * No other task wants the CPU. The task gets a slice of this scheduler: by itself, the
+ * kernel would give it 20 ms, and a task that wakes up later would wait for so long.
+ */
+static void goes_on_alone(struct task_struct *prev, struct sched_cpu *here, u64 now)
+{
+	struct sched_task *task = waiting_prev(prev);
+
+	if (!task)
+		return;
+	charge(prev, task, here, false, now);
+	limits_check(task->group, now);
+	if (throttled_group(task->group))
+		return;
+	vtime_update(task, task->llc);
+	advance_clock(llc_at(task->llc), task->vtime);
+	task->slice_since_ns = now;
+	compat_set_slice(prev, rule_of(task->class)->slice_ns);
 }

@@ -54,6 +54,9 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct sched_exit sched_exit;
 
+/* A task of the idle class was seen. Without one, there is nothing to search for. */
+static bool idle_class_seen;
+
 /*
  * A wakeup is attributed to the current task only while that task is inside a
  * system call, because an interrupt handler wakes tasks in the context of the
@@ -85,11 +88,13 @@ s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fl
 
 	if (!is_idle)
 		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
-	if (!is_idle || !task)
+	if (!is_idle || !task || throttled_group(task->group))
 		return cpu;
 	task->queued_since_ns = bpf_ktime_get_ns();
+	task_wakes(p, task);
+	groups_charge(task, 0);
 	learn_waking(p, task, task->queued_since_ns);
-	task->class = classify(p, true, task->queued_since_ns);
+	task->class = classify(p, task, true, task->queued_since_ns);
 	count(task->class, DECISION_IDLE_CPU);
 	compat_dsq_insert(p, local_dsq(), rule_of(task->class)->slice_ns, 0);
 	return cpu;
@@ -112,18 +117,51 @@ static s32 idle_cpu_for(struct task_struct *p, bool was_looked_for)
 
 /*
  * Inserts the task directly into the local DSQ of the CPU that it preempts. In a
- * shared queue another task may be due first and would get that CPU.
+ * shared queue another task may be due first and would get that CPU, and a CPU of
+ * another LLC would serve its own queues first.
  */
-static bool take_by_tier(struct task_struct *p, u32 tier, u64 vtime, u64 enq_flags)
+static void insert_to_preempt(struct task_struct *p, s32 cpu, u64 slice, u64 enq_flags)
 {
-	s32 cpu = cpu_below(p, tier);
+	compat_dsq_insert(p, dsq_of_cpu(cpu), slice,
+			  enq_flags | bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_PREEMPT));
+}
+
+static bool take_by_tier(struct task_struct *p, struct sched_task *task, u64 enq_flags)
+{
+	s32 cpu = cpu_below(p, tier_of_task(task), task->rate);
 
 	if (cpu < 0)
 		return false;
 	count(CLASS_ORDINARY, DECISION_PREEMPTED);
-	compat_set_dsq_vtime(p, vtime);
-	compat_dsq_insert(p, dsq_of_cpu(cpu), rule_of(CLASS_ORDINARY)->slice_ns,
-			  enq_flags | bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_PREEMPT));
+	insert_to_preempt(p, cpu, rule_of(CLASS_ORDINARY)->slice_ns, enq_flags);
+	return true;
+}
+
+/*
+ * A task of a higher rank preempts. A group that has used up its promotion may still
+ * preempt its own tasks, and any task preempts tasks of the idle class.
+ */
+static s32 cpu_for(struct task_struct *p, const struct sched_task *task, u32 wanted_class)
+{
+	bool is_capped = task->class != wanted_class;
+
+	if (is_promoted(wanted_class) &&
+	    !(rule_of(wanted_class)->preempts && rule_on(policy.rules_off, RULE_PREEMPT)))
+		return -1;
+	if (!is_promoted(wanted_class) && !idle_class_seen)
+		return -1;
+	return cpu_to_take(p, wanted_class, is_capped ? task->group : ANY_GROUP);
+}
+
+/* The task waits until the limit of a cgroup allows it to run. */
+static bool is_throttled(struct task_struct *p, struct sched_task *task, u64 enq_flags)
+{
+	u32 slot = throttled_group(task->group);
+
+	if (!slot)
+		return false;
+	count(CLASS_ORDINARY, DECISION_THROTTLED);
+	compat_dsq_insert(p, throttled_dsq(slot), slice_ns, enq_flags);
 	return true;
 }
 
@@ -133,47 +171,66 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	bool woken = enq_flags & bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_WAKEUP);
 	struct sched_task *task = sched_task_of(p);
 	const struct class_rule *rule;
-	u64 now = bpf_ktime_get_ns(), vtime;
-	u32 llc, tier;
+	u64 now = bpf_ktime_get_ns(), key;
+	u32 llc, class;
 	s32 cpu;
 
 	/* Per-CPU kernel threads never wait behind user tasks. */
 	if (!task || ((p->flags & PF_KTHREAD) && p->nr_cpus_allowed == 1)) {
-		compat_dsq_insert(p, local_dsq(), slice_ns, enq_flags);
+		insert_to_preempt(p, scx_bpf_task_cpu(p), slice_ns, enq_flags);
 		return;
 	}
 	queue_left(task);
-	if (woken)
-		learn_waking(p, task, now);
-	llc = llc_of_task(p);
+	task_wakes(p, task);
 	task->queued_since_ns = now;
-	task->class = classify(p, woken, now);
+	if (woken) {
+		groups_charge(task, 0);
+		learn_waking(p, task, now);
+	}
+	if (is_throttled(p, task, enq_flags))
+		return;
+	llc = llc_of_task(p);
+	class = classify(p, task, woken, now);
+	task->class = class;
+	key = key_at(task, llc);
+	if (is_promoted(class) && !group_may_promote(task->group)) {
+		count(class, DECISION_CAPPED);
+		task->class = CLASS_ORDINARY;
+		/* First in its own group: without the slice that the others must wait for. */
+		key -= virtual_ns(task->rate, slice_ns);
+	}
 	rule = rule_of(task->class);
-	if (task->class == CLASS_SPINNER)
-		spinner_queued(p, task, llc, now);
-	vtime = vtime_at(p, task, llc);
-	tier = tier_of_task(task);
-	task->tier_credit_ns = 0;
 	cpu = idle_cpu_for(p, woken && task->class == CLASS_ORDINARY);
-	if (cpu < 0 && woken && task->class == CLASS_ORDINARY &&
-	    before(vtime, llc_at(llc)->clock) && take_by_tier(p, tier, vtime, enq_flags))
+	if (cpu < 0 && woken && class == CLASS_ORDINARY && before(task->vtime, llc_at(llc)->clock) &&
+	    take_by_tier(p, task, enq_flags))
 		return;
 
 	count(task->class, DECISION_QUEUED);
+	if (cpu < 0 && class != CLASS_IDLE) {
+		s32 victim = cpu_for(p, task, class);
+
+		if (victim >= 0) {
+			insert_to_preempt(p, victim, rule->slice_ns, enq_flags);
+			return;
+		}
+	}
 	if (task->class == CLASS_ORDINARY)
-		task->tier_credit_ns = tier_rule_of(tier)->credit_ns;
+		key -= tier_rule_of(tier_of_task(task))->credit_ns;
+	if (class == CLASS_IDLE)
+		idle_class_seen = true;
 	queue_entered(task, rule->queue, llc);
+	if (task->class == CLASS_SPINNER)
+		spinner_queued(p, task, llc, now);
 	compat_dsq_insert_vtime(p, dsq_of(rule->queue, llc), rule->slice_ns,
-				vtime - rule->credit_ns - task->tier_credit_ns, enq_flags);
+				key - rule->credit_ns, enq_flags);
 	if (cpu >= 0)
 		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE));
-	else if (rule->preempts && rule_on(policy.rules_off, RULE_PREEMPT))
-		preempt_for(p, task->class);
 }
 
 SEC("struct_ops/zernel_dispatch")
 void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 {
+	struct sched_task *prev_task = waiting_prev(prev);
 	struct sched_cpu *here = this_cpu();
 	u32 own = queue_of_cpu(cpu), nr_llcs = topology.nr_llcs, i;
 	bool others_first = cpu_at(cpu)->debt_ns > DEBT_LIMIT_NS;
@@ -182,6 +239,8 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 	if (!here)
 		return;
 	sweep(own, now);
+	if (serve_queue(QUEUE_SYSTEM, own))
+		return;
 	/*
 	 * The overdue queue comes first in every other dispatch of a CPU. Each
 	 * CPU has its own count: with a shared count, one CPU could see only even
@@ -191,22 +250,48 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (keeps_cpu(prev, here, cpu, own, others_first, now))
 		return;
-	if (serve(own, cpu, others_first, now) || nr_llcs <= 1)
-		return;
-	bpf_for(i, 1, nr_llcs) {
+	bpf_for(i, 0, nr_llcs) {
 		if (serve((own + i) % nr_llcs, cpu, others_first, now))
 			return;
 	}
+	if (idle_class_seen && (!prev_task || prev_task->class == CLASS_IDLE)) {
+		bpf_for(i, 0, nr_llcs) {
+			if (serve_queue(QUEUE_IDLE, (own + i) % nr_llcs))
+				return;
+		}
+	}
+	goes_on_alone(prev, here, now);
 }
 
-/* A spinning sync yields its CPU at the next tick instead of using up its slice. */
+/*
+ * Ends a slice early: for a task of the system that waits, for a limit, for any task
+ * while a task of the idle class runs, and for a sync that spins.
+ */
+static bool ends_at_tick(struct task_struct *p, struct sched_task *task, u64 now)
+{
+	u32 llc = queue_of_cpu(scx_bpf_task_cpu(p));
+
+	if (may_wait(QUEUE_SYSTEM, llc) || throttled_group(task->group))
+		return true;
+	if (task->class == CLASS_IDLE)
+		return may_wait(QUEUE_ORDINARY, llc) || may_wait(QUEUE_FIRST, llc);
+	return task->class == CLASS_FEEDER && classify_ml(p, false, now) == CLASS_SPINNER;
+}
+
 SEC("struct_ops/zernel_tick")
 void BPF_PROG(zernel_tick, struct task_struct *p)
 {
 	struct sched_task *task = sched_task_of(p);
+	struct sched_cpu *here = this_cpu();
+	u64 now = bpf_ktime_get_ns();
 
-	if (task && task->class == CLASS_FEEDER &&
-	    classify(p, false, bpf_ktime_get_ns()) == CLASS_SPINNER)
+	if (!task || !here)
+		return;
+	if (nr_limits) {
+		charge(p, task, here, false, now);
+		limits_check(task->group, now);
+	}
+	if (ends_at_tick(p, task, now))
 		compat_set_slice(p, 0);
 }
 
@@ -214,29 +299,27 @@ SEC("struct_ops/zernel_running")
 void BPF_PROG(zernel_running, struct task_struct *p)
 {
 	struct sched_task *task = sched_task_of(p);
-	struct llc *llc;
 	u64 now = bpf_ktime_get_ns();
+	u32 cpu = scx_bpf_task_cpu(p);
 
 	if (!task)
 		return;
 	queue_left(task);
-	if (task->tier_credit_ns) {
-		compat_set_dsq_vtime(p, p->scx.dsq_vtime + task->tier_credit_ns);
-		task->tier_credit_ns = 0;
-	}
-	llc = llc_at(task->llc);
-	advance_clock(llc, p->scx.dsq_vtime);
+	task_wakes(p, task);
+	advance_clock(llc_at(task->llc), task->vtime);
 	task->running_since_ns = now;
 	task->turn_since_ns = now;
+	task->slice_since_ns = now;
 	task->polls = false;
 	if (task->queued_since_ns) {
 		count_wait(task->class, now - task->queued_since_ns);
 		task->queued_since_ns = 0;
 	}
-	if (task->weights_seen != nr_weight_changes)
-		find_weight(p);
-	take_over(scx_bpf_task_cpu(p), task->class, tier_of_task(task));
+	take_over(cpu, task);
 	note_launcher(p, false);
+	/* It was queued before its group was throttled, or waited for long. */
+	if (throttled_group(task->group))
+		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT));
 }
 
 SEC("struct_ops/zernel_stopping")
@@ -249,10 +332,13 @@ void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 	if (!task || !here)
 		return;
 	charge(p, task, here, !runnable, now);
+	limits_check(task->group, now);
 	task->polls = runnable && before(now, task->turn_since_ns + POLL_NS);
 	cpu_at(scx_bpf_task_cpu(p))->class = CLASS_ORDINARY;
-	if (!runnable)
-		note_launcher(p, true);
+	if (runnable)
+		return;
+	task_sleeps(task);
+	note_launcher(p, true);
 }
 
 /* After exec the task is a different program, so learning starts again. */
@@ -277,7 +363,11 @@ s32 BPF_PROG(zernel_init_task, struct task_struct *p, struct scx_init_task_args 
 	if (!task)
 		return -12; /* ENOMEM */
 	task->waits_in = QUEUE_NONE;
-	task->cgroup_weight = CGROUP_WEIGHT_DEFAULT;
+	task->rate = RATE_ONE;
+	task->counted_weight = 0;
+	task->group = GROUP_ROOT;
+	if (bpf_core_field_exists(args->cgroup) && args->cgroup)
+		task->group = slot_of_cgroup(args->cgroup);
 	task->tier = learn_task_begins(p, &task->learner);
 	return 0;
 }
@@ -290,7 +380,7 @@ void BPF_PROG(zernel_enable, struct task_struct *p)
 	if (!task)
 		return;
 	task->llc = llc_of_task(p);
-	compat_set_dsq_vtime(p, llc_at(task->llc)->clock);
+	task->vtime = llc_at(task->llc)->clock;
 }
 
 /* The task moves to another scheduling class. */
@@ -299,27 +389,70 @@ void BPF_PROG(zernel_disable, struct task_struct *p)
 {
 	struct sched_task *task = sched_task_of(p);
 
-	if (task)
-		queue_left(task);
+	if (!task)
+		return;
+	queue_left(task);
+	task_sleeps(task);
+}
+
+/* A cgroup whose limit cannot be kept must not run without it. */
+static void give_up_limit(u64 cgroup)
+{
+	static char text[] = "no room for cpu.max of cgroup %llu";
+	unsigned long long values[] = { cgroup };
+
+	scx_bpf_exit_bstr(0, text, values, sizeof(values));
 }
 
 SEC("struct_ops.s/zernel_cgroup_init")
 s32 BPF_PROG(zernel_cgroup_init, struct cgroup *cgroup, struct scx_cgroup_init_args *args)
 {
-	cgroup_weighs(cgroup, args->weight);
+	u32 slot = group_create(cgroup, args->weight);
+	struct limit_timer *timer;
+	s32 err;
+
+	if (!slot || !bpf_core_field_exists(args->bw_quota_us))
+		return 0;
+	if (group_at(slot)->cgroup_id != cgroup_id(cgroup)) {
+		if (args->bw_quota_us < UNLIMITED_US)
+			give_up_limit(cgroup_id(cgroup));
+		return 0;
+	}
+	err = scx_bpf_create_dsq(throttled_dsq(slot), -1);
+	if (err && err != -17) /* EEXIST: the slot was in use before */
+		return err;
+	timer = bpf_map_lookup_elem(&limit_timers, &slot);
+	if (timer)
+		bpf_timer_init(&timer->timer, &limit_timers, CLOCK_MONOTONIC);
+	limit_set(slot, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
 	return 0;
 }
 
 SEC("struct_ops.s/zernel_cgroup_exit")
 void BPF_PROG(zernel_cgroup_exit, struct cgroup *cgroup)
 {
-	cgroup_weighs(cgroup, CGROUP_WEIGHT_DEFAULT);
+	group_remove(cgroup);
 }
 
 SEC("struct_ops/zernel_cgroup_set_weight")
 void BPF_PROG(zernel_cgroup_set_weight, struct cgroup *cgroup, u32 weight)
 {
-	cgroup_weighs(cgroup, weight);
+	group_weighs(cgroup, weight);
+}
+
+SEC("struct_ops/zernel_cgroup_set_bandwidth")
+void BPF_PROG(zernel_cgroup_set_bandwidth, struct cgroup *cgroup, u64 period_us, u64 quota_us,
+	      u64 burst_us)
+{
+	u32 slot = slot_of_cgroup(cgroup);
+
+	if (!slot || group_at(slot)->cgroup_id != cgroup_id(cgroup)) {
+		if (quota_us < UNLIMITED_US)
+			give_up_limit(cgroup_id(cgroup));
+		return;
+	}
+	limit_set(slot, period_us, quota_us, burst_us);
+	limit_restart(slot);
 }
 
 SEC("struct_ops/zernel_cgroup_move")
@@ -328,7 +461,7 @@ void BPF_PROG(zernel_cgroup_move, struct task_struct *p, struct cgroup *from, st
 	struct sched_task *task = sched_task_of(p);
 
 	if (task)
-		task->weights_seen = 0;
+		task_joins_group(p, task, to);
 }
 
 /* Writes one line of the dump that the kernel makes when it ejects the scheduler. */
@@ -409,6 +542,7 @@ s32 BPF_PROG(zernel_init)
 				return err;
 		}
 	}
+	forget_members();
 	bpf_for(i, 0, nr_llcs) {
 		make_spinner_timer(i);
 		*llc_at(i) = (struct llc){ .clock = llc_at(i)->clock };
@@ -447,11 +581,13 @@ struct sched_ext_ops zernel = {
 	.cgroup_init = (void *)zernel_cgroup_init,
 	.cgroup_exit = (void *)zernel_cgroup_exit,
 	.cgroup_set_weight = (void *)zernel_cgroup_set_weight,
+	.cgroup_set_bandwidth = (void *)zernel_cgroup_set_bandwidth,
 	.cgroup_move = (void *)zernel_cgroup_move,
 	.dump = (void *)zernel_dump,
 	.dump_task = (void *)zernel_dump_task,
 	.init = (void *)zernel_init,
 	.exit = (void *)zernel_exit,
+	.flags = SCX_OPS_ENQ_LAST,
 	.timeout_ms = 10000,
 	.exit_dump_len = sizeof(((struct sched_exit *)0)->dump),
 	.name = "zernel",

@@ -14,7 +14,7 @@ const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
 /* Written by user space before each attach, so that CPU hotplug needs no reload. */
 struct topology topology = { .nr_cpus = 1, .nr_llcs = 1, .nr_nodes = 1 };
 /* Written by user space at any time. */
-struct sched_policy policy = { .reserved_percent = 30 };
+struct sched_policy policy = { .reserved_percent = 30, .promotion_percent = 200 };
 
 /* Aligned to cache lines, so that LLCs do not contend for their clocks. */
 static struct llc {
@@ -28,9 +28,11 @@ static struct llc {
 /* State of a CPU that other CPUs read before they preempt it. */
 static struct cpu_state {
 	u64 debt_ns; /* CPU time that promoted tasks owe to the other tasks */
-	u32 class;   /* of the running task */
+	u64 system_debt_ns; /* CPU time that tasks of the system owe to the other tasks */
+	u64 rate;	    /* of the running task */
+	u32 class;
+	u32 group; /* slot of its cgroup */
 	u16 tier;
-	u8 is_slow; /* the performance target of the CPU is set to half */
 	u8 is_offline;
 } cpu_states[MAX_CPUS];
 
@@ -84,7 +86,7 @@ static const struct class_rule *rule_of(u32 class)
 
 static bool is_promoted(u32 class)
 {
-	return rule_of(class)->rank > 0;
+	return rule_of(class)->rank > RANK_ORDINARY;
 }
 
 static const struct tier_rule *tier_rule_of(u32 tier)

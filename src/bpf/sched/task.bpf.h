@@ -14,15 +14,18 @@ struct sched_task {
 	u64 running_since_ns;
 	u64 queued_since_ns;
 	u64 turn_since_ns;  /* when it got its CPU; running_since_ns moves at each charge */
+	u64 slice_since_ns; /* when its current slice began */
 	u64 due_ns;	    /* spinner: when it should run again */
-	u64 tier_credit_ns; /* subtracted from its virtual time until it runs */
+	u64 vtime;	    /* its virtual time; the kernel's dsq_vtime is its place in a queue */
+	u64 rate;	    /* virtual time per CPU time (core/group.h) */
+	u64 group_ratio;    /* inverse share of its cgroup (core/group.h) */
 	u32 llc;	    /* LLC whose clock its virtual time refers to */
 	u32 class;
 	u32 waits_in; /* queue that counts it in nr_waiting, or QUEUE_NONE */
 	u32 tier;
 	u32 polls;	   /* it gave up its CPU within POLL_NS and stayed runnable */
-	u32 cgroup_weight; /* product of the weights of its cgroups, in percent */
-	u32 weights_seen;  /* nr_weight_changes when cgroup_weight was computed */
+	u32 group;	    /* slot of its cgroup */
+	u32 counted_weight; /* its weight among the runnable tasks; 0 while it sleeps */
 };
 
 struct {

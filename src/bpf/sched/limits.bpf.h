@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * cpu.max: a group whose budget is used up is throttled until a timer refills the
+ * budget. Its tasks wait in a queue (a DSQ) of the group, so no dispatch sees them.
+ * Time is charged when a task stops and at each tick, so a group can exceed its budget
+ * by one tick per CPU. The next period starts with that debt.
+ *
+ * A task that was queued before its group was throttled gives up its CPU as soon as it
+ * gets one. A throttled task that waits for long gets a CPU in the same way: otherwise
+ * the watchdog of sched_ext would eject the scheduler.
+ */
+#include "bpf/sched/weights.bpf.h"
+
+#define THROTTLED_MAX_NS (4 * NSEC_PER_SEC)
+#define PERIOD_MIN_NS	 NSEC_PER_MSEC
+#define UNLIMITED_US	 (1ULL << 50) /* the kernel passes ~0 for `max` */
+
+struct limit_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, GROUP_MAX);
+	__type(key, u32);
+	__type(value, struct limit_timer);
+} limit_timers SEC(".maps");
+
+static u64 throttled_dsq(u32 slot)
+{
+	return QUEUE_SLOTS * MAX_LLCS + slot;
+}
+
+/* The slot of a throttled group of the task; GROUP_ROOT if there is none. */
+static __noinline u32 throttled_group(u32 slot)
+{
+	struct group *group = group_at(slot);
+	u32 depth = group->depth, i;
+
+	if (!nr_limits)
+		return GROUP_ROOT;
+	bpf_for(i, 1, GROUP_DEPTH_MAX + 1) {
+		u32 at;
+
+		if (i > depth)
+			break;
+		at = slot_at(group, i);
+		if (group_at(at)->is_throttled)
+			return at;
+	}
+	return GROUP_ROOT;
+}
+
+/* Moves a task from the queue of a throttled group to where it waits now. */
+static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
+{
+	struct sched_task *task = sched_task_of(p);
+	u32 other, llc;
+	s32 cpu;
+
+	if (!task)
+		return false;
+	other = throttled_group(task->group);
+	if (other)
+		return compat_dsq_move(it, p, throttled_dsq(other), 0);
+	llc = llc_of_task(p);
+	groups_charge(task, 0);
+	task->class = CLASS_ORDINARY;
+	queue_entered(task, QUEUE_ORDINARY, llc);
+	if (!compat_dsq_move_vtime(it, p, dsq_of(QUEUE_ORDINARY, llc), key_at(task, llc))) {
+		queue_left(task);
+		return false;
+	}
+	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE));
+	return true;
+}
+
+/* Gives tasks that have waited for long a CPU, which they return at once. */
+static void limit_touch(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
+{
+	struct sched_task *task = sched_task_of(p);
+	u32 llc = llc_of_task(p);
+
+	if (!task || before(now, task->queued_since_ns + THROTTLED_MAX_NS))
+		return;
+	if (compat_dsq_move(it, p, dsq_of(QUEUE_OVERDUE, llc), 0))
+		llc_at(llc)->has_overdue = true;
+}
+
+static u64 limit_refill_now(struct group *group, u64 now)
+{
+	u64 period_ns = group->limit.period_ns, periods;
+	s64 budget_ns = group->budget_ns;
+
+	if (period_ns < PERIOD_MIN_NS)
+		period_ns = PERIOD_MIN_NS;
+	periods = (now - group->refilled_ns) / period_ns;
+	group->refilled_ns += periods * period_ns;
+	__sync_fetch_and_add(&group->budget_ns,
+			     limit_refill(&group->limit, budget_ns, periods) - budget_ns);
+	if (group->is_throttled && group->budget_ns > 0)
+		group->is_throttled = false;
+	return group->refilled_ns + period_ns - now;
+}
+
+static int limit_timer_fired(void *map, u32 *key, struct limit_timer *timer)
+{
+	u32 slot = *key;
+	struct group *group = group_at(slot);
+	u64 now = bpf_ktime_get_ns(), next_ns = 0;
+	bool is_throttled = false, is_full = true;
+	struct task_struct *p;
+
+	if (group->limit.quota_ns) {
+		next_ns = limit_refill_now(group, now);
+		is_throttled = group->is_throttled;
+		is_full = group->budget_ns >= (s64)(group->limit.quota_ns + group->limit.burst_ns);
+	}
+	bpf_for_each(scx_dsq, p, throttled_dsq(slot), 0) {
+		if (is_throttled)
+			limit_touch(&___it, p, now);
+		else
+			limit_release(&___it, p, now);
+	}
+	/*
+	 * A task may enter the queue just after the group was released. The budget is not
+	 * full then, so the timer fires again and releases the task.
+	 */
+	if (is_full && !is_throttled)
+		group->is_timer_on = false;
+	else
+		bpf_timer_start(&timer->timer, next_ns, 0);
+	return 0;
+}
+
+static void limit_timer_start(u32 slot, u64 delay_ns)
+{
+	struct limit_timer *timer = bpf_map_lookup_elem(&limit_timers, &slot);
+
+	if (!timer)
+		return;
+	bpf_timer_set_callback(&timer->timer, limit_timer_fired);
+	bpf_timer_start(&timer->timer, delay_ns, 0);
+}
+
+/* Throttles the groups of a task that have used up their budget. */
+static __noinline int limits_check(u32 slot, u64 now)
+{
+	struct group *own = group_at(slot);
+	u32 depth = own->depth, i;
+
+	if (!nr_limits)
+		return 0;
+	bpf_for(i, 1, GROUP_DEPTH_MAX + 1) {
+		struct group *group;
+		u32 at;
+
+		if (i > depth)
+			break;
+		at = slot_at(own, i);
+		group = group_at(at);
+		if (!group->limit.quota_ns)
+			continue;
+		if (group->budget_ns <= 0)
+			group->is_throttled = true;
+		if (!group->is_timer_on &&
+		    __sync_bool_compare_and_swap(&group->is_timer_on, false, true)) {
+			group->refilled_ns = now;
+			limit_timer_start(at, group->limit.period_ns);
+		}
+	}
+	return 0;
+}
+
+/* Tasks that wait for the next period must be released by limit_restart() afterwards. */
+static void limit_set(u32 slot, u64 period_us, u64 quota_us, u64 burst_us)
+{
+	struct group *group = group_at(slot);
+	bool was_limited = group->limit.quota_ns, is_limited = quota_us < UNLIMITED_US;
+
+	group->limit = (struct group_limit){
+		.quota_ns = is_limited ? quota_us * NSEC_PER_USEC : 0,
+		.period_ns = period_us * NSEC_PER_USEC,
+		.burst_ns = burst_us * NSEC_PER_USEC,
+	};
+	group->budget_ns = group->limit.quota_ns;
+	group->is_throttled = false;
+	if (is_limited != was_limited)
+		__sync_fetch_and_add(&nr_limits, is_limited ? 1 : -1);
+}
+
+static void limit_restart(u32 slot)
+{
+	group_at(slot)->refilled_ns = bpf_ktime_get_ns();
+	group_at(slot)->is_timer_on = true;
+	limit_timer_start(slot, 0);
+}
