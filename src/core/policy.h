@@ -14,8 +14,15 @@
 #define FEEDING_MAX_NS NSEC_PER_SEC
 /* A loader is late for this long after its consumer last had to wait. */
 #define LATE_MAX_NS    (4 * NSEC_PER_SEC)
-/* A spinning sync runs again this long before the expected end of the work on the GPU. */
-#define SPIN_MARGIN_NS NSEC_PER_MSEC
+/*
+ * A spinning sync runs from this long before the expected end of the work on the GPU until
+ * this long after it. Outside of that time it runs at intervals, for a short turn, to see
+ * whether the work ended at another time.
+ */
+#define SPIN_MARGIN_NS	 NSEC_PER_MSEC
+#define SPIN_PATIENCE_NS (2 * NSEC_PER_MSEC)
+#define SPIN_CHECK_NS	 (2 * NSEC_PER_MSEC)
+#define SPIN_TURN_NS	 (100 * NSEC_PER_USEC)
 /*
  * The interval at which a collective helper that polls for other ranks runs. A helper that
  * gives up its CPU in less than this time and stays runnable counts as polling.
@@ -91,6 +98,16 @@ static inline bool rule_on(u32 rules_off, u32 rule)
 	return !(rules_off & (1U << rule));
 }
 
+/* When a spinning sync that gave up its CPU should run again. */
+static inline u64 spin_due(u64 expected_end_ns, u64 now)
+{
+	u64 begin = expected_end_ns - SPIN_MARGIN_NS;
+
+	return expected_end_ns > now + SPIN_MARGIN_NS && begin < now + SPIN_CHECK_NS ?
+		       begin :
+		       now + SPIN_CHECK_NS;
+}
+
 static inline enum sched_class class_of(const struct class_view *view, u32 rules_off)
 {
 	/* A task that was just woken may have new work for the GPU. Its next slice shows it. */
@@ -103,7 +120,8 @@ static inline enum sched_class class_of(const struct class_view *view, u32 rules
 		/* A spinning sync makes no progress before the GPU is done. */
 		if (view->in_sync && view->device_busy && !view->woken &&
 		    rule_on(rules_off, RULE_SPINNER) && view->expected_end_ns &&
-		    view->now + SPIN_MARGIN_NS < view->expected_end_ns)
+		    (view->now + SPIN_MARGIN_NS < view->expected_end_ns ||
+		     view->now > view->expected_end_ns + SPIN_PATIENCE_NS))
 			return CLASS_SPINNER;
 		return feeds && rule_on(rules_off, RULE_FEEDER) ? CLASS_FEEDER : CLASS_ORDINARY;
 	case ROLE_LOADER:

@@ -47,6 +47,17 @@ static const struct vector vectors[] = {
 	  .in_sync = 1,
 	  .expected_end_ns = NOW + SPIN_MARGIN_NS / 2 },
 	  0, CLASS_FEEDER },
+	/* the end was expected long ago: look at intervals */
+	{ { .role = ROLE_LAUNCHER,
+	  .device_busy = 1,
+	  .in_sync = 1,
+	  .expected_end_ns = NOW - SPIN_PATIENCE_NS / 2 },
+	  0, CLASS_FEEDER },
+	{ { .role = ROLE_LAUNCHER,
+	  .device_busy = 1,
+	  .in_sync = 1,
+	  .expected_end_ns = NOW - 2 * SPIN_PATIENCE_NS },
+	  0, CLASS_SPINNER	},
 	{ { .role = ROLE_LAUNCHER, .device_busy = 1, .in_sync = 1 }, 0, CLASS_FEEDER },
 	{ { .role = ROLE_LAUNCHER, .in_sync = 1, .expected_end_ns = NOW + NSEC_PER_SEC },
 	  0, CLASS_FEEDER },
@@ -115,6 +126,37 @@ static void test_debt_is_bounded(void **state)
 	assert_int_equal(debt_after(5, true, NSEC_PER_SEC, 0), 5);
 }
 
+/* Tasks of the system always want to run, at each CPU. They get a tenth of it. */
+static void test_system_tasks_are_bounded(void **state)
+{
+	u64 debt = 0, system_ns = 0, others_ns = 0;
+
+	for (int i = 0; i < 100000; i++) {
+		bool is_system = debt <= SYSTEM_DEBT_LIMIT_NS;
+
+		*(is_system ? &system_ns : &others_ns) += NSEC_PER_MSEC;
+		debt = system_debt_after(debt, is_system, NSEC_PER_MSEC);
+		assert_true(debt <= SYSTEM_DEBT_MAX_NS);
+	}
+	assert_in_range(system_ns * 1000 / (others_ns + system_ns), 90, 110);
+}
+
+/* A sync that gave up its CPU looks at its GPU every 2 ms, and before the expected end. */
+static void test_spinning_sync_looks_at_its_gpu(void **state)
+{
+	for (u64 end = 0; end < 2 * NOW; end += NSEC_PER_MSEC / 3) {
+		u64 due = spin_due(end, NOW);
+
+		assert_in_range(due, NOW, NOW + SPIN_CHECK_NS);
+		if (end > NOW + SPIN_MARGIN_NS)
+			assert_true(due <= end - SPIN_MARGIN_NS);
+		if (end > NOW + NSEC_PER_SEC)
+			end += NSEC_PER_SEC;
+		else if (end + NSEC_PER_SEC < NOW)
+			end += NSEC_PER_SEC / 2;
+	}
+}
+
 /* A higher tier has a larger credit, and the lowest tier preempts no task. */
 static void test_tiers_are_ordered(void **state)
 {
@@ -136,6 +178,8 @@ int main(void)
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_ordinary_tasks_keep_their_share),
 		cmocka_unit_test(test_debt_is_bounded),
+		cmocka_unit_test(test_system_tasks_are_bounded),
+		cmocka_unit_test(test_spinning_sync_looks_at_its_gpu),
 		cmocka_unit_test(test_tiers_are_ordered),
 	};
 

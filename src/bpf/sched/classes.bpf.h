@@ -40,7 +40,7 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 		view.device_busy = phase_is_busy(process->task.phase);
 		view.in_collective = process->task.phase == PHASE_COLLECTIVE;
 		view.in_sync = thread_call_kind(thread) == CALL_KIND_SYNC;
-		view.expected_end_ns = busy_expected_end(&process->busy);
+		view.expected_end_ns = busy_expected_end(&process->busy, process_launches(process));
 	}
 	if (view.role == ROLE_COLLECTIVE_HELPER) {
 		task = sched_task_of(p);

@@ -316,6 +316,8 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 		task->queued_since_ns = 0;
 	}
 	take_over(cpu, task);
+	cpu_at(cpu)->in_turn = task->in_turn;
+	task->in_turn = false;
 	note_launcher(p, false);
 	/* It was queued before its group was throttled, or waited for long. */
 	if (throttled_group(task->group))
@@ -335,6 +337,7 @@ void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 	limits_check(task->group, now);
 	task->polls = runnable && before(now, task->turn_since_ns + POLL_NS);
 	cpu_at(scx_bpf_task_cpu(p))->class = CLASS_ORDINARY;
+	cpu_at(scx_bpf_task_cpu(p))->in_turn = false;
 	if (runnable)
 		return;
 	task_sleeps(task);
@@ -543,8 +546,8 @@ s32 BPF_PROG(zernel_init)
 		}
 	}
 	forget_members();
+	make_spinner_timers(nr_llcs, nr_cpus);
 	bpf_for(i, 0, nr_llcs) {
-		make_spinner_timer(i);
 		*llc_at(i) = (struct llc){ .clock = llc_at(i)->clock };
 	}
 	/* Clear the state that an earlier attach left behind. */

@@ -383,6 +383,15 @@ static inline bool is_late(struct task_struct *p, u64 now)
 	return thread && now < thread->running_since_ns + LATE_NS;
 }
 
+static inline u64 process_launches(const struct process_state *process)
+{
+	u64 nr = 0;
+
+	for (u32 level = 0; level < LEVEL_NR; level++)
+		nr += process->nr_launches[level];
+	return nr;
+}
+
 /* Applies certain evidence to the process. */
 static inline void process_cross(struct task_struct *p, struct process_state *process, u32 boundary,
 				 u64 now)
@@ -392,9 +401,9 @@ static inline void process_cross(struct task_struct *p, struct process_state *pr
 	process_write_begin(process);
 	boundary_cross(&phase_config, &process->task, boundary, now);
 	if (phase_is_busy(process->task.phase))
-		busy_begin(&process->busy, now);
+		busy_begin(&process->busy, process_launches(process), now);
 	else if (process->busy.since_ns)
-		busy_end(&process->busy, is_late(p, now), now);
+		busy_end(&process->busy, process_launches(process), is_late(p, now), now);
 	process_write_end(process);
 	phase_changed(p, process, nr, since);
 }
