@@ -114,6 +114,26 @@ struct bpf_iter__task_file {
 	struct file *file;
 };
 
+struct kernfs_node {
+	u64 id;
+	const char *name;
+};
+
+struct cgroup {
+	int level; /* 0 is the root */
+	struct kernfs_node *kn;
+	struct cgroup *ancestors[]; /* 6.1 */
+};
+
+struct task_group {
+	int idle;
+	struct task_group *parent;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
+};
+
 struct task_struct {
 	u32 flags;
 	unsigned in_iowait : 1;
@@ -124,10 +144,12 @@ struct task_struct {
 	char comm[COMM_LEN];
 	struct mm_struct *mm;
 	const struct cred *cred;
+	struct css_set *cgroups;
 	struct signal_struct *signal;
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
 	u32 policy;
+	struct task_group *sched_task_group;
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
 	struct sched_ext_entity scx;
@@ -176,28 +198,6 @@ struct scx_exit_info {
 
 struct scx_dump_ctx {
 	u64 at_ns;
-};
-
-
-struct kernfs_node {
-	u64 id;
-	const char *name;
-};
-
-struct cgroup_subsys_state;
-
-struct cgroup {
-	int level; /* 0 is the root */
-	struct kernfs_node *kn;
-	struct cgroup_subsys_state *subsys[16];
-};
-
-enum cgroup_subsys_id {
-	cpu_cgrp_id,
-};
-
-struct task_group {
-	int idle;
 };
 
 struct scx_init_task_args {

@@ -105,8 +105,8 @@ int kernel_predict(struct kernel *kernel, const struct procdb_key *key,
 
 struct kernel_drops {
 	u64 nr_events;
-	u64 nr_processes;
-	u64 nr_frames; /* calls of a GPU runtime that were not followed */
+	u64 nr_processes; /* also those beyond the cap of their tenant, at each of their calls */
+	u64 nr_frames;	  /* calls of a GPU runtime that were not followed */
 	u64 nr_ledger; /* operations on GPU streams beyond the bound; events that are not known */
 	u64 nr_samples;
 	u64 nr_bpf_program_runs; /* of thread programs; the kernel skips a run that would nest */

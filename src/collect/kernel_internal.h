@@ -4,6 +4,7 @@
 /* Shared only by the kernel*.c files. */
 #include "base/sched_ext.h"
 #include "collect/kernel.h"
+#include "core/tenant.h"
 #include "zernel.skel.h"
 
 /* The links of one library: for each kind of call, its entry and its return. */
@@ -50,6 +51,7 @@ struct kernel {
 void kernel_close_signals(struct kernel *kernel);
 void kernel_close_learning(struct kernel *kernel);
 void kernel_close_devices(struct kernel *kernel);
+void kernel_recount_tenants(struct kernel *kernel, const struct kernel_snapshot *snapshot);
 int kernel_look_at_files(struct kernel *kernel, pid_t pid);
 /* Takes a snapshot without a sweep. */
 int kernel_snapshot_take(struct kernel *kernel, struct kernel_snapshot *ret);

@@ -143,9 +143,10 @@ int kernel_sweep(struct kernel *kernel)
 	kernel->swept_ns = time_now_ns();
 	kernel->swept_drops = kernel->skel->bss->nr_dropped_events;
 	err = for_each_key(kernel, note_process, &list);
-	if (err == 0 && list.nr)
+	if (err == 0)
 		err = kernel_snapshot_take(kernel, &snapshot);
 	if (err == 0) {
+		kernel_recount_tenants(kernel, &snapshot);
 		keep_the_dead(&list, &snapshot);
 		if (list.nr)
 			for_each_key(kernel, delete_listed, &list);

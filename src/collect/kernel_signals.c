@@ -298,7 +298,8 @@ struct kernel_drops kernel_drops(const struct kernel *kernel)
 {
 	return (struct kernel_drops){
 		.nr_events = kernel->skel->bss->nr_dropped_events,
-		.nr_processes = kernel->skel->bss->nr_dropped_processes,
+		.nr_processes = kernel->skel->bss->nr_dropped_processes +
+				kernel->skel->bss->nr_capped_processes,
 		.nr_frames = kernel->skel->bss->nr_dropped_frames,
 		.nr_ledger = kernel->skel->bss->nr_dropped_ledger,
 		.nr_samples = kernel->skel->bss->nr_dropped_samples,

@@ -7,8 +7,6 @@
 #include <string.h>
 #include "base/file.h"
 
-#define GROUP_LEVELS 3
-
 /* FNV-1a over the first components of the path; 0 only for the root. */
 static u64 group_of(const char *path)
 {
@@ -19,7 +17,7 @@ static u64 group_of(const char *path)
 		return 0;
 	for (; *path && *path != '\n'; path++) {
 		level += *path == '/';
-		if (level > GROUP_LEVELS)
+		if (level > TENANT_GROUP_LEVELS)
 			break;
 		hash = (hash ^ (unsigned char)*path) * 0x100000001b3;
 	}

@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * The user and the group of a process, whose use of Zernel's tables is capped. A group is a
- * cgroup at most three levels below the root: deeper ones can be made by the tenant itself. Pods
- * of Kubernetes, jobs of Slurm and services of systemd are at these levels.
- */
+/* The user and the group of a process, whose use of Zernel's tables is capped: core/tenant.h. */
 #include <stdbool.h>
 #include <sys/types.h>
-#include "abi/types.h"
-
-/* No user and no group can have more than this part of a table. */
-#define TENANT_SHARE(total) ((total) * 3 / 4)
+#include "core/tenant.h"
 
 struct tenant {
 	u32 uid;   /* 0 is not capped: containers often run as root, and have their own group */

@@ -48,6 +48,7 @@ struct rank_wait {
 struct process_state {
 	u64 nr_writes_done;
 	u64 start_ns; /* boot time when it became known; part of its identity */
+	u64 group;    /* its tenants: core/tenant.h */
 	struct task_state task;
 	struct process_window window;
 	struct busy_estimate busy;
@@ -76,12 +77,13 @@ struct process_state {
 	u32 nr_local_ranks;
 	u32 launcher_tid;  /* the thread that launched last; 0 before the first launch */
 	u32 consumer_tgid; /* of a loader process: its consumer */
+	u32 uid;
 	u8 woken_with_data;
 	u8 launcher_asleep; /* outside of any runtime call; written by the scheduler */
 	u8 tells_waits;	    /* the framework reports waits for data, so a sleep is no evidence */
 	u8 inferred_before_wait;
 	u8 holds_gpu; /* set for a snapshot: it has opened the device file of a GPU */
-	u8 pad[3];
+	u8 pad[7];
 	char comm[COMM_LEN];
 	struct memory_book books[LEVEL_NR][GPU_MAX]; /* by device number of the process */
 	struct memory_book host_books[LEVEL_NR];     /* pinned host memory */

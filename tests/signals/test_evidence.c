@@ -5,6 +5,7 @@
  */
 #include "signals/native.h"
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -41,14 +42,14 @@ static bool proven(struct kernel *kernel, void (*open_files)(void))
 			_exit(1);
 		_exit(0);
 	}
+	close(opened[1]);
 	assert_int_equal(read(opened[0], &byte, 1), 1);
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	assert_true(pidfd >= 0);
 	ret = kernel_holds_gpu(kernel, pid, pidfd);
-	for (int i = 0; i < 2; i++) {
-		close(opened[i]);
-		close(done[i]);
-	}
+	close(opened[0]);
+	close(done[0]);
+	close(done[1]);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	close(pidfd);
@@ -90,6 +91,10 @@ static void open_named(void)
 /* The work for one process is bounded, so a device behind many files is not found. */
 static void open_late(void)
 {
+	const struct rlimit limit = { 2 * MANY_FILES, 2 * MANY_FILES };
+
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		_exit(2);
 	for (int i = 0; i < MANY_FILES; i++)
 		if (dup(0) < 0)
 			_exit(2);
@@ -126,11 +131,37 @@ static void test_a_child_inherits_the_open_file(void **state)
 	assert_true(proven(kernel, open_nothing));
 }
 
+/* Only in a guest, because the program sees the opens of the whole machine. */
+static void test_an_open_is_seen_at_once(void **state)
+{
+	CLEANUP(kernel_free_cleanup) struct kernel *kernel = NULL;
+	CLEANUP_FD int fd = -EBADF, pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	u32 value;
+
+	if (!getenv("ZERNEL_IN_GUEST")) {
+		print_message("# skipped: not in a guest\n");
+		skip();
+	}
+	kernel = kernel_with_gpu();
+	assert_true(kernel->has_device_opens);
+	assert_int_equal(kernel_attach_devices(kernel), 0);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(bpf_map__lookup_elem(kernel->skel->maps.gpu_holders, &pidfd, sizeof(pidfd),
+					      &value, sizeof(value), 0),
+			 -ENOENT);
+	close(fd);
+	fd = open("/dev/full", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(bpf_map__lookup_elem(kernel->skel->maps.gpu_holders, &pidfd, sizeof(pidfd),
+					      &value, sizeof(value), 0),
+			 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_open_files),
 		cmocka_unit_test(test_a_child_inherits_the_open_file),
+		cmocka_unit_test(test_an_open_is_seen_at_once),
 	};
 
 	return cmocka_run_group_tests_name("evidence", tests, NULL, NULL);

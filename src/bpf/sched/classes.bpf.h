@@ -70,7 +70,7 @@ static bool is_system(struct task_struct *p, const struct sched_task *task)
 
 static bool is_idle_task(struct task_struct *p, const struct sched_task *task, u64 now)
 {
-	return p->policy == SCHED_IDLE || group_is_idle(task->group, now);
+	return p->policy == SCHED_IDLE || group_is_idle(p, task->group, now);
 }
 
 static u32 classify(struct task_struct *p, struct sched_task *task, bool woken, u64 now)

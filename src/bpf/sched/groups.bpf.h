@@ -39,7 +39,6 @@ struct group {
 	u64 is_timer_on;
 	u64 used_ns; /* CPU time beyond its rate of promotion */
 	u64 used_since_ns;
-	u64 tg;		/* address of its task_group */
 	u64 idle_until; /* when is_idle must be read again */
 	u8 is_idle;	/* cpu.idle of the cgroup or of one above it */
 	u8 is_system;
@@ -298,17 +297,6 @@ static bool is_system_group(struct cgroup *cgroup, u32 level, bool parent_is_sys
 	       !name_has(name, length - sizeof(scope), scope, sizeof(scope));
 }
 
-/* The address of the kernel's task_group of a cgroup. Its first member is the css. */
-static u64 task_group_of(struct cgroup *cgroup)
-{
-	u32 id = bpf_core_enum_value(enum cgroup_subsys_id, cpu_cgrp_id);
-	u64 css = 0;
-
-	barrier_var(id);
-	bpf_core_read(&css, sizeof(css), &cgroup->subsys[id & 15]);
-	return css;
-}
-
 /* Returns the slot of the new group, or that of its parent if there is no room. */
 static u32 group_create(struct cgroup *cgroup, u32 weight)
 {
@@ -337,7 +325,6 @@ static u32 group_create(struct cgroup *cgroup, u32 weight)
 	*group = (struct group){
 		.cgroup_id = id,
 		.weight = weight,
-		.tg = task_group_of(cgroup),
 		.is_system = is_system_group(cgroup, level, group_at(parent)->is_system),
 		.depth = level,
 	};
@@ -384,29 +371,27 @@ static void group_weighs(struct cgroup *cgroup, u32 weight)
 #define IDLE_READ_NS (100 * NSEC_PER_MSEC)
 
 /*
- * Whether cpu.idle is set for the group or for one above it. Kernels before 7.0 do not
- * tell schedulers, so it is read from the kernel at intervals.
+ * Whether cpu.idle is set for the cgroup of the task or for one above it. Kernels before
+ * 7.0 do not tell schedulers, so it is read from the kernel at intervals.
  */
-static bool group_is_idle(u32 slot, u64 now)
+static bool group_is_idle(struct task_struct *p, u32 slot, u64 now)
 {
 	struct group *group = group_at(slot);
-	u32 depth = group->depth, i;
+	struct task_group *tg;
 	bool is_idle = false;
+	u32 i;
 
 	if (!slot)
 		return false;
 	if (before(now, group->idle_until))
 		return group->is_idle;
 	group->idle_until = now + IDLE_READ_NS;
-	bpf_for(i, 1, GROUP_DEPTH_MAX + 1) {
-		struct task_group *tg;
-		int idle = 0;
-
-		if (i > depth)
+	tg = p->sched_task_group;
+	bpf_for(i, 0, GROUP_DEPTH_MAX) {
+		if (!tg)
 			break;
-		tg = (void *)group_at(slot_at(group, i))->tg;
-		if (tg && !bpf_core_read(&idle, sizeof(idle), &tg->idle) && idle > 0)
-			is_idle = true;
+		is_idle |= BPF_CORE_READ(tg, idle) > 0;
+		tg = BPF_CORE_READ(tg, parent);
 	}
 	group->is_idle = is_idle;
 	return is_idle;

@@ -8,6 +8,7 @@
  * cannot inherit them.
  */
 #include "bpf/kernel.h"
+#include "bpf/signals/tenants.bpf.h"
 #include "core/collectives.h"
 #include "core/hist.h"
 #include "core/launch.h"
@@ -247,12 +248,18 @@ static inline struct process_state *process_get(struct task_struct *p)
 {
 	struct task_struct *leader = p->group_leader;
 	struct process_state *process;
+	u64 group;
+	u32 uid;
 
 	if (!leader)
 		return NULL;
 	process = bpf_task_storage_get(&processes, leader, NULL, 0);
 	if (process)
 		return process;
+	uid = tenant_user(p);
+	group = tenant_group(p);
+	if (!tenant_has_room(uid, group))
+		return NULL;
 	process = bpf_task_storage_get(&processes, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	/* If two threads create it at the same time, one of the calls fails. */
 	if (!process)
@@ -266,7 +273,11 @@ static inline struct process_state *process_get(struct task_struct *p)
 	 * time, not the start time of the task, because an exec makes a new
 	 * process of the same task.
 	 */
-	__sync_val_compare_and_swap(&process->start_ns, 0, bpf_ktime_get_boot_ns());
+	if (!__sync_val_compare_and_swap(&process->start_ns, 0, bpf_ktime_get_boot_ns())) {
+		process->uid = uid;
+		process->group = group;
+		tenant_add(uid, group, 1);
+	}
 	process->task.pid = leader->tgid;
 	process->task.signals.is_ml = 1;
 	ml_seen = true;

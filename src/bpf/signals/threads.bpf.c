@@ -331,6 +331,7 @@ static void process_gone(struct task_struct *p, struct process_state *process, u
 	u64 since = process->task.phase_since_ns, nr = process->task.nr_transitions;
 	struct exit_event *event;
 
+	tenant_add(process->uid, process->group, -1);
 	boundary_expire(&phase_config, &process->task, now);
 	phase_changed(p, process, nr, since);
 	task_transition(&process->task, process->task.phase, now);
