@@ -38,14 +38,12 @@ static const struct function functions[] = {
 	{ { "scx_bpf_dsq_move_to_local", "scx_bpf_consume" } },
 	{ { "scx_bpf_dsq_move", "scx_bpf_dispatch_from_dsq" } },
 	/*
-	 * Without set_slice and set_dsq_vtime, the scheduler writes to the task struct. Without
-	 * cpuperf_set, it does not change the speed of CPUs. Without task_cgroup, it ignores
-	 * cgroup weights.
+	 * Without set_slice, the scheduler writes to the task struct. Without move_vtime, it does
+	 * not keep cpu.max.
 	 */
 	{ { "scx_bpf_task_set_slice" }, .optional = true },
-	{ { "scx_bpf_task_set_dsq_vtime" }, .optional = true },
-	{ { "scx_bpf_cpuperf_set" }, .optional = true },
-	{ { "scx_bpf_task_cgroup" }, .optional = true },
+	{ { "scx_bpf_dsq_move_set_vtime" }, .optional = true },
+	{ { "scx_bpf_dsq_move_vtime" }, .optional = true },
 };
 
 static s32 find_function(const struct btf *btf, const char *name)

@@ -54,7 +54,6 @@ extern bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
 				       struct scx_bpf_dsq_insert_vtime_args *args) __ksym __weak;
 
 /* 6.19: plain stores to the task are deprecated. */
-extern bool scx_bpf_task_set_dsq_vtime(struct task_struct *p, u64 vtime) __ksym __weak;
 extern bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym __weak;
 
 static inline void compat_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice, u64 enq_flags)
@@ -107,14 +106,6 @@ static inline bool compat_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct tas
 		return false;
 	scx_bpf_dsq_move_set_vtime(it, vtime);
 	return scx_bpf_dsq_move_vtime(it, p, dsq_id, 0);
-}
-
-static inline void compat_set_dsq_vtime(struct task_struct *p, u64 vtime)
-{
-	if (bpf_ksym_exists(scx_bpf_task_set_dsq_vtime))
-		scx_bpf_task_set_dsq_vtime(p, vtime);
-	else
-		p->scx.dsq_vtime = vtime;
 }
 
 static inline void compat_set_slice(struct task_struct *p, u64 slice)

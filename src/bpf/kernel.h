@@ -251,7 +251,6 @@ struct bpf_iter_scx_dsq {
 
 /* Kfuncs whose prototype has not changed since 6.12, the first kernel with sched_ext. */
 extern s32 scx_bpf_create_dsq(u64 dsq_id, s32 node) __ksym __weak;
-extern void scx_bpf_destroy_dsq(u64 dsq_id) __ksym __weak;
 extern s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags,
 				  bool *is_idle) __ksym __weak;
 extern s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym __weak;

@@ -11,9 +11,9 @@
 #include "core/tier.h"
 
 /* A launcher without a sync for this long no longer feeds its GPU. */
-#define FEEDING_MAX_NS NSEC_PER_SEC
+#define FEEDING_MAX_NS	 NSEC_PER_SEC
 /* A loader is late for this long after its consumer last had to wait. */
-#define LATE_MAX_NS    (4 * NSEC_PER_SEC)
+#define LATE_MAX_NS	 (4 * NSEC_PER_SEC)
 /*
  * A spinning sync runs from this long before the expected end of the work on the GPU until
  * this long after it. Outside of that time it runs at intervals, for a short turn, to see
@@ -27,7 +27,7 @@
  * The interval at which a collective helper that polls for other ranks runs. A helper that
  * gives up its CPU in less than this time and stays runnable counts as polling.
  */
-#define POLL_NS	       (2 * NSEC_PER_MSEC)
+#define POLL_NS		 (2 * NSEC_PER_MSEC)
 
 enum sched_rank {
 	RANK_IDLE,
@@ -103,9 +103,9 @@ static inline u64 spin_due(u64 expected_end_ns, u64 now)
 {
 	u64 begin = expected_end_ns - SPIN_MARGIN_NS;
 
-	return expected_end_ns > now + SPIN_MARGIN_NS && begin < now + SPIN_CHECK_NS ?
-		       begin :
-		       now + SPIN_CHECK_NS;
+	return expected_end_ns > now + SPIN_MARGIN_NS && begin < now + SPIN_CHECK_NS
+		       ? begin
+		       : now + SPIN_CHECK_NS;
 }
 
 static inline enum sched_class class_of(const struct class_view *view, u32 rules_off)

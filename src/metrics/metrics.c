@@ -115,27 +115,56 @@ static void add_gpus(struct metrics *m, const struct snapshot *s)
 	}
 }
 
+/*
+ * The decisions that the scheduler makes for a class. The others are always 0, and tasks of the
+ * system and of the idle class have few series, so that eight ranks fit into the default limit.
+ */
+#define BIT(class) (1U << (class))
+#define ML_CLASSES                                                                                 \
+	(BIT(CLASS_FEEDER) | BIT(CLASS_WANTED_LOADER) | BIT(CLASS_LATE_LOADER) |                   \
+	 BIT(CLASS_LOADER) | BIT(CLASS_SPINNER))
+
+static const struct {
+	enum metric metric;
+	u32 classes;
+} sched_decisions[] = {
+	[DECISION_IDLE_CPU] = { METRIC_SCHEDULER_IDLE_CPU, ML_CLASSES | BIT(CLASS_ORDINARY) },
+	[DECISION_QUEUED] = { METRIC_SCHEDULER_QUEUED, BIT(CLASS_NR) - 1 },
+	[DECISION_PREEMPTED] = { METRIC_SCHEDULER_PREEMPTED, BIT(CLASS_ORDINARY) |
+								     BIT(CLASS_FEEDER) |
+								     BIT(CLASS_WANTED_LOADER) },
+	[DECISION_PROMOTED] = { METRIC_SCHEDULER_PROMOTED, BIT(CLASS_FEEDER) |
+								   BIT(CLASS_WANTED_LOADER) |
+								   BIT(CLASS_LATE_LOADER) },
+	[DECISION_OVERDUE] = { METRIC_SCHEDULER_OVERDUE, ML_CLASSES | BIT(CLASS_ORDINARY) },
+	[DECISION_SLICE_EXTENDED] = { METRIC_SCHEDULER_SLICE_EXTENDED,
+				      ML_CLASSES | BIT(CLASS_ORDINARY) },
+};
+
+static void add_class(struct metrics *m, const struct snapshot_class *class, u32 cls)
+{
+	struct metric_labels labels = { .kind = sched_class_label(cls) };
+
+	m->nr_units++;
+	for (u32 i = 0; i < ARRAY_SIZE(sched_decisions); i++)
+		if (sched_decisions[i].classes & BIT(cls))
+			add_value(m, sched_decisions[i].metric, &labels, class->nr[i]);
+	add_value(m, METRIC_SCHEDULER_RUN, &labels, class->ran_ns);
+	if (cls != CLASS_SYSTEM && cls != CLASS_IDLE)
+		add_hist(m, METRIC_RUNQUEUE_WAIT, &labels, &class->runqueue_wait);
+}
+
 static void add_scheduler(struct metrics *m, const struct snapshot_sched *sched)
 {
-	static const enum metric decisions[DECISION_NR] = {
-		[DECISION_IDLE_CPU] = METRIC_SCHEDULER_IDLE_CPU,
-		[DECISION_QUEUED] = METRIC_SCHEDULER_QUEUED,
-		[DECISION_PREEMPTED] = METRIC_SCHEDULER_PREEMPTED,
-		[DECISION_PROMOTED] = METRIC_SCHEDULER_PROMOTED,
-		[DECISION_OVERDUE] = METRIC_SCHEDULER_OVERDUE,
-		[DECISION_SLICE_EXTENDED] = METRIC_SCHEDULER_SLICE_EXTENDED,
-	};
+	u64 nr_capped = 0, nr_throttled = 0;
 
 	for (u32 cls = 0; cls < CLASS_NR; cls++) {
-		struct metric_labels labels = { .kind = sched_class_label(cls) };
-
-		m->nr_units++;
-		for (u32 decision = 0; decision < DECISION_NR; decision++)
-			add_value(m, decisions[decision], &labels,
-				  sched->classes[cls].nr[decision]);
-		add_value(m, METRIC_SCHEDULER_RUN, &labels, sched->classes[cls].ran_ns);
-		add_hist(m, METRIC_RUNQUEUE_WAIT, &labels, &sched->classes[cls].runqueue_wait);
+		nr_capped += sched->classes[cls].nr[DECISION_CAPPED];
+		nr_throttled += sched->classes[cls].nr[DECISION_THROTTLED];
+		add_class(m, &sched->classes[cls], cls);
 	}
+	add_value(m, METRIC_SCHEDULER_CAPPED, &(struct metric_labels){}, nr_capped);
+	add_value(m, METRIC_SCHEDULER_THROTTLED, &(struct metric_labels){}, nr_throttled);
 }
 
 static void add_node(struct metrics *m, const struct snapshot *s)

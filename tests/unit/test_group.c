@@ -19,9 +19,11 @@ static void test_without_cgroups_the_rate_follows_the_weight(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(machines); i++) {
 		if (machines[i] >= 100)
-			assert_in_range(rate_alone(machines[i], 100), RATE_ONE * 97 / 100, RATE_ONE);
+			assert_in_range(rate_alone(machines[i], 100), RATE_ONE * 97 / 100,
+					RATE_ONE);
 		if (machines[i] >= 10000)
-			assert_in_range(rate_alone(machines[i], 10000), RATE_ONE / 110, RATE_ONE / 100);
+			assert_in_range(rate_alone(machines[i], 10000), RATE_ONE / 110,
+					RATE_ONE / 100);
 	}
 }
 

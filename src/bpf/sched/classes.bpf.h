@@ -81,8 +81,8 @@ static u32 classify(struct task_struct *p, struct sched_task *task, bool woken, 
 		return CLASS_IDLE;
 	if (class != CLASS_ORDINARY || !woken || !is_system(p, task))
 		return class;
-	return cpu_at(scx_bpf_task_cpu(p))->system_debt_ns <= SYSTEM_DEBT_LIMIT_NS ? CLASS_SYSTEM :
-										      CLASS_ORDINARY;
+	return cpu_at(scx_bpf_task_cpu(p))->system_debt_ns <= SYSTEM_DEBT_LIMIT_NS ? CLASS_SYSTEM
+										   : CLASS_ORDINARY;
 }
 
 /* Whether a task of this class may preempt the task that runs on the CPU. */

@@ -66,7 +66,8 @@ __noinline int serve_loader(u32 llc, u32 cpu, u64 now)
 		if (found || !task || !may_run_on(p, cpu))
 			continue;
 		class = classify(p, task, false, now);
-		if (!is_promoted(class) || !group_may_promote(task->group) || !compat_dsq_move(&___it, p, local_dsq(), 0))
+		if (!is_promoted(class) || !group_may_promote(task->group) ||
+		    !compat_dsq_move(&___it, p, local_dsq(), 0))
 			continue;
 		task->class = class;
 		count(class, DECISION_PROMOTED);
@@ -163,8 +164,8 @@ static u32 rank_waiting(u32 llc)
 static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, u64 now)
 {
 	task->class = classify(prev, task, false, now);
-	if (!is_promoted(task->class) || !group_may_promote(task->group) || spinner_is_due(llc, now) ||
-	    rank_waiting(llc) >= rule_of(task->class)->rank)
+	if (!is_promoted(task->class) || !group_may_promote(task->group) ||
+	    spinner_is_due(llc, now) || rank_waiting(llc) >= rule_of(task->class)->rank)
 		return false;
 	compat_set_slice(prev, rule_of(task->class)->slice_ns);
 	count(task->class, DECISION_SLICE_EXTENDED);

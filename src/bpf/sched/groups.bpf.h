@@ -205,7 +205,8 @@ static __noinline u64 group_excess(u32 slot, u32 llc)
 /* A group is owed one slice at most, and owes two slices at most. */
 static void tag_advance(u64 *tag, u64 rate, u64 clock, u64 ran_ns)
 {
-	u64 least = clock - virtual_ns(rate, slice_ns), most = clock + 2 * virtual_ns(rate, slice_ns);
+	u64 least = clock - virtual_ns(rate, slice_ns),
+	    most = clock + 2 * virtual_ns(rate, slice_ns);
 	u64 added = virtual_ns(rate, ran_ns);
 	u64 before_ns = __sync_fetch_and_add(tag, added);
 
@@ -312,9 +313,8 @@ static u32 group_create(struct cgroup *cgroup, u32 weight)
 		parent = slot_of_cgroup(above);
 		bpf_cgroup_release(above);
 	}
-	slot = group_at(parent)->depth + 1 == level && level <= GROUP_DEPTH_MAX ?
-		       free_group_slot() :
-		       GROUP_ROOT;
+	slot = group_at(parent)->depth + 1 == level && level <= GROUP_DEPTH_MAX ? free_group_slot()
+										: GROUP_ROOT;
 	if (!slot) {
 		__sync_fetch_and_add(&nr_groups_left_out, 1);
 		slot = parent;
@@ -329,9 +329,9 @@ static u32 group_create(struct cgroup *cgroup, u32 weight)
 		.depth = level,
 	};
 	bpf_for(i, 0, GROUP_DEPTH_MAX) {
-		group->path[i] = i + 1 < level ? group_at(parent)->path[i] :
-				 i + 1 == level ? slot :
-						  GROUP_ROOT;
+		group->path[i] = i + 1 < level	  ? group_at(parent)->path[i]
+				 : i + 1 == level ? slot
+						  : GROUP_ROOT;
 	}
 	bpf_map_update_elem(&group_slots, &id, &slot, BPF_ANY);
 	return slot;
@@ -408,10 +408,10 @@ static void promotion_charge(struct sched_task *task, u64 ran_ns, u64 now)
 	/* If several CPUs get here at the same time, one of them counts the time that passed. */
 	if (since >= now || !__sync_bool_compare_and_swap(&group->used_since_ns, since, now))
 		wall_ns = 0;
-	group->used_ns = promotion_after(group->used_ns, ran_ns, wall_ns,
-					 promotion_ns_per_s(task->group_ratio, machine_weight,
-							    topology.nr_cpus,
-							    policy.promotion_percent));
+	group->used_ns =
+		promotion_after(group->used_ns, ran_ns, wall_ns,
+				promotion_ns_per_s(task->group_ratio, machine_weight,
+						   topology.nr_cpus, policy.promotion_percent));
 }
 
 /* Whether tasks of the group may go before tasks of other groups. */

@@ -147,6 +147,17 @@ static void limit_timer_start(u32 slot, u64 delay_ns)
 	bpf_timer_start(&timer->timer, delay_ns, 0);
 }
 
+/* The timer of a group runs while its budget is not full or tasks wait. */
+static void limit_timer_need(u32 slot, u64 now)
+{
+	struct group *group = group_at(slot);
+
+	if (group->is_timer_on || !__sync_bool_compare_and_swap(&group->is_timer_on, false, true))
+		return;
+	group->refilled_ns = now;
+	limit_timer_start(slot, group->limit.period_ns);
+}
+
 /* Throttles the groups of a task that have used up their budget. */
 static __noinline int limits_check(u32 slot, u64 now)
 {
@@ -167,11 +178,7 @@ static __noinline int limits_check(u32 slot, u64 now)
 			continue;
 		if (group->budget_ns <= 0)
 			group->is_throttled = true;
-		if (!group->is_timer_on &&
-		    __sync_bool_compare_and_swap(&group->is_timer_on, false, true)) {
-			group->refilled_ns = now;
-			limit_timer_start(at, group->limit.period_ns);
-		}
+		limit_timer_need(at, now);
 	}
 	return 0;
 }

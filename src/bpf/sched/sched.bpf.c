@@ -161,6 +161,7 @@ static bool is_throttled(struct task_struct *p, struct sched_task *task, u64 enq
 	if (!slot)
 		return false;
 	count(CLASS_ORDINARY, DECISION_THROTTLED);
+	limit_timer_need(slot, task->queued_since_ns);
 	compat_dsq_insert(p, throttled_dsq(slot), slice_ns, enq_flags);
 	return true;
 }
@@ -201,8 +202,8 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	rule = rule_of(task->class);
 	cpu = idle_cpu_for(p, woken && task->class == CLASS_ORDINARY);
-	if (cpu < 0 && woken && class == CLASS_ORDINARY && before(task->vtime, llc_at(llc)->clock) &&
-	    take_by_tier(p, task, enq_flags))
+	if (cpu < 0 && woken && class == CLASS_ORDINARY &&
+	    before(task->vtime, llc_at(llc)->clock) && take_by_tier(p, task, enq_flags))
 		return;
 
 	count(task->class, DECISION_QUEUED);
@@ -221,8 +222,8 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	queue_entered(task, rule->queue, llc);
 	if (task->class == CLASS_SPINNER)
 		spinner_queued(p, task, llc, now);
-	compat_dsq_insert_vtime(p, dsq_of(rule->queue, llc), rule->slice_ns,
-				key - rule->credit_ns, enq_flags);
+	compat_dsq_insert_vtime(p, dsq_of(rule->queue, llc), rule->slice_ns, key - rule->credit_ns,
+				enq_flags);
 	if (cpu >= 0)
 		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE));
 }

@@ -60,8 +60,8 @@ static int spinner_timer_fired(void *map, u32 *llc, struct spinner_timer *timer)
 			continue;
 		cpu = cpu_to_take(p, CLASS_FEEDER, ANY_GROUP);
 		if (cpu >= 0)
-			scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags,
-								  SCX_KICK_PREEMPT));
+			scx_bpf_kick_cpu(
+				cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT));
 		break;
 	}
 	return 0;
@@ -168,7 +168,8 @@ __noinline int serve_spinner(u32 llc, u32 cpu, u64 now)
 			next = task->due_ns;
 		}
 	}
-	if (nr_seen < *nr_waiting(QUEUE_SPINNERS, llc) && (!next || before(now + LOOK_AGAIN_NS, next)))
+	if (nr_seen < *nr_waiting(QUEUE_SPINNERS, llc) &&
+	    (!next || before(now + LOOK_AGAIN_NS, next)))
 		next = now + LOOK_AGAIN_NS;
 	if (next)
 		expect_spinner(llc, next, now);

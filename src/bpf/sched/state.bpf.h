@@ -27,7 +27,7 @@ static struct llc {
 
 /* State of a CPU that other CPUs read before they preempt it. */
 static struct cpu_state {
-	u64 debt_ns; /* CPU time that promoted tasks owe to the other tasks */
+	u64 debt_ns;	    /* CPU time that promoted tasks owe to the other tasks */
 	u64 system_debt_ns; /* CPU time that tasks of the system owe to the other tasks */
 	u64 rate;	    /* of the running task */
 	u32 class;

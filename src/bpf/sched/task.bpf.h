@@ -23,7 +23,7 @@ struct sched_task {
 	u32 class;
 	u32 waits_in; /* queue that counts it in nr_waiting, or QUEUE_NONE */
 	u32 tier;
-	u32 polls;	   /* it gave up its CPU within POLL_NS and stayed runnable */
+	u32 polls;	    /* it gave up its CPU within POLL_NS and stayed runnable */
 	u32 in_turn;	    /* spinner: the next turn is a short one */
 	u32 group;	    /* slot of its cgroup */
 	u32 counted_weight; /* its weight among the runnable tasks; 0 while it sleeps */
