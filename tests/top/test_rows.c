@@ -276,7 +276,9 @@ static void test_unproven_process_is_marked(void **state)
 	made_process(s, 7, 0, "train")->gpu_evidence = GPU_EVIDENCE_NONE;
 	assert_int_equal(top_feed(&f.top, s), 0);
 	draw(&f);
-	assert_line(&f.canvas, 4, "  7 unproven: train");
+	assert_line(
+		&f.canvas, 4,
+		"  7 unproven: trai    - -           - -                -     -       -         .");
 	end(&f);
 }
 

@@ -136,6 +136,8 @@ static bool serve_overdue(u32 llc)
 /* Dispatches one waiting task of an LLC to this CPU. */
 __noinline int serve(u32 llc, u32 cpu, bool others_first, u64 now)
 {
+	if (serve_queue(QUEUE_SYSTEM, llc))
+		return true;
 	if (others_first ? serve_others(llc) || serve_promoted(llc, cpu, now)
 			 : serve_promoted(llc, cpu, now) || serve_others(llc))
 		return true;

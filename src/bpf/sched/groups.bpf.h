@@ -152,11 +152,16 @@ static u32 weight_of_task(const struct task_struct *p)
 	return weight > least ? weight : least;
 }
 
+/*
+ * An exiting task runs on after it left its cgroup. If that was removed meanwhile, its
+ * slot is free or belongs to another cgroup.
+ */
 static void task_sleeps(struct sched_task *task)
 {
 	if (!task->counted_weight)
 		return;
-	group_member_leaves(task->group, task->counted_weight);
+	if (group_at(task->group)->cgroup_id == task->cgroup_id)
+		group_member_leaves(task->group, task->counted_weight);
 	__sync_fetch_and_add(&machine_weight, -(u64)task->counted_weight);
 	task->counted_weight = 0;
 }
@@ -169,6 +174,7 @@ static void task_wakes(struct task_struct *p, struct sched_task *task)
 		return;
 	task_sleeps(task); /* its nice value may have changed */
 	task->counted_weight = weight;
+	task->cgroup_id = group_at(task->group)->cgroup_id;
 	group_member_joins(task->group, weight);
 	__sync_fetch_and_add(&machine_weight, weight);
 }

@@ -18,6 +18,7 @@ struct sched_task {
 	u64 due_ns;	    /* spinner: when it should run again */
 	u64 vtime;	    /* its virtual time; the kernel's dsq_vtime is its place in a queue */
 	u64 rate;	    /* virtual time per CPU time (core/group.h) */
+	u64 cgroup_id;	    /* of its group when it was counted */
 	u64 group_ratio;    /* inverse share of its cgroup (core/group.h) */
 	u32 llc;	    /* LLC whose clock its virtual time refers to */
 	u32 class;
