@@ -3,54 +3,19 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/cleanup.h"
-#include "collect/library_uses.h"
+#include "collect/library_internal.h"
 
-#define BARREN_SLOTS	      1024
 /* Single-stepped functions that are named. */
 #define LIBRARY_STEPPED_NAMES 5
 /* Minimum and maximum time between two scans of a process. */
 #define LOOK_MIN_NS	      NSEC_PER_SEC
 #define LOOK_MAX_NS	      (64 * NSEC_PER_SEC)
-
-struct process {
-	pid_t pid;
-	struct tenant owner;
-	struct uses uses;
-	bool has_collective; /* the last value passed to ops->collective() */
-	bool holds_gpu;	     /* the last value of ops->holds_gpu() */
-	u64 look_ns;	     /* time of the next scan for a collective library or a GPU */
-	u64 look_after_ns;
-};
-
-/* A file without traced calls. A change of its content changes its ctime. */
-struct barren {
-	dev_t device;
-	ino_t inode;
-	struct timespec changed;
-	off_t size;
-};
-
-struct library_set {
-	char *proc;
-	const struct library_ops *ops;
-	void *ctx;
-	struct library *library[LIBRARY_MAX];
-	u32 nr_users[LIBRARY_MAX];
-	u32 nr_bare[LIBRARY_MAX];  /* users whose driver is not probed */
-	struct uses drivers;	   /* the libraries of the driver */
-	struct process *processes; /* LIBRARY_PROCESS_MAX, sorted by pid */
-	u32 nr_processes;
-	struct library_counts counts;
-	struct barren
-		barren[BARREN_SLOTS]; /* indexed by hash; a newer file replaces an older one */
-};
 
 struct scan {
 	struct library_set *set;
@@ -67,12 +32,6 @@ struct scan {
 static int open_pidfd(pid_t pid)
 {
 	return (int)syscall(SYS_pidfd_open, pid, 0);
-}
-
-/* The path of an open file, to attach to. */
-static void path_of(int fd, char path[static LIBRARY_PATH_BYTES])
-{
-	snprintf(path, LIBRARY_PATH_BYTES, "/proc/self/fd/%d", fd);
 }
 
 static bool id_equal(const struct library_id *a, const struct library_id *b)
@@ -92,27 +51,16 @@ static bool barren_is(const struct barren *barren, const struct stat *st)
 	       barren->changed.tv_nsec == st->st_ctim.tv_nsec;
 }
 
+/* A file that is being detached is attached again in another slot. */
 static int find_slot(const struct library_set *set, const struct library_id *id)
 {
-	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
-		if (set->library[slot] && id_equal(&set->library[slot]->id, id))
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
+		const struct library *library = set->library[slot];
+
+		if (library && library->state != LIBRARY_DETACHING && id_equal(&library->id, id))
 			return (int)slot;
+	}
 	return -ENOENT;
-}
-
-static int find_free_slot(const struct library_set *set, const struct tenant *owner)
-{
-	struct tenant_count count = {};
-
-	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
-		if (set->library[slot])
-			tenant_count(&count, owner, &set->library[slot]->owner);
-	if (!tenant_has_room(&count, LIBRARY_MAX))
-		return -ENOSPC;
-	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
-		if (!set->library[slot])
-			return (int)slot;
-	return -ENOSPC;
 }
 
 /* The position of a process in the sorted array, or the position to insert it at. */
@@ -172,58 +120,17 @@ static void process_remove(struct library_set *set, struct process *process)
 	memmove(process, process + 1, (set->nr_processes - position) * sizeof(*process));
 }
 
-static void library_close(struct library *library)
-{
-	if (library->fd >= 0)
-		close(library->fd);
-	free(library);
-}
-
-static void drop_unused(struct library_set *set)
-{
-	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
-		struct library *library = set->library[slot];
-
-		if (!library || set->nr_users[slot])
-			continue;
-		set->library[slot] = NULL;
-		uses_remove(&set->drivers, slot);
-		set->ops->detach(set->ctx, library);
-		library_close(library);
-	}
-}
-
-/* Attaches or detaches the launches of a runtime, depending on the processes that use it. */
-static void place_launches(struct library_set *set)
-{
-	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
-		struct library *library = set->library[slot];
-		bool below = !set->nr_bare[slot];
-
-		if (!library || library->fd < 0 || library->launches_below == below)
-			continue;
-		library->launches_below = below;
-		path_of(library->fd, library->path);
-		if (set->ops->set_launches(set->ctx, library) < 0) {
-			library->launches_below = !below;
-			set->counts.nr_attach_failed++;
-		}
-		library->path[0] = '\0';
-	}
-}
-
-/* Adds the uses of a process to the counts, or removes them with a `sign` of -1. */
-static void count_uses(struct library_set *set, const struct uses *uses, int sign)
-{
-	bool is_bare = !uses_any(uses, &set->drivers);
-
-	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
-		set->nr_users[slot] += (u32)(sign * uses_has(uses, slot));
-		set->nr_bare[slot] += (u32)(sign * (is_bare && uses_has(uses, slot)));
-	}
-}
-
 /* New uses are counted before old ones are removed, so that a library in use is never detached. */
+static void process_change(struct library_set *set, struct process *process,
+			   const struct uses *uses)
+{
+	library_count_uses(set, uses, 1);
+	library_count_uses(set, &process->uses, -1);
+	process->uses = *uses;
+	if (uses_none(uses))
+		process_remove(set, process);
+}
+
 static void process_update(struct library_set *set, pid_t pid, const struct tenant *owner,
 			   const struct uses *uses)
 {
@@ -231,15 +138,38 @@ static void process_update(struct library_set *set, pid_t pid, const struct tena
 
 	if (!process && !uses_none(uses))
 		process = process_add(set, pid, owner);
-	if (process) {
-		count_uses(set, uses, 1);
-		count_uses(set, &process->uses, -1);
-		process->uses = *uses;
-		if (uses_none(uses))
-			process_remove(set, process);
+	if (process)
+		process_change(set, process, uses);
+	library_drop_unused(set);
+	library_place_launches(set);
+}
+
+/* Removes the uses of a library that could not be attached. */
+static void forget_users(struct library_set *set, u32 slot)
+{
+	/* Backwards, because a process without other uses is removed from the list. */
+	for (u32 i = set->nr_processes; i-- > 0;) {
+		struct uses uses = set->processes[i].uses;
+
+		if (!uses_has(&uses, slot))
+			continue;
+		uses_remove(&uses, slot);
+		process_change(set, &set->processes[i], &uses);
 	}
-	drop_unused(set);
-	place_launches(set);
+}
+
+void library_set_done(struct library_set *set, u32 slot, int err)
+{
+	struct library *library = set->library[slot];
+	bool tries_again = err == 0 || library->state == LIBRARY_ATTACHING;
+
+	if (err < 0 && library->state == LIBRARY_ATTACHING)
+		forget_users(set, slot);
+	library_finish(set, library, err);
+	library_drop_unused(set);
+	/* After a failure here, the next change of a process tries again. */
+	if (tries_again)
+		library_place_launches(set);
 }
 
 /*
@@ -258,57 +188,6 @@ static void process_mark(struct library_set *set, pid_t pid, int pidfd, bool has
 		return;
 	process->has_collective = has_collective;
 	set->ops->collective(set->ctx, pidfd, has_collective);
-}
-
-/*
- * Makes a library that is not attached yet. The launches of the CUDA runtime are attached
- * when it is known which of its users have a driver.
- */
-static int library_new(const struct library *found, u32 slot, int fd, struct library **ret)
-{
-	struct library *library = malloc(sizeof(*library));
-
-	if (!library)
-		return -ENOMEM;
-	*library = *found;
-	library->slot = slot;
-	library->launches_below = found->runtime == RUNTIME_CUDA;
-	library->fd = library->launches_below ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -EBADF;
-	if (library->launches_below && library->fd < 0) {
-		int err = -errno;
-
-		free(library);
-		return err;
-	}
-	path_of(fd, library->path);
-	*ret = library;
-	return 0;
-}
-
-/* Attaches a new file and returns its slot. -ENOENT: the attach failed and was counted. */
-static int library_add(struct library_set *set, int fd, const struct library *found)
-{
-	struct library *library = NULL;
-	int slot = find_free_slot(set, &found->owner), err;
-
-	if (slot < 0) {
-		set->counts.nr_libraries_excess++;
-		return -ENOENT;
-	}
-	err = library_new(found, (u32)slot, fd, &library);
-	if (err < 0)
-		return err;
-	if (set->ops->attach(set->ctx, library) < 0) {
-		set->counts.nr_attach_failed++;
-		library_close(library);
-		return -ENOENT;
-	}
-	library->path[0] = '\0';
-	set->counts.nr_symbols_dropped += library->probes.nr_dropped;
-	set->library[slot] = library;
-	if (library->runtime == RUNTIME_CUDA_DRIVER)
-		uses_add(&set->drivers, (u32)slot);
-	return slot;
 }
 
 /* Searches a file for traced calls, unless it is known to have none. -ENOENT: it has none. */
@@ -367,7 +246,7 @@ static int scan_file(struct scan *scan, int fd, enum runtime runtime, const char
 		snprintf(found.name, sizeof(found.name), "%s",
 			 path ? strrchr(path, '/') + 1 : "executable");
 		found.owner = scan->owner;
-		slot = library_add(scan->set, fd, &found);
+		slot = library_attach(scan->set, fd, &found);
 	}
 	if (slot < 0)
 		return slot;
@@ -553,13 +432,18 @@ static void count_probes(const struct library *library, struct library_counts *c
 	}
 }
 
+static bool is_probed(const struct library *library)
+{
+	return library->state == LIBRARY_ATTACHED || library->state == LIBRARY_PLACING;
+}
+
 struct library_counts library_set_count(const struct library_set *set)
 {
 	struct library_counts counts = set->counts;
 
 	counts.nr_processes = set->nr_processes;
 	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
-		if (set->library[slot])
+		if (set->library[slot] && is_probed(set->library[slot]))
 			count_probes(set->library[slot], &counts);
 	return counts;
 }
@@ -592,8 +476,9 @@ struct library_set *library_set_free(struct library_set *set)
 {
 	if (!set)
 		return NULL;
-	memset(set->nr_users, 0, sizeof(set->nr_users));
-	drop_unused(set);
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+		if (set->library[slot])
+			library_remove(set, set->library[slot]);
 	free(set->processes);
 	free(set->proc);
 	free(set);

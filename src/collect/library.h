@@ -24,6 +24,17 @@
 #define LIBRARY_PATH_BYTES    32
 #define LIBRARY_STEPPED_BYTES 256
 
+/* A result of struct library_ops: library_set_done() reports the end of the operation. */
+#define LIBRARY_LATER 1
+
+/* An operation is under way in each state but LIBRARY_ATTACHED. */
+enum library_state {
+	LIBRARY_ATTACHING,
+	LIBRARY_ATTACHED,
+	LIBRARY_PLACING, /* its launches are attached or detached */
+	LIBRARY_DETACHING,
+};
+
 struct library {
 	struct library_id id;
 	u32 slot; /* below LIBRARY_MAX, unique while the library is attached */
@@ -31,20 +42,26 @@ struct library {
 	struct tenant owner; /* of the process that first mapped it */
 	bool is_executable;
 	char name[256];		       /* the file name in one of the processes, for messages */
-	char path[LIBRARY_PATH_BYTES]; /* the path to attach to; valid only during attach() */
+	char path[LIBRARY_PATH_BYTES]; /* the path to attach to: that of `fd` */
 	struct library_probes probes;
 	/*
 	 * Launches are not probed here, because they are probed in the driver that this
 	 * runtime calls.
 	 */
 	bool launches_below;
-	int fd; /* only if launches_below can change: the file, to attach again */
+	int fd; /* the file; it stays open, because probes use the file too */
+	enum library_state state;
 };
 
+/*
+ * The first three can take seconds. They can return LIBRARY_LATER and continue in another thread:
+ * the library does not change until library_set_done(). They must take effect in the order in
+ * which they are called.
+ */
 struct library_ops {
 	/* Negative: the attach failed. The next scan tries again. */
 	int (*attach)(void *ctx, const struct library *library);
-	void (*detach)(void *ctx, const struct library *library);
+	int (*detach)(void *ctx, const struct library *library);
 	/* library->launches_below has changed. Negative: it failed; tried again later. */
 	int (*set_launches)(void *ctx, const struct library *library);
 	/*
@@ -57,7 +74,7 @@ struct library_ops {
 };
 
 struct library_counts {
-	u32 nr_libraries;
+	u32 nr_libraries; /* attached; neither nr_libraries nor nr_probes contains pending ones */
 	u32 nr_processes;
 	u64 nr_probes;
 	u64 nr_examined;	 /* files that were searched for calls */
@@ -75,9 +92,15 @@ struct library_set;
 /* `proc` is normally "/proc"; `ops` must outlive the set. */
 int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		    struct library_set **ret);
-/* Detaches all libraries. */
+/* Detaches all libraries. No operation may be under way, and detach() must not return LATER. */
 struct library_set *library_set_free(struct library_set *set);
 DEFINE_CLEANUP(struct library_set, library_set_free);
+
+/*
+ * Call it when an operation that returned LIBRARY_LATER has ended, with its result, and not from a
+ * function of struct library_ops.
+ */
+void library_set_done(struct library_set *set, u32 slot, int err);
 
 /*
  * Updates the set with the current mappings of a process. Call it when the process mapped a

@@ -5,10 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/cleanup.h"
 #include "base/time.h"
+#include "base/worker.h"
 #include "collect/gpu.h"
 #include "collect/gpu_devices.h"
 #include "collect/mmap_events.h"
@@ -16,13 +18,17 @@
 
 /* A driver that is loaded later is noticed after this time. */
 #define DEVICES_NS (10 * NSEC_PER_SEC)
+/* How long manager_stop() waits. An attach takes seconds on a busy machine. */
+#define STOP_NS	   (10 * NSEC_PER_SEC)
 
 struct manager {
 	struct kernel *kernel;
 	struct library_set *libraries;
 	struct mmap_events *maps;
-	bool wants_threads; /* threads must be followed and are not followed yet */
-	bool is_whole;	    /* the whole machine is followed */
+	struct worker *worker; /* attaches and detaches libraries */
+	int fd;		       /* an epoll descriptor of maps and worker */
+	bool wants_threads;    /* threads must be followed and are not followed yet */
+	bool is_whole;	       /* the whole machine is followed */
 	char *device_files;
 	struct gpu_devices devices;
 	u64 devices_ns; /* when they were last found */
@@ -30,9 +36,12 @@ struct manager {
 	void *ctx;
 };
 
-static int on_attach(void *ctx, const struct library *library)
+/*
+ * The operations of a library run in the worker. Only the worker uses wants_threads and the links
+ * of libraries while it exists.
+ */
+static int attach(struct manager *manager, const struct library *library)
 {
-	struct manager *manager = ctx;
 	int err = 0;
 
 	/*
@@ -42,28 +51,63 @@ static int on_attach(void *ctx, const struct library *library)
 	if (manager->wants_threads)
 		err = kernel_attach_threads(manager->kernel);
 	manager->wants_threads &= err < 0;
-	if (err == 0)
-		err = kernel_attach_library(manager->kernel, library);
-	if (err < 0)
-		manager->handler->on_attach_error(manager->ctx, library, err);
-	return err;
+	return err < 0 ? err : kernel_attach_library(manager->kernel, library);
 }
 
-static void on_detach(void *ctx, const struct library *library)
+static int set_launches(struct manager *manager, const struct library *library)
 {
-	struct manager *manager = ctx;
+	return kernel_set_launches(manager->kernel, library);
+}
 
+static int detach(struct manager *manager, const struct library *library)
+{
 	kernel_detach_library(manager->kernel, library);
+	return 0;
 }
 
-static int on_set_launches(void *ctx, const struct library *library)
+static int run_operation(void *ctx, const void *job)
+{
+	static int (*const operations[])(struct manager *, const struct library *) = {
+		[LIBRARY_ATTACHING] = attach,
+		[LIBRARY_PLACING] = set_launches,
+		[LIBRARY_DETACHING] = detach,
+	};
+	const struct library *library = job;
+
+	return operations[library->state](ctx, library);
+}
+
+/*
+ * Each call of the kernel waits until all CPUs have left its RCU read-side sections. That takes
+ * seconds for a library on a busy machine. Without a worker, the manager is about to be freed.
+ */
+static int on_operation(void *ctx, const struct library *library)
 {
 	struct manager *manager = ctx;
-	int err = kernel_set_launches(manager->kernel, library);
+	int err;
 
-	if (err < 0)
-		manager->handler->on_attach_error(manager->ctx, library, err);
-	return err;
+	if (!manager->worker)
+		return run_operation(manager, library);
+	err = worker_push(manager->worker, library);
+	return err < 0 ? err : LIBRARY_LATER;
+}
+
+/* Returns whether there were results. */
+static bool take_results(struct manager *manager)
+{
+	const void *job;
+	bool any = false;
+	int err;
+
+	while (worker_pop(manager->worker, &job, &err)) {
+		const struct library *library = job;
+
+		if (err < 0)
+			manager->handler->on_attach_error(manager->ctx, library, err);
+		library_set_done(manager->libraries, library->slot, err);
+		any = true;
+	}
+	return any;
 }
 
 /* Fails if the process has just exited. Then the failure does not matter. */
@@ -176,13 +220,27 @@ static int watch_devices(struct manager *manager)
 	return err < 0 ? err : manager_set_device_files(manager, "");
 }
 
+static int open_fd(struct manager *manager)
+{
+	const int fds[] = { mmap_events_fd(manager->maps), worker_fd(manager->worker) };
+	struct epoll_event event = { .events = EPOLLIN };
+
+	manager->fd = epoll_create1(EPOLL_CLOEXEC);
+	if (manager->fd < 0)
+		return -errno;
+	for (size_t i = 0; i < ARRAY_SIZE(fds); i++)
+		if (epoll_ctl(manager->fd, EPOLL_CTL_ADD, fds[i], &event) < 0)
+			return -errno;
+	return 0;
+}
+
 int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		const struct manager_handler *handler, void *ctx, struct manager **ret)
 {
 	static const struct library_ops library_ops = {
-		.attach = on_attach,
-		.detach = on_detach,
-		.set_launches = on_set_launches,
+		.attach = on_operation,
+		.detach = on_operation,
+		.set_launches = on_operation,
 		.collective = on_collective,
 		.holds_gpu = on_holds_gpu,
 	};
@@ -197,6 +255,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 
 	if (!manager)
 		return -ENOMEM;
+	manager->fd = -EBADF;
 	manager->kernel = kernel;
 	manager->handler = handler;
 	manager->ctx = ctx;
@@ -208,13 +267,20 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	err = kernel_open_events(kernel, timeline, handler->on_event, ctx);
 	if (err < 0)
 		return err;
+	/* A library has at most one operation under way. */
+	err = worker_new(LIBRARY_MAX, run_operation, manager, &manager->worker);
+	if (err < 0)
+		return err;
 	err = library_set_new("/proc", &library_ops, manager, &manager->libraries);
 	if (err < 0)
 		return err;
 	err = mmap_events_new(pid, &mmap_handler, manager, &manager->maps);
-	/* Then scan for libraries that were mapped before the events were opened. */
 	if (err < 0)
 		return err;
+	err = open_fd(manager);
+	if (err < 0)
+		return err;
+	/* Then scan for libraries that were mapped before the events were opened. */
 	err = pid < 0 ? library_set_scan_all(manager->libraries)
 		      : library_set_scan_process(manager->libraries, pid);
 	if (err < 0)
@@ -228,27 +294,50 @@ struct manager *manager_free(struct manager *manager)
 	if (!manager)
 		return NULL;
 	mmap_events_free(manager->maps);
+	manager->worker = worker_free(manager->worker);
 	library_set_free(manager->libraries);
+	cleanup_fd(&manager->fd);
 	free(manager->device_files);
 	free(manager);
 	return NULL;
 }
 
+int manager_stop(struct manager *manager)
+{
+	return worker_stop(manager->worker, STOP_NS);
+}
+
 int manager_fd(const struct manager *manager)
 {
-	return mmap_events_fd(manager->maps);
+	return manager->fd;
+}
+
+int manager_wait(struct manager *manager)
+{
+	int err = worker_start(manager->worker);
+
+	if (err < 0)
+		return err;
+	/* An operation that ended can be followed by another one. */
+	do
+		worker_wait(manager->worker);
+	while (take_results(manager));
+	return 0;
 }
 
 int manager_poll(struct manager *manager, int timeout_ms)
 {
 	struct pollfd fds[] = {
-		{ .fd = mmap_events_fd(manager->maps), .events = POLLIN },
+		{ .fd = manager->fd, .events = POLLIN },
 		{ .fd = kernel_events_fd(manager->kernel), .events = POLLIN },
 	};
-	int err = poll(fds, 2, timeout_ms);
+	int err = worker_start(manager->worker);
 
-	if (err < 0 && errno != EINTR)
+	if (err < 0)
+		return err;
+	if (poll(fds, 2, timeout_ms) < 0 && errno != EINTR)
 		return -errno;
+	take_results(manager);
 	if (time_now_ns() >= manager->devices_ns + DEVICES_NS)
 		(void)update_devices(manager);
 	err = mmap_events_read(manager->maps);

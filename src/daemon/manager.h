@@ -33,11 +33,28 @@ DEFINE_CLEANUP(struct manager, manager_free);
  */
 int manager_set_device_files(struct manager *manager, const char *files);
 
-/* Readable when a library was mapped. Other events are seen only by manager_poll(). */
+/*
+ * Call it before manager_free() when the caller must not wait for long. Waits for the attach or
+ * detach that is under way, and begins no other. -ETIMEDOUT: it is still under way; neither the
+ * manager nor the kernel may be freed.
+ */
+int manager_stop(struct manager *manager);
+
+/*
+ * Readable when a library was mapped, attached or detached. Other events are seen only by
+ * manager_poll().
+ */
 int manager_fd(const struct manager *manager);
 
-/* Reads all events. Waits at most `timeout_ms` for the first one. */
+/*
+ * Reads all events. Waits at most `timeout_ms` for the first one. Libraries are attached and
+ * detached in another thread, which the first call starts, also for the libraries that
+ * manager_new() found.
+ */
 int manager_poll(struct manager *manager, int timeout_ms);
+
+/* Waits until all libraries that were found are attached. */
+int manager_wait(struct manager *manager);
 
 /* The number of mapping events that were lost because events arrived too fast. */
 u64 manager_nr_lost_maps(const struct manager *manager);

@@ -134,6 +134,13 @@ static void unload(struct supervisor *s)
 	kernel_detach_scheduler(s->kernel);
 	learning_detach(s->learning);
 	loop_remove(s->loop, &s->maps);
+	if (s->manager && manager_stop(s->manager) < 0) {
+		/* The thread of the manager still uses both, so they are not freed. */
+		log_warning("the kernel still attaches or detaches probes: zerneld does not wait");
+		s->manager = NULL;
+		s->kernel = NULL;
+		return;
+	}
 	s->manager = manager_free(s->manager);
 	s->kernel = kernel_free(s->kernel);
 }

@@ -5,6 +5,7 @@
  * FAKE_KERNEL control it: `refuse` (refuse BPF), `no-sched` (no sched_ext), `no-func` (sched_ext
  * without a function), `busy` (another scheduler is attached), `eject`, `restart`, `train` (its
  * processes change their phases), `flood` (send many events), `end` (the last process exits),
+ * `slow` (the attach of a library with this word in its name blocks until the file is removed),
  * `cpu_max`, `cgroup_v1` and `unverified` (the CPU limits of cgroups), `honors` (the scheduler
  * keeps cpu.max). It appends its actions to the file `log`. It is linked before the real functions
  * and replaces them.
@@ -401,6 +402,24 @@ void kernel_set_gpu_devices(struct kernel *kernel, const struct gpu_devices *dev
 	note("gpu devices %u\n", devices->nr);
 }
 
+/* The machine can have other libraries, so only names with "slow" are of the test. */
+int kernel_attach_library(struct kernel *kernel, const struct library *library)
+{
+	if (!strstr(library->name, "slow"))
+		return 0;
+	note("attach %s\n", library->name);
+	while (is_told("slow"))
+		usleep(1000);
+	note("attached %s\n", library->name);
+	return 0;
+}
+
+void kernel_detach_library(struct kernel *kernel, const struct library *library)
+{
+	if (strstr(library->name, "slow"))
+		note("detach %s\n", library->name);
+}
+
 /* The remaining functions do nothing. */
 int kernel_attach_threads(struct kernel *kernel)
 {
@@ -408,11 +427,6 @@ int kernel_attach_threads(struct kernel *kernel)
 }
 
 int kernel_set_launches(struct kernel *kernel, const struct library *library)
-{
-	return 0;
-}
-
-int kernel_attach_library(struct kernel *kernel, const struct library *library)
 {
 	return 0;
 }
@@ -435,10 +449,6 @@ int kernel_find_holders(struct kernel *kernel)
 bool kernel_holds_gpu(struct kernel *kernel, pid_t pid, int pidfd)
 {
 	return false;
-}
-
-void kernel_detach_library(struct kernel *kernel, const struct library *library)
-{
 }
 
 int kernel_open_events(struct kernel *kernel, bool timeline, kernel_event_fn on_event, void *ctx)

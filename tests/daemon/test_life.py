@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """zerneld with a kernel that refuses BPF, ejects the scheduler or requests a restart, and with a deleted socket."""
 import os
+import pathlib
+import shutil
 import signal
 import struct
 import subprocess
+import tempfile
 import time
 
 import tap
@@ -200,8 +203,13 @@ class Life(Case):
 
     def test_capabilities_are_dropped(self):
         server = self.zerneld()
-        status = dict(line.split(":\t") for line in
-                      open(f"/proc/{server.process.pid}/status", encoding="utf-8").read().splitlines() if ":\t" in line)
+        tasks = pathlib.Path(f"/proc/{server.process.pid}/task")
+        wait_until(lambda: len(list(tasks.iterdir())) == 2, "the thread that attaches probes is started")
+        for task in tasks.iterdir():
+            self.has_few_capabilities(task)
+
+    def has_few_capabilities(self, task):
+        status = dict(line.split(":\t") for line in (task / "status").read_text().splitlines() if ":\t" in line)
         print("# CapPrm", status["CapPrm"], "CapBnd", status["CapBnd"])
         names = subprocess.run([harness.ZERNELD, "--print-capabilities"], text=True,
                                capture_output=True, check=True).stdout
@@ -209,6 +217,45 @@ class Life(Case):
         self.assertEqual(int(status["CapPrm"], 16) & ~int(status["CapBnd"], 16), 0)
         self.assertEqual((status["CapInh"], status["CapAmb"]), ("0" * 16, "0" * 16))
         self.assertEqual(status["NoNewPrivs"], "1")
+
+
+class Libraries(Case):
+    NAME = "libcudart.so.slow"
+
+    def job(self):
+        """Starts a process that has mapped a library with this name."""
+        directory = tempfile.mkdtemp(prefix="zerneld-job.")
+        self.addCleanup(shutil.rmtree, directory)
+        library = shutil.copy(BUILD / "lab/vgpu/libcudart.so.12", f"{directory}/{self.NAME}")
+        code = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); print(flush=True); sys.stdin.read()"
+        job = subprocess.Popen(["python3", "-c", code, library], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               env={**os.environ, "LD_LIBRARY_PATH": str(BUILD / "lab/vgpu")})
+        self.addCleanup(job.communicate)
+        job.stdout.readline()
+
+    def lines(self, server):
+        return [line for line in server.did() if self.NAME in line]
+
+    def test_zerneld_answers_while_an_attach_blocks(self):
+        self.job()
+        server = self.zerneld()
+        server.stop()
+        (server.fake / "log").unlink()
+        server.tell("slow")
+        server.start()
+        wait_until(lambda: self.lines(server), "the attach begins")
+        with server.client() as client:
+            def snapshot():
+                return client.ask("snapshot")["result"]
+            first = snapshot()
+            wait_until(lambda: snapshot()["monotonic_ns"] > first["monotonic_ns"], "zerneld takes another snapshot")
+            self.assertEqual(self.lines(server), [f"attach {self.NAME}"])
+            server.untell("slow")
+            wait_until(lambda: len(self.lines(server)) == 2, "the attach ends")
+            wait_until(lambda: snapshot()["probes"]["libraries"] > first["probes"]["libraries"],
+                       "the library is counted")
+        self.assertEqual(server.stop(), 0)
+        self.assertEqual(self.lines(server), [f"{what} {self.NAME}" for what in ("attach", "attached", "detach")])
 
 
 class Devices(Case):

@@ -33,6 +33,7 @@
 struct recorder {
 	int nr_attached, nr_detached;
 	int fail_with;	      /* result of the next attach, if not 0 */
+	int later;	      /* 0, or LIBRARY_LATER: the test calls library_set_done() */
 	struct stat attached; /* the last attached file */
 	struct library last;
 	int nr_launches_here;		      /* libraries whose launches are attached */
@@ -51,14 +52,15 @@ static inline int record_attach(void *ctx, const struct library *library)
 	assert_int_equal(stat(library->path, &recorder->attached), 0);
 	recorder->last = *library;
 	recorder->nr_attached++;
-	return 0;
+	return recorder->later;
 }
 
-static inline void record_detach(void *ctx, const struct library *library)
+static inline int record_detach(void *ctx, const struct library *library)
 {
 	struct recorder *recorder = ctx;
 
 	recorder->nr_detached++;
+	return recorder->later;
 }
 
 static inline int record_launches(void *ctx, const struct library *library)
@@ -70,7 +72,7 @@ static inline int record_launches(void *ctx, const struct library *library)
 	if (recorder->fail_with)
 		return recorder->fail_with;
 	recorder->nr_launches_here += library->launches_below ? -1 : 1;
-	return 0;
+	return recorder->later;
 }
 
 static inline void record_collective(void *ctx, int pidfd, bool is_mapped)

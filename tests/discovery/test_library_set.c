@@ -232,6 +232,73 @@ static void test_launches_at_one_level(void **state)
 	remove_process(9);
 }
 
+/* The only user exits during the attach, and another process maps the file during the detach. */
+static void test_changes_during_an_operation(void **state)
+{
+	struct recorder recorder = { .later = LIBRARY_LATER };
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	add_process(7, "/libcuda.so.1", driver, true);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(library_set_fork_process(set, 7, 8), 0);
+	assert_int_equal(recorder.nr_attached, 1);
+	assert_int_equal(library_set_count(set).nr_libraries, 0);
+	assert_int_equal(library_set_count(set).nr_probes, 0);
+	library_set_forget_process(set, 7);
+	library_set_forget_process(set, 8);
+	assert_int_equal(recorder.nr_detached, 0);
+	library_set_done(set, 0, 0);
+	assert_int_equal(recorder.nr_detached, 1);
+	assert_int_equal(library_set_count(set).nr_libraries, 0);
+
+	add_process(9, "/libcuda.so.1", driver, true);
+	assert_int_equal(library_set_scan_process(set, 9), 0);
+	assert_int_equal(recorder.nr_attached, 2);
+	library_set_done(set, 0, 0);
+	assert_null(library_set_at(set, 0));
+	library_set_done(set, 1, 0);
+	assert_int_equal(recorder.nr_detached, 1);
+	assert_int_equal(library_set_count(set).nr_libraries, 1);
+	assert_int_equal(library_set_count(set).nr_probes, recorder.last.probes.nr);
+	remove_process(7);
+	remove_process(9);
+}
+
+/* A process does not use a library whose attach failed later, and the next scan tries again. */
+static void test_late_failure_of_an_attach(void **state)
+{
+	struct recorder recorder = { .later = LIBRARY_LATER };
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	add_process(7, "/libcudart.so.12", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	library_set_done(set, 0, -EPERM);
+	assert_null(library_set_at(set, 0));
+	assert_false(library_set_has_process(set, 7));
+	assert_int_equal(library_set_count(set).nr_attach_failed, 1);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	library_set_done(set, 0, 0);
+	assert_int_equal(recorder.nr_launches_here, 1);
+	library_set_done(set, 0, 0);
+
+	/* The launches move to the driver, and back when its attach fails. */
+	add_driver(7);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_launches_here, 0);
+	library_set_done(set, 1, -EPERM);
+	library_set_done(set, 0, 0);
+	assert_int_equal(recorder.nr_launches_here, 1);
+	assert_true(library_set_has_process(set, 7));
+	/* The failure to place launches is not repeated at once. */
+	library_set_done(set, 0, -EMFILE);
+	assert_int_equal(recorder.nr_launches_here, 1);
+	assert_int_equal(library_set_count(set).nr_attach_failed, 3);
+	assert_int_equal(library_set_at(set, 0)->state, LIBRARY_ATTACHED);
+	assert_true(library_set_at(set, 0)->launches_below);
+	remove_process(7);
+}
+
 /* The number of single-stepped probes, and the names of the first five functions. */
 static void test_stepped_probes(void **state)
 {
@@ -584,6 +651,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_collective_library),
 		cmocka_unit_test(test_collective_buffers),
 		cmocka_unit_test(test_launches_at_one_level),
+		cmocka_unit_test(test_changes_during_an_operation),
+		cmocka_unit_test(test_late_failure_of_an_attach),
 		cmocka_unit_test(test_stepped_probes),
 		cmocka_unit_test(test_deleted_but_mapped),
 		cmocka_unit_test(test_stale_name),

@@ -152,6 +152,7 @@ static void test_recycled_pid_inherits_no_state(void **state)
 	struct kernel_drops drops;
 
 	assert_int_equal(manager_new(kernel, -1, false, &handler, &batch, &manager), 0);
+	assert_int_equal(manager_wait(manager), 0);
 	for (u32 i = 0; i < nr_processes; i += BATCH)
 		batch_run(&batch, manager, owners_of_pid);
 	check_nothing_is_left(kernel, manager);

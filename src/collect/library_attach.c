@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * The states of a library. At most one operation of a library is under way, and the library does
+ * not change meanwhile. The need for another one is looked at again when it has ended: a library
+ * that lost its last user during its attach is detached then.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include "collect/library_internal.h"
+
+static int find_free_slot(const struct library_set *set, const struct tenant *owner)
+{
+	struct tenant_count count = {};
+
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+		if (set->library[slot])
+			tenant_count(&count, owner, &set->library[slot]->owner);
+	if (!tenant_has_room(&count, LIBRARY_MAX))
+		return -ENOSPC;
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+		if (!set->library[slot])
+			return (int)slot;
+	return -ENOSPC;
+}
+
+static void forget(struct library_set *set, struct library *library)
+{
+	set->library[library->slot] = NULL;
+	uses_remove(&set->drivers, library->slot);
+	close(library->fd);
+	free(library);
+}
+
+void library_finish(struct library_set *set, struct library *library, int err)
+{
+	enum library_state state = library->state;
+
+	set->counts.nr_attach_failed += err < 0;
+	library->state = LIBRARY_ATTACHED;
+	if (state == LIBRARY_DETACHING || (state == LIBRARY_ATTACHING && err < 0))
+		forget(set, library);
+	else if (state == LIBRARY_ATTACHING)
+		set->counts.nr_symbols_dropped += library->probes.nr_dropped;
+	else if (err < 0)
+		library->launches_below = !library->launches_below;
+}
+
+static void begin(struct library_set *set, struct library *library, enum library_state state,
+		  int (*operation)(void *ctx, const struct library *library))
+{
+	int err;
+
+	library->state = state;
+	err = operation(set->ctx, library);
+	if (err != LIBRARY_LATER)
+		library_finish(set, library, err);
+}
+
+void library_drop_unused(struct library_set *set)
+{
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
+		struct library *library = set->library[slot];
+
+		if (library && library->state == LIBRARY_ATTACHED && !set->nr_users[slot])
+			begin(set, library, LIBRARY_DETACHING, set->ops->detach);
+	}
+}
+
+void library_place_launches(struct library_set *set)
+{
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
+		struct library *library = set->library[slot];
+		bool below = !set->nr_bare[slot];
+
+		if (!library || library->runtime != RUNTIME_CUDA ||
+		    library->state != LIBRARY_ATTACHED || library->launches_below == below)
+			continue;
+		library->launches_below = below;
+		begin(set, library, LIBRARY_PLACING, set->ops->set_launches);
+	}
+}
+
+void library_count_uses(struct library_set *set, const struct uses *uses, int sign)
+{
+	bool is_bare = !uses_any(uses, &set->drivers);
+
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
+		set->nr_users[slot] += (u32)(sign * uses_has(uses, slot));
+		set->nr_bare[slot] += (u32)(sign * (is_bare && uses_has(uses, slot)));
+	}
+}
+
+/*
+ * The launches of the CUDA runtime are attached when it is known which of its users have a
+ * driver.
+ */
+static int library_new(const struct library *found, u32 slot, int fd, struct library **ret)
+{
+	struct library *library = malloc(sizeof(*library));
+
+	if (!library)
+		return -ENOMEM;
+	*library = *found;
+	library->slot = slot;
+	library->launches_below = found->runtime == RUNTIME_CUDA;
+	library->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	if (library->fd < 0) {
+		int err = -errno;
+
+		free(library);
+		return err;
+	}
+	snprintf(library->path, sizeof(library->path), "/proc/self/fd/%d", library->fd);
+	*ret = library;
+	return 0;
+}
+
+int library_attach(struct library_set *set, int fd, const struct library *found)
+{
+	struct library *library = NULL;
+	int slot = find_free_slot(set, &found->owner), err;
+
+	if (slot < 0) {
+		set->counts.nr_libraries_excess++;
+		return -ENOENT;
+	}
+	err = library_new(found, (u32)slot, fd, &library);
+	if (err < 0)
+		return err;
+	set->library[slot] = library;
+	if (library->runtime == RUNTIME_CUDA_DRIVER)
+		uses_add(&set->drivers, (u32)slot);
+	begin(set, library, LIBRARY_ATTACHING, set->ops->attach);
+	return set->library[slot] ? slot : -ENOENT;
+}
+
+void library_remove(struct library_set *set, struct library *library)
+{
+	library->state = LIBRARY_DETACHING;
+	(void)set->ops->detach(set->ctx, library);
+	forget(set, library);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Shared only by library.c and library_attach.c. */
+#include <time.h>
+#include "collect/library_uses.h"
+
+#define BARREN_SLOTS 1024
+
+struct process {
+	pid_t pid;
+	struct tenant owner;
+	struct uses uses;
+	bool has_collective; /* the last value passed to ops->collective() */
+	bool holds_gpu;	     /* the last value of ops->holds_gpu() */
+	u64 look_ns;	     /* time of the next scan for a collective library or a GPU */
+	u64 look_after_ns;
+};
+
+/* A file without traced calls. A change of its content changes its ctime. */
+struct barren {
+	dev_t device;
+	ino_t inode;
+	struct timespec changed;
+	off_t size;
+};
+
+struct library_set {
+	char *proc;
+	const struct library_ops *ops;
+	void *ctx;
+	struct library *library[LIBRARY_MAX];
+	u32 nr_users[LIBRARY_MAX];
+	u32 nr_bare[LIBRARY_MAX];  /* users whose driver is not probed */
+	struct uses drivers;	   /* the libraries of the driver */
+	struct process *processes; /* LIBRARY_PROCESS_MAX, sorted by pid */
+	u32 nr_processes;
+	struct library_counts counts;
+	struct barren
+		barren[BARREN_SLOTS]; /* indexed by hash; a newer file replaces an older one */
+};
+
+/*
+ * Begins to attach a new file, and returns its slot. -ENOENT: there is no free slot or the attach
+ * failed, which was counted.
+ */
+int library_attach(struct library_set *set, int fd, const struct library *found);
+/* The operation that is under way for a library has ended. */
+void library_finish(struct library_set *set, struct library *library, int err);
+/* Detaches the libraries without users. */
+void library_drop_unused(struct library_set *set);
+/* Attaches or detaches the launches of the runtimes, depending on the processes that use them. */
+void library_place_launches(struct library_set *set);
+/* Adds the uses of a process to the counts, or removes them with a `sign` of -1. */
+void library_count_uses(struct library_set *set, const struct uses *uses, int sign);
+/* Detaches a library at once, in any state. */
+void library_remove(struct library_set *set, struct library *library);
