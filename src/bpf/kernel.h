@@ -268,3 +268,5 @@ extern struct cgroup *bpf_cgroup_ancestor(struct cgroup *cgroup, int level) __ks
 extern void bpf_cgroup_release(struct cgroup *cgroup) __ksym __weak;
 extern bool bpf_cpumask_test_cpu(u32 cpu, const struct cpumask *cpumask) __ksym __weak;
 extern u32 bpf_cpumask_first(const struct cpumask *cpumask) __ksym __weak;
+extern void bpf_rcu_read_lock(void) __ksym __weak;
+extern void bpf_rcu_read_unlock(void) __ksym __weak;

@@ -113,6 +113,8 @@ static int load(struct kernel *kernel, bool has_cgroups)
 		return -errno;
 	if (!has_cgroups)
 		leave_out_cgroups(kernel->skel);
+	if (!kernel->honors_limits)
+		kernel->skel->struct_ops.zernel->cgroup_set_bandwidth = NULL;
 	err = choose_sessions(kernel);
 	if (err < 0)
 		return err;
@@ -278,6 +280,11 @@ u64 kernel_slice_ns(const struct kernel *kernel)
 u64 kernel_max_wait_ns(const struct kernel *kernel)
 {
 	return kernel->skel->rodata->max_wait_ns;
+}
+
+u64 kernel_groups_left_out(const struct kernel *kernel)
+{
+	return kernel->skel->bss->nr_groups_left_out;
 }
 
 bool sched_exit_wants_restart(const struct sched_exit *sched_exit)

@@ -58,6 +58,8 @@ int kernel_read_scheduler(const struct kernel *kernel, struct sched_stats *ret);
 /* Constant parameters of the scheduler. */
 u64 kernel_slice_ns(const struct kernel *kernel);
 u64 kernel_max_wait_ns(const struct kernel *kernel);
+/* Cgroups that found no room in the tables of the scheduler. */
+u64 kernel_groups_left_out(const struct kernel *kernel);
 
 /*
  * CPU time of all BPF programs since they were loaded. The kernel measures it only while a

@@ -72,15 +72,11 @@ static inline u64 promotion_ns_per_s(u64 ratio, u64 machine_weight, u32 nr_cpus,
 #define PROMOTION_BURST_NS (100 * NSEC_PER_MSEC)
 #define PROMOTION_MAX_NS   (200 * NSEC_PER_MSEC)
 
-/* CPU time that a group used beyond its rate of promotion. */
-static inline u64 promotion_after(u64 used_ns, u64 ran_ns, u64 wall_ns, u64 ns_per_s)
+/* The CPU time that a rate of promotion allows in a wall time. More than 1 s is not saved up. */
+static inline u64 promotion_allowed(u64 wall_ns, u64 ns_per_s)
 {
-	u64 allowed_ns = wall_ns < NSEC_PER_SEC ? ns_per_s / 1024 * wall_ns / (NSEC_PER_SEC / 1024)
-						: ns_per_s;
-
-	used_ns += ran_ns;
-	used_ns -= allowed_ns < used_ns ? allowed_ns : used_ns;
-	return used_ns < PROMOTION_MAX_NS ? used_ns : PROMOTION_MAX_NS;
+	return wall_ns < NSEC_PER_SEC ? ns_per_s / 1024 * wall_ns / (NSEC_PER_SEC / 1024)
+				      : ns_per_s;
 }
 
 /* cpu.max of a cgroup: `quota_ns` of CPU time in each period, plus a burst that was saved. */

@@ -210,6 +210,7 @@ struct snapshot_sched {
 	u64 slice_ns;
 	u64 max_wait_ms; /* the longest time that a task may wait before it runs */
 	u64 nr_ejected;
+	u64 nr_groups_left_out; /* cgroups that count as a part of their parent */
 	struct snapshot_class classes[CLASS_NR];
 	char reason[SNAPSHOT_TEXT_LEN]; /* why the scheduler ended, if it did */
 };

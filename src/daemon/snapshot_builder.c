@@ -159,6 +159,7 @@ static void fold_scheduler(const struct supervisor *supervisor, struct snapshot_
 		return;
 	sched->slice_ns = kernel_slice_ns(kernel);
 	sched->max_wait_ms = kernel_max_wait_ns(kernel) / NSEC_PER_MSEC;
+	sched->nr_groups_left_out = kernel_groups_left_out(kernel);
 	if (!kernel_has_scheduler(kernel) || kernel_read_scheduler(kernel, &stats) < 0)
 		return;
 	for (u32 cls = 0; cls < CLASS_NR; cls++) {

@@ -153,6 +153,7 @@ const struct field sched_fields[] = {
 	{ "reserved_percent", FIELD_U32,   AT(snapshot_sched, reserved_percent) },
 	{ "slice_ns",         FIELD_U64,   AT(snapshot_sched, slice_ns) },
 	{ "max_wait_ms",      FIELD_U64,   AT(snapshot_sched, max_wait_ms) },
+	{ "groups_left_out",  FIELD_U64,   AT(snapshot_sched, nr_groups_left_out) },
 	{},
 };
 

@@ -352,6 +352,11 @@ u64 kernel_max_wait_ns(const struct kernel *kernel)
 	return NSEC_PER_SEC;
 }
 
+u64 kernel_groups_left_out(const struct kernel *kernel)
+{
+	return 0;
+}
+
 u64 kernel_run_ns(const struct kernel *kernel)
 {
 	return 1;

@@ -57,8 +57,8 @@ u64 nr_groups_left_out;
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, GROUP_MAX);
-	__type(key, u64); /* cgroup id */
+	__uint(max_entries, 16 * GROUP_MAX); /* also cgroups without a slot of their own */
+	__type(key, u64);		     /* cgroup id */
 	__type(value, u32);
 } group_slots SEC(".maps");
 
@@ -104,6 +104,12 @@ static u32 slot_of_cgroup(struct cgroup *cgroup)
 	u32 *slot = bpf_map_lookup_elem(&group_slots, &id);
 
 	return slot ? *slot : GROUP_ROOT;
+}
+
+/* False for the root, and for a cgroup that counts as a part of its parent. */
+static bool owns_slot(struct cgroup *cgroup, u32 slot)
+{
+	return slot && group_at(slot)->cgroup_id == cgroup_id(cgroup);
 }
 
 /* Counts a member at its group and, if that was inactive, the group at its parent. */
@@ -272,7 +278,7 @@ static u32 free_group_slot(void)
 	return nr_group_slots++;
 }
 
-#define GROUP_NAME_LEN 64 /* a power of two, so that the verifier can check a masked index */
+#define GROUP_NAME_LEN 128 /* a power of two, so that the verifier can check a masked index */
 
 static bool name_has(const char name[static GROUP_NAME_LEN], u32 at, const char *text, u32 length)
 {
@@ -300,6 +306,8 @@ static bool is_system_group(struct cgroup *cgroup, u32 level, bool parent_is_sys
 	length = bpf_probe_read_kernel_str(name, sizeof(name), BPF_CORE_READ(cgroup, kn, name));
 	if (level == 1)
 		return name_has(name, 0, slice, sizeof(slice));
+	if (length == sizeof(name)) /* its end was cut off */
+		return false;
 	return length < (long)sizeof(scope) ||
 	       !name_has(name, length - sizeof(scope), scope, sizeof(scope));
 }
@@ -332,6 +340,8 @@ static u32 group_create(struct cgroup *cgroup, u32 weight)
 		.cgroup_id = id,
 		.weight = weight,
 		.is_system = is_system_group(cgroup, level, group_at(parent)->is_system),
+		/* Otherwise a tenant would get a new burst with each new cgroup. */
+		.used_ns = PROMOTION_BURST_NS,
 		.depth = level,
 	};
 	bpf_for(i, 0, GROUP_DEPTH_MAX) {
@@ -350,7 +360,7 @@ static void group_remove(struct cgroup *cgroup)
 	struct group *group = group_at(slot);
 
 	bpf_map_delete_elem(&group_slots, &id);
-	if (!slot || group->cgroup_id != id)
+	if (!owns_slot(cgroup, slot))
 		return;
 	if (group->limit.quota_ns)
 		__sync_fetch_and_add(&nr_limits, -1);
@@ -364,7 +374,7 @@ static void group_weighs(struct cgroup *cgroup, u32 weight)
 	struct group *group = group_at(slot);
 	u64 was = group->counted_weight;
 
-	if (!slot || group->cgroup_id != cgroup_id(cgroup))
+	if (!owns_slot(cgroup, slot))
 		return;
 	group->weight = weight;
 	if (!group->nr_members)
@@ -407,17 +417,21 @@ static bool group_is_idle(struct task_struct *p, u32 slot, u64 now)
 static void promotion_charge(struct sched_task *task, u64 ran_ns, u64 now)
 {
 	struct group *group = group_at(task->group);
-	u64 since = group->used_since_ns, wall_ns = since ? now - since : 0;
+	u64 since = group->used_since_ns, used_ns, allowed_ns;
 
 	if (!task->group)
 		return;
+	used_ns = __sync_fetch_and_add(&group->used_ns, ran_ns) + ran_ns;
+	if (used_ns > PROMOTION_MAX_NS)
+		group->used_ns = PROMOTION_MAX_NS;
 	/* If several CPUs get here at the same time, one of them counts the time that passed. */
-	if (since >= now || !__sync_bool_compare_and_swap(&group->used_since_ns, since, now))
-		wall_ns = 0;
-	group->used_ns =
-		promotion_after(group->used_ns, ran_ns, wall_ns,
-				promotion_ns_per_s(task->group_ratio, machine_weight,
-						   topology.nr_cpus, policy.promotion_percent));
+	if (!before(since, now) || !__sync_bool_compare_and_swap(&group->used_since_ns, since, now))
+		return;
+	allowed_ns = promotion_allowed(
+		now - since, promotion_ns_per_s(task->group_ratio, machine_weight, topology.nr_cpus,
+						policy.promotion_percent));
+	used_ns = group->used_ns;
+	__sync_fetch_and_add(&group->used_ns, -(allowed_ns < used_ns ? allowed_ns : used_ns));
 }
 
 /* Whether tasks of the group may go before tasks of other groups. */

@@ -120,12 +120,14 @@ static int limit_timer_fired(void *map, u32 *key, struct limit_timer *timer)
 		is_throttled = group->is_throttled;
 		is_full = group->budget_ns >= (s64)(group->limit.quota_ns + group->limit.burst_ns);
 	}
+	bpf_rcu_read_lock();
 	bpf_for_each(scx_dsq, p, throttled_dsq(slot), 0) {
 		if (is_throttled)
 			limit_touch(&___it, p, now);
 		else
 			limit_release(&___it, p, now);
 	}
+	bpf_rcu_read_unlock();
 	/*
 	 * A task may enter the queue just after the group was released. The budget is not
 	 * full then, so the timer fires again and releases the task.
@@ -137,14 +139,26 @@ static int limit_timer_fired(void *map, u32 *key, struct limit_timer *timer)
 	return 0;
 }
 
-static void limit_timer_start(u32 slot, u64 delay_ns)
+/*
+ * Called where the kernel allows functions that move tasks between queues (ops.cgroup_init):
+ * since 7.1, what a callback may call depends on the program that sets it.
+ */
+static void limit_timer_make(u32 slot)
 {
 	struct limit_timer *timer = bpf_map_lookup_elem(&limit_timers, &slot);
 
 	if (!timer)
 		return;
+	bpf_timer_init(&timer->timer, &limit_timers, CLOCK_MONOTONIC);
 	bpf_timer_set_callback(&timer->timer, limit_timer_fired);
-	bpf_timer_start(&timer->timer, delay_ns, 0);
+}
+
+static void limit_timer_start(u32 slot, u64 delay_ns)
+{
+	struct limit_timer *timer = bpf_map_lookup_elem(&limit_timers, &slot);
+
+	if (timer)
+		bpf_timer_start(&timer->timer, delay_ns, 0);
 }
 
 /* The timer of a group runs while its budget is not full or tasks wait. */

@@ -272,7 +272,8 @@ static bool ends_at_tick(struct task_struct *p, struct sched_task *task, u64 now
 {
 	u32 llc = queue_of_cpu(scx_bpf_task_cpu(p));
 
-	if (may_wait(QUEUE_SYSTEM, llc) || throttled_group(task->group))
+	if (throttled_group(task->group) ||
+	    (may_wait(QUEUE_SYSTEM, llc) && !is_promoted(task->class)))
 		return true;
 	if (task->class == CLASS_IDLE)
 		return may_wait(QUEUE_ORDINARY, llc) || may_wait(QUEUE_FIRST, llc);
@@ -412,22 +413,19 @@ SEC("struct_ops.s/zernel_cgroup_init")
 s32 BPF_PROG(zernel_cgroup_init, struct cgroup *cgroup, struct scx_cgroup_init_args *args)
 {
 	u32 slot = group_create(cgroup, args->weight);
-	struct limit_timer *timer;
 	s32 err;
 
-	if (!slot || !bpf_core_field_exists(args->bw_quota_us))
+	if (!bpf_core_field_exists(args->bw_quota_us))
 		return 0;
-	if (group_at(slot)->cgroup_id != cgroup_id(cgroup)) {
-		if (args->bw_quota_us < UNLIMITED_US)
+	if (!owns_slot(cgroup, slot)) {
+		if (cgroup->level && args->bw_quota_us < UNLIMITED_US)
 			give_up_limit(cgroup_id(cgroup));
 		return 0;
 	}
 	err = scx_bpf_create_dsq(throttled_dsq(slot), -1);
 	if (err && err != -17) /* EEXIST: the slot was in use before */
 		return err;
-	timer = bpf_map_lookup_elem(&limit_timers, &slot);
-	if (timer)
-		bpf_timer_init(&timer->timer, &limit_timers, CLOCK_MONOTONIC);
+	limit_timer_make(slot);
 	limit_set(slot, args->bw_period_us, args->bw_quota_us, args->bw_burst_us);
 	return 0;
 }
@@ -450,7 +448,7 @@ void BPF_PROG(zernel_cgroup_set_bandwidth, struct cgroup *cgroup, u64 period_us,
 {
 	u32 slot = slot_of_cgroup(cgroup);
 
-	if (!slot || group_at(slot)->cgroup_id != cgroup_id(cgroup)) {
+	if (!owns_slot(cgroup, slot)) {
 		if (quota_us < UNLIMITED_US)
 			give_up_limit(cgroup_id(cgroup));
 		return;

@@ -189,7 +189,8 @@ static u32 llc_of_task(struct task_struct *p)
 {
 	u32 cpu = scx_bpf_task_cpu(p);
 
-	if (!may_run_on(p, cpu))
+	/* Not may_run_on(): a timer of a sleepable program calls this under RCU. */
+	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
 		cpu = bpf_cpumask_first(p->cpus_ptr);
 	return queue_of_cpu(cpu);
 }

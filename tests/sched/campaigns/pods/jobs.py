@@ -11,7 +11,8 @@ from . import groups
 from .cases import Case, Derived, Figure, at_least, at_least_eevdf, at_most, like_eevdf
 
 DEVICE_FILE = "/dev/zernel-vgpu0"
-PROMOTED_AT_MOST = 100 - 30  # percent of all CPUs: the rest is `reserved_percent`
+# Percent of all CPUs: `promotion_percent` of the share that its weight gives it, and 5 % of that.
+PROMOTED_AT_MOST = 2 * 25 * 1.05
 # A launch and a sync after every 50 ms of CPU time: even with a small share, at least every 0.9 s.
 FAKE = "--launches 1 --kernel-us 10 --copy-bytes 0 --loaders 0 --optimizer-us 50000 --sync block".split()
 FAKE_SETTLE_SECONDS = 2.5  # until the probes are attached, and each process has synced
