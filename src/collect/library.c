@@ -140,12 +140,12 @@ static void process_update(struct library_set *set, pid_t pid, const struct tena
 		process = process_add(set, pid, owner);
 	if (process)
 		process_change(set, process, uses);
+	library_attach_new(set);
 	library_drop_unused(set);
 	library_place_launches(set);
 }
 
-/* Removes the uses of a library that could not be attached. */
-static void forget_users(struct library_set *set, u32 slot)
+void library_forget_users(struct library_set *set, u32 slot)
 {
 	/* Backwards, because a process without other uses is removed from the list. */
 	for (u32 i = set->nr_processes; i-- > 0;) {
@@ -163,8 +163,6 @@ void library_set_done(struct library_set *set, u32 slot, int err)
 	struct library *library = set->library[slot];
 	bool tries_again = err == 0 || library->state == LIBRARY_ATTACHING;
 
-	if (err < 0 && library->state == LIBRARY_ATTACHING)
-		forget_users(set, slot);
 	library_finish(set, library, err);
 	library_drop_unused(set);
 	/* After a failure here, the next change of a process tries again. */
@@ -246,7 +244,7 @@ static int scan_file(struct scan *scan, int fd, enum runtime runtime, const char
 		snprintf(found.name, sizeof(found.name), "%s",
 			 path ? strrchr(path, '/') + 1 : "executable");
 		found.owner = scan->owner;
-		slot = library_attach(scan->set, fd, &found);
+		slot = library_add(scan->set, fd, &found);
 	}
 	if (slot < 0)
 		return slot;

@@ -27,8 +27,9 @@
 /* A result of struct library_ops: library_set_done() reports the end of the operation. */
 #define LIBRARY_LATER 1
 
-/* An operation is under way in each state but LIBRARY_ATTACHED. */
+/* An operation is under way in each state but LIBRARY_NEW and LIBRARY_ATTACHED. */
 enum library_state {
+	LIBRARY_NEW, /* until the end of the scan that found it */
 	LIBRARY_ATTACHING,
 	LIBRARY_ATTACHED,
 	LIBRARY_PLACING, /* its launches are attached or detached */

@@ -40,6 +40,8 @@ void library_finish(struct library_set *set, struct library *library, int err)
 	enum library_state state = library->state;
 
 	set->counts.nr_attach_failed += err < 0;
+	if (state == LIBRARY_ATTACHING && err < 0)
+		library_forget_users(set, library->slot);
 	library->state = LIBRARY_ATTACHED;
 	if (state == LIBRARY_DETACHING || (state == LIBRARY_ATTACHING && err < 0))
 		forget(set, library);
@@ -94,10 +96,6 @@ void library_count_uses(struct library_set *set, const struct uses *uses, int si
 	}
 }
 
-/*
- * The launches of the CUDA runtime are attached when it is known which of its users have a
- * driver.
- */
 static int library_new(const struct library *found, u32 slot, int fd, struct library **ret)
 {
 	struct library *library = malloc(sizeof(*library));
@@ -106,7 +104,7 @@ static int library_new(const struct library *found, u32 slot, int fd, struct lib
 		return -ENOMEM;
 	*library = *found;
 	library->slot = slot;
-	library->launches_below = found->runtime == RUNTIME_CUDA;
+	library->state = LIBRARY_NEW;
 	library->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (library->fd < 0) {
 		int err = -errno;
@@ -119,7 +117,7 @@ static int library_new(const struct library *found, u32 slot, int fd, struct lib
 	return 0;
 }
 
-int library_attach(struct library_set *set, int fd, const struct library *found)
+int library_add(struct library_set *set, int fd, const struct library *found)
 {
 	struct library *library = NULL;
 	int slot = find_free_slot(set, &found->owner), err;
@@ -134,8 +132,23 @@ int library_attach(struct library_set *set, int fd, const struct library *found)
 	set->library[slot] = library;
 	if (library->runtime == RUNTIME_CUDA_DRIVER)
 		uses_add(&set->drivers, (u32)slot);
-	begin(set, library, LIBRARY_ATTACHING, set->ops->attach);
-	return set->library[slot] ? slot : -ENOENT;
+	return slot;
+}
+
+void library_attach_new(struct library_set *set)
+{
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
+		struct library *library = set->library[slot];
+
+		if (!library || library->state != LIBRARY_NEW)
+			continue;
+		library->launches_below = library->runtime == RUNTIME_CUDA && !set->nr_bare[slot];
+		/* The process can have exited during its scan. */
+		if (set->nr_users[slot])
+			begin(set, library, LIBRARY_ATTACHING, set->ops->attach);
+		else
+			forget(set, library);
+	}
 }
 
 void library_remove(struct library_set *set, struct library *library)

@@ -40,13 +40,17 @@ struct library_set {
 		barren[BARREN_SLOTS]; /* indexed by hash; a newer file replaces an older one */
 };
 
-/*
- * Begins to attach a new file, and returns its slot. -ENOENT: there is no free slot or the attach
- * failed, which was counted.
- */
-int library_attach(struct library_set *set, int fd, const struct library *found);
+/* Adds a new file, and returns its slot. -ENOENT: there is no free slot, which was counted. */
+int library_add(struct library_set *set, int fd, const struct library *found);
 /* The operation that is under way for a library has ended. */
 void library_finish(struct library_set *set, struct library *library, int err);
+/*
+ * Attaches the new libraries. Call it when the process that was scanned counts as their user: the
+ * launches of the CUDA runtime are attached at once if that process has no driver.
+ */
+void library_attach_new(struct library_set *set);
+/* In library.c: no process uses the library any more, because it could not be attached. */
+void library_forget_users(struct library_set *set, u32 slot);
 /* Detaches the libraries without users. */
 void library_drop_unused(struct library_set *set);
 /* Attaches or detaches the launches of the runtimes, depending on the processes that use them. */

@@ -52,6 +52,7 @@ static inline int record_attach(void *ctx, const struct library *library)
 	assert_int_equal(stat(library->path, &recorder->attached), 0);
 	recorder->last = *library;
 	recorder->nr_attached++;
+	recorder->nr_launches_here += library->runtime == RUNTIME_CUDA && !library->launches_below;
 	return recorder->later;
 }
 
