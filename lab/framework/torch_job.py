@@ -2,8 +2,10 @@
 """What the jobs with the real PyTorch have in common: its DataLoader and its SGD on a small model on the CPU."""
 import argparse
 import json
+import multiprocessing
 import os
 import pathlib
+import platform
 import time
 
 import torch
@@ -58,4 +60,6 @@ class Job:
 
     def report(self):
         self.device.drain()
-        print(json.dumps({"pid": os.getpid(), "steps": len(self.ends_ns), "step_ends_ns": self.ends_ns}))
+        print(json.dumps({"pid": os.getpid(), "steps": len(self.ends_ns), "step_ends_ns": self.ends_ns,
+                          "python": platform.python_version(), "torch": torch.__version__,
+                          "start_method": multiprocessing.get_start_method()}))

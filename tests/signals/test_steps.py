@@ -29,6 +29,8 @@ REAL = ("torch_accumulate", "torch_async_starved")
 # job -> basis of its steps
 JOBS = dict.fromkeys(TRAINING + REAL, "optimizer") | dict.fromkeys(("serve-async", "idle-server"), "iteration")
 OPTIONS = {"idle-server": ("--rate", "40")}
+# Python of the jobs with the real PyTorch, if it is another one: `./dev real forky`
+OTHER_PYTHON = os.environ.get("JOB_PYTHON", "").split()
 
 
 def watch(work, *command):
@@ -47,9 +49,10 @@ def watch(work, *command):
 def follow(work, job):
     """Returns the ends of the true steps and of those that were found, and the basis of the latter, by process."""
     if job in REAL:
-        found, bases, printed = watch(work, sys.executable, SCRIPTS / f"{job}.py", "--vgpu", BUILD / "lab/vgpu",
-                                      "--steps", str(STEPS))
+        found, bases, printed = watch(work, *(OTHER_PYTHON or [sys.executable]), SCRIPTS / f"{job}.py",
+                                      "--vgpu", BUILD / "lab/vgpu", "--steps", str(STEPS))
         own = next(json.loads(line) for line in printed.splitlines() if line.startswith("{"))
+        print(f"# {job}: Python {own['python']}, PyTorch {own['torch']}, loaders by {own['start_method']}")
         return {own["pid"]: own["step_ends_ns"]}, found, bases
     found, bases, _ = watch(work, BUILD / "lab/framework/framework", job, "--steps", str(STEPS), "--startup-ms",
                             str(STARTUP_MS), "--truth", work / "truth", *OPTIONS.get(job, ()))
@@ -77,7 +80,7 @@ def judge(tap, job, true, found, bases):
 def main(jobs):
     tap = Tap()
     for job in jobs or JOBS:
-        if job in REAL and not importlib.util.find_spec("torch"):
+        if job in REAL and not OTHER_PYTHON and not importlib.util.find_spec("torch"):
             print(f"# {job}: skipped, PyTorch is not installed: run tools/root layer torch")
             continue
         with tempfile.TemporaryDirectory() as work:
