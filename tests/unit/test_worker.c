@@ -42,19 +42,27 @@ static bool is_readable(struct worker *worker)
 	return poll(&fd, 1, 0) == 1;
 }
 
-static void test_caller_goes_on_while_a_job_blocks(void **state)
+/* A worker whose first job blocks at the gate, and whose second job waits. */
+static struct worker *blocked_worker(struct gate *gate)
 {
-	CLEANUP_WORKER struct worker *worker = NULL;
-	const void *job = NULL;
-	struct gate gate;
-	int result = 0;
+	struct worker *worker = NULL;
 
-	gate_open(&gate);
-	assert_int_equal(worker_new(NR_MAX, blocking, &gate, &worker), 0);
+	gate_open(gate);
+	assert_int_equal(worker_new(NR_MAX, blocking, gate, &worker), 0);
 	assert_int_equal(worker_push(worker, &jobs[0]), 0);
 	assert_int_equal(worker_start(worker), 0);
-	sem_wait(&gate.begun);
+	sem_wait(&gate->begun);
 	assert_int_equal(worker_push(worker, &jobs[1]), 0);
+	return worker;
+}
+
+static void test_caller_goes_on_while_a_job_blocks(void **state)
+{
+	struct gate gate;
+	CLEANUP_WORKER struct worker *worker = blocked_worker(&gate);
+	const void *job = NULL;
+	int result = 0;
+
 	assert_false(is_readable(worker));
 	assert_false(worker_pop(worker, &job, &result));
 	sem_post(&gate.may_end);
@@ -100,17 +108,11 @@ static void test_number_of_jobs_is_bounded(void **state)
 
 static void test_stop_waits_with_a_bound(void **state)
 {
-	CLEANUP_WORKER struct worker *worker = NULL;
-	const void *job = NULL;
 	struct gate gate;
+	CLEANUP_WORKER struct worker *worker = blocked_worker(&gate);
+	const void *job = NULL;
 	int result = 0;
 
-	gate_open(&gate);
-	assert_int_equal(worker_new(NR_MAX, blocking, &gate, &worker), 0);
-	assert_int_equal(worker_push(worker, &jobs[0]), 0);
-	assert_int_equal(worker_start(worker), 0);
-	sem_wait(&gate.begun);
-	assert_int_equal(worker_push(worker, &jobs[1]), 0);
 	assert_int_equal(worker_stop(worker, 0), -ETIMEDOUT);
 	sem_post(&gate.may_end);
 	assert_int_equal(worker_stop(worker, 60 * NSEC_PER_SEC), 0);

@@ -210,13 +210,12 @@ static struct sched_task *waiting_prev(struct task_struct *prev)
 }
 
 /* Whether the previous task keeps the CPU although other tasks may wait. */
-static bool keeps_cpu(struct task_struct *prev, struct sched_cpu *here, u32 cpu, u32 llc,
-		      bool others_first, u64 now)
+static bool keeps_cpu(struct task_struct *prev, struct sched_task *task, struct sched_cpu *here,
+		      u32 cpu, u32 llc, bool others_first, u64 now)
 {
-	struct sched_task *task = waiting_prev(prev);
 	bool keeps;
 
-	if (!task || throttled_group(task->group))
+	if (throttled_group(task->group))
 		return false;
 	keeps = (!others_first && goes_on(prev, task, llc, now)) ||
 		is_due_again(prev, task, here, llc, now);
@@ -232,12 +231,9 @@ static bool keeps_cpu(struct task_struct *prev, struct sched_cpu *here, u32 cpu,
  * No other task wants the CPU. The task gets a slice of this scheduler: by itself, the
  * kernel would give it 20 ms, and a task that wakes up later would wait for so long.
  */
-static void goes_on_alone(struct task_struct *prev, struct sched_cpu *here, u64 now)
+static void goes_on_alone(struct task_struct *prev, struct sched_task *task, struct sched_cpu *here,
+			  u64 now)
 {
-	struct sched_task *task = waiting_prev(prev);
-
-	if (!task)
-		return;
 	charge(prev, task, here, false, now);
 	limits_check(task->group, now);
 	if (throttled_group(task->group))

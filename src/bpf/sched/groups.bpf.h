@@ -340,8 +340,6 @@ static u32 group_create(struct cgroup *cgroup, u32 weight)
 		.cgroup_id = id,
 		.weight = weight,
 		.is_system = is_system_group(cgroup, level, group_at(parent)->is_system),
-		/* Otherwise a tenant would get a new burst with each new cgroup. */
-		.used_ns = PROMOTION_BURST_NS,
 		.depth = level,
 	};
 	bpf_for(i, 0, GROUP_DEPTH_MAX) {

@@ -54,7 +54,7 @@ static __noinline u32 throttled_group(u32 slot)
 }
 
 /* Moves a task from the queue of a throttled group to where it waits now. */
-static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
+static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 {
 	struct sched_task *task = sched_task_of(p);
 	u32 other, llc;
@@ -125,7 +125,7 @@ static int limit_timer_fired(void *map, u32 *key, struct limit_timer *timer)
 		if (is_throttled)
 			limit_touch(&___it, p, now);
 		else
-			limit_release(&___it, p, now);
+			limit_release(&___it, p);
 	}
 	bpf_rcu_read_unlock();
 	/*

@@ -249,7 +249,7 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 	 */
 	if ((here->nr_turns++ & 1) && serve_overdue(own))
 		return;
-	if (keeps_cpu(prev, here, cpu, own, others_first, now))
+	if (prev_task && keeps_cpu(prev, prev_task, here, cpu, own, others_first, now))
 		return;
 	bpf_for(i, 0, nr_llcs) {
 		if (serve((own + i) % nr_llcs, cpu, others_first, now))
@@ -261,7 +261,8 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 				return;
 		}
 	}
-	goes_on_alone(prev, here, now);
+	if (prev_task)
+		goes_on_alone(prev, prev_task, here, now);
 }
 
 /*
