@@ -2,7 +2,7 @@
 """Counts the tests in meson's test logs: each TAP line is a test, a program without TAP is one test.
 
 Prints diagnostics (figures), the skipped tests with the reason, the failed tests,
-and as its last line `N passed, N failed, N skipped`.
+and as its last line `N passed, N failed, N skipped`. The exit status is 1 if a test failed.
 """
 import json
 import re
@@ -56,6 +56,7 @@ def main(paths):
     for line in failed:
         print(f"FAILED: {line}")
     print(f"{passed} passed, {len(failed)} failed, {len(skipped)} skipped")
+    return 1 if failed else 0
 
 
-main(sys.argv[1:])
+sys.exit(main(sys.argv[1:]))

@@ -40,7 +40,7 @@ BUCKET = 2 ** 0.25  # factor between two bucket bounds of a distribution
 INTERRUPTED = 0.005  # share of launches that are preempted between the clock reads of probe and caller
 MOST_LATE = 3  # maximum number of phase changes while a report is taken
 LAUNCH_NS = 300000  # long compared with the few us that probes add to a launch and that the truth does not contain
-STARTUP_MS = 3000  # long enough for an emulated machine to attach the probes of all calls
+STARTUP_MS = 3000  # long enough for an emulated or busy machine to attach the probes of all calls
 BOOT_SECONDS, SLOWDOWN = 300, 20  # of virtual time, on a machine with other load
 
 
@@ -92,7 +92,8 @@ def stay(args, out):
     for name in args.runs:
         with tempfile.TemporaryDirectory() as work:
             os.environ["VGPU_LAUNCH_NS"] = str(LAUNCH_NS)
-            follow(args.build, args.seconds, out, pathlib.Path(work), name, ["--calls"], ["--loaders", "0"])
+            follow(args.build, args.seconds, out, pathlib.Path(work), name, ["--calls"],
+                   ["--loaders", "0", "--startup-ms", str(STARTUP_MS)])
     return 0
 
 
