@@ -109,8 +109,8 @@ def in_guest(out, counters, seeds, *names):
     os.environ.update({"VGPU_DEVICES": DEVICES, "VGPU_SHM": run.SHM})
     servers = start_servers(lab, counters.split(","))
     with lab.libraries_held():
-        for name in names:
-            for seed in seeds.split(","):
+        for seed in seeds.split(","):
+            for name in names:
                 where = pathlib.Path(out, f"{name}.{seed}")
                 with tempfile.TemporaryDirectory(dir=run.WORK) as work:
                     answers = run_one(lab, servers, test_idle.SCENARIOS[name], seed, pathlib.Path(work))
