@@ -27,6 +27,7 @@ BOOT_SECONDS, RUN_SECONDS = 400, 200  # of the machine; virtual time is slow the
 WHY_SECONDS = 5  # the default of zernel why
 # A job runs for so much longer than the question. Beside noise, zernel has to wait for a CPU, too.
 LEAD_SECONDS, NOISE_SECONDS = 2, 6
+OWN_NOISE = "self"  # the loaders of the job take all CPUs
 SHORT = ["launch-bound", "async-starved", "async"]
 OUT = pathlib.Path("out/answers-idle")
 # counter: environment of the zerneld that has only this counter
@@ -67,7 +68,8 @@ def ask(servers):
 
 def run_one(lab, servers, scenario, seed, work):
     """Runs the jobs of a scenario until they end. Returns the answers of zernel why by counter."""
-    started, seconds = [], WHY_SECONDS + LEAD_SECONDS + (NOISE_SECONDS if scenario.noise else 0)
+    is_noisy = scenario.noise or scenario.name == OWN_NOISE
+    started, seconds = [], WHY_SECONDS + LEAD_SECONDS + (NOISE_SECONDS if is_noisy else 0)
     with lab.noise(scenario):
         for i, job in enumerate(scenario.jobs):
             command = test_idle.command_of(guest.BUILD, job, seconds, seed, work / str(i))
