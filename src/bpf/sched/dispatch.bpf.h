@@ -230,14 +230,19 @@ static bool keeps_cpu(struct task_struct *prev, struct sched_task *task, struct 
 /*
  * No other task wants the CPU. The task gets a slice of this scheduler: by itself, the
  * kernel would give it 20 ms, and a task that wakes up later would wait for so long.
+ * If it is throttled, the CPU goes idle. The task may still get a queue that this CPU
+ * serves, because its group was released meanwhile or because the kernel decided so.
+ * Therefore the CPU looks again.
  */
 static void goes_on_alone(struct task_struct *prev, struct sched_task *task, struct sched_cpu *here,
-			  u64 now)
+			  u32 cpu, u64 now)
 {
 	charge(prev, task, here, false, now);
 	limits_check(task->group, now);
-	if (throttled_group(task->group))
+	if (throttled_group(task->group)) {
+		scx_bpf_kick_cpu(cpu, 0);
 		return;
+	}
 	vtime_update(task, task->llc);
 	advance_clock(llc_at(task->llc), task->vtime);
 	task->slice_since_ns = now;

@@ -13,9 +13,11 @@
  */
 #include "bpf/sched/weights.bpf.h"
 
-#define THROTTLED_MAX_NS (4 * NSEC_PER_SEC)
-#define PERIOD_MIN_NS	 NSEC_PER_MSEC
-#define UNLIMITED_US	 (1ULL << 50) /* the kernel passes ~0 for `max` */
+#define THROTTLED_MAX_NS   (4 * NSEC_PER_SEC)
+#define PERIOD_MIN_NS	   NSEC_PER_MSEC
+#define UNLIMITED_US	   (1ULL << 50) /* the kernel passes ~0 for `max` */
+/* After a limit was removed, the timer looks so often for tasks that still wait. */
+#define UNLIMITED_CHECK_NS (100 * NSEC_PER_MSEC)
 
 struct limit_timer {
 	struct bpf_timer timer;
@@ -111,7 +113,7 @@ static int limit_timer_fired(void *map, u32 *key, struct limit_timer *timer)
 {
 	u32 slot = *key;
 	struct group *group = group_at(slot);
-	u64 now = bpf_ktime_get_ns(), next_ns = 0;
+	u64 now = bpf_ktime_get_ns(), next_ns = UNLIMITED_CHECK_NS;
 	bool is_throttled = false, is_full = true;
 	struct task_struct *p;
 
@@ -129,10 +131,10 @@ static int limit_timer_fired(void *map, u32 *key, struct limit_timer *timer)
 	}
 	bpf_rcu_read_unlock();
 	/*
-	 * A task may enter the queue just after the group was released. The budget is not
-	 * full then, so the timer fires again and releases the task.
+	 * A task may enter the queue just after the group was released, and is released when
+	 * the timer fires again. A task is a member of its group before it looks at the limit.
 	 */
-	if (is_full && !is_throttled)
+	if (is_full && !is_throttled && !group->nr_members)
 		group->is_timer_on = false;
 	else
 		bpf_timer_start(&timer->timer, next_ns, 0);
@@ -161,7 +163,7 @@ static void limit_timer_start(u32 slot, u64 delay_ns)
 		bpf_timer_start(&timer->timer, delay_ns, 0);
 }
 
-/* The timer of a group runs while its budget is not full or tasks wait. */
+/* The timer of a group runs while its budget is not full or it has runnable tasks. */
 static void limit_timer_need(u32 slot, u64 now)
 {
 	struct group *group = group_at(slot);

@@ -262,7 +262,7 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 	if (prev_task)
-		goes_on_alone(prev, prev_task, here, now);
+		goes_on_alone(prev, prev_task, here, cpu, now);
 }
 
 /*
@@ -304,9 +304,11 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 	struct sched_task *task = sched_task_of(p);
 	u64 now = bpf_ktime_get_ns();
 	u32 cpu = scx_bpf_task_cpu(p);
+	bool was_queued;
 
 	if (!task)
 		return;
+	was_queued = task->queued_since_ns;
 	queue_left(task);
 	task_wakes(p, task);
 	advance_clock(llc_at(task->llc), task->vtime);
@@ -314,7 +316,7 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 	task->turn_since_ns = now;
 	task->slice_since_ns = now;
 	task->polls = false;
-	if (task->queued_since_ns) {
+	if (was_queued) {
 		count_wait(task->class, now - task->queued_since_ns);
 		task->queued_since_ns = 0;
 	}
@@ -322,8 +324,12 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 	cpu_at(cpu)->in_turn = task->in_turn;
 	task->in_turn = false;
 	note_launcher(p, false);
-	/* It was queued before its group was throttled, or waited for long. */
-	if (throttled_group(task->group))
+	/*
+	 * It was queued before its group was throttled, or waited for long. A task that was
+	 * not queued here runs until the next tick: the kernel gives the CPU to a task that
+	 * exits or must not migrate without asking, so a kick would repeat forever.
+	 */
+	if (was_queued && throttled_group(task->group))
 		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT));
 }
 

@@ -12,6 +12,7 @@ from .cases import Case, Figure, at_least, at_most, at_most_eevdf, near
 
 HUNDREDTH = "1000 1000000"  # after 1 ms of CPU time the group is throttled for nearly a second
 RELEASES = 5
+KILLS = 10
 SOON_SECONDS = 0.2
 
 
@@ -104,6 +105,18 @@ def moved(_):
             return ran_soon(limited, release)
 
 
+def killed(_):
+    """Kills throttled hogs. The kernel does not ask the scheduler about tasks that exit."""
+    took = []
+    for _ in range(KILLS):
+        with groups.tree({"limited": {"max": "5000 100000"}}) as (limited,):
+            limited.start_hogs(8)
+            time.sleep(SOON_SECONDS)
+            begin = time.monotonic()
+        took.append(1000 * (time.monotonic() - begin))
+    return statistics.median(took), max(took)
+
+
 @contextlib.contextmanager
 def lab_groups(limit):
     """Gives the cgroups of the lab the cpu controller, and the first job a limit."""
@@ -144,6 +157,8 @@ CASES = (
                                     Figure("the same, worst of 5", at_least(100)))),
     Case("quota-moved", moved, (Figure("ms of CPU in 200 ms after a move, median", at_least(150)),
                                 Figure("the same, worst of 5", at_least(100)))),
+    Case("quota-killed", killed, (Figure("ms until 8 killed hogs under 5 % are gone, median"),
+                                  Figure("the same, worst of 10", at_most(3000)))),
     Case("quota-job", job_inside, (Figure("CPUs of a training job under 50 %", at_most(0.525)),
                                    Figure("its mean step, ms"))),
 )
