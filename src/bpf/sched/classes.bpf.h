@@ -79,7 +79,9 @@ static u32 classify(struct task_struct *p, struct sched_task *task, bool woken, 
 
 	if (is_idle_task(p, task, now))
 		return CLASS_IDLE;
-	if (class != CLASS_ORDINARY || !woken || !is_system(p, task))
+	/* A task of the system that was preempted is still one; its debt limits it. */
+	if (class != CLASS_ORDINARY || !(woken || task->class == CLASS_SYSTEM) ||
+	    !is_system(p, task))
 		return class;
 	return cpu_at(scx_bpf_task_cpu(p))->system_debt_ns <= SYSTEM_DEBT_LIMIT_NS ? CLASS_SYSTEM
 										   : CLASS_ORDINARY;

@@ -165,9 +165,14 @@ static u32 rank_waiting(u32 llc)
  */
 static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, u64 now)
 {
-	task->class = classify(prev, task, false, now);
-	if (!is_promoted(task->class) || !group_may_promote(task->group) ||
-	    spinner_is_due(llc, now) || rank_waiting(llc) >= rule_of(task->class)->rank)
+	u32 class = classify(prev, task, false, now);
+
+	/* It ran as an ordinary task until now, and its group must not be charged for more. */
+	if (is_promoted(class) && !group_may_promote(task->group))
+		return false;
+	task->class = class;
+	if (!is_promoted(class) || spinner_is_due(llc, now) ||
+	    rank_waiting(llc) >= rule_of(class)->rank)
 		return false;
 	compat_set_slice(prev, rule_of(task->class)->slice_ns);
 	count(task->class, DECISION_SLICE_EXTENDED);
@@ -215,7 +220,7 @@ static bool keeps_cpu(struct task_struct *prev, struct sched_task *task, struct 
 {
 	bool keeps;
 
-	if (throttled_group(task->group))
+	if (held_back_by(prev, task))
 		return false;
 	keeps = (!others_first && goes_on(prev, task, llc, now)) ||
 		is_due_again(prev, task, here, llc, now);
@@ -239,7 +244,7 @@ static void goes_on_alone(struct task_struct *prev, struct sched_task *task, str
 {
 	charge(prev, task, here, false, now);
 	limits_check(task->group, now);
-	if (throttled_group(task->group)) {
+	if (held_back_by(prev, task)) {
 		scx_bpf_kick_cpu(cpu, 0);
 		return;
 	}

@@ -362,6 +362,9 @@ static void group_remove(struct cgroup *cgroup)
 		return;
 	if (group->limit.quota_ns)
 		__sync_fetch_and_add(&nr_limits, -1);
+	/* The last task of a cgroup still runs for a short time after its exit. */
+	if (group->nr_members)
+		group_member_leaves(slot_at(group, group->depth - 1), group->counted_weight);
 	*group = (struct group){};
 	bpf_map_push_elem(&free_group_slots, &slot, BPF_ANY);
 }

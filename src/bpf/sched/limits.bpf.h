@@ -5,7 +5,7 @@
  * cpu.max: a group whose budget is used up is throttled until a timer refills the
  * budget. Its tasks wait in a queue (a DSQ) of the group, so no dispatch sees them.
  * Time is charged when a task stops and at each tick, so a group can exceed its budget
- * by one tick per CPU. The next period starts with that debt.
+ * by one tick per CPU, and in system calls by more. The next period starts with that debt.
  *
  * A task that was queued before its group was throttled gives up its CPU as soon as it
  * gets one. A throttled task that waits for long gets a CPU in the same way: otherwise
@@ -14,6 +14,7 @@
 #include "bpf/sched/weights.bpf.h"
 
 #define THROTTLED_MAX_NS   (4 * NSEC_PER_SEC)
+#define GRACE_NS	   (20 * NSEC_PER_MSEC)
 #define PERIOD_MIN_NS	   NSEC_PER_MSEC
 #define UNLIMITED_US	   (1ULL << 50) /* the kernel passes ~0 for `max` */
 /* After a limit was removed, the timer looks so often for tasks that still wait. */
@@ -52,6 +53,23 @@ static __noinline u32 throttled_group(u32 slot)
 		if (group_at(at)->is_throttled)
 			return at;
 	}
+	return GROUP_ROOT;
+}
+
+/*
+ * The slot of a group whose limit holds the task back now; GROUP_ROOT if there is none. A
+ * task in a system call may hold a lock of the kernel, such as that of all cgroups, and
+ * everyone who needs the lock would wait for the next period. So it goes on until it leaves
+ * the call, while the debt of the group is small.
+ */
+static u32 held_back_by(struct task_struct *p, const struct sched_task *task)
+{
+	u32 slot = throttled_group(task->group);
+	struct group *group = group_at(slot);
+	s64 least_ns = -(s64)(group->limit.quota_ns + GRACE_NS);
+
+	if (!slot || group->budget_ns < least_ns || compat_syscall(p) < 0)
+		return slot;
 	return GROUP_ROOT;
 }
 

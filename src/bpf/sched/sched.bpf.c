@@ -88,7 +88,7 @@ s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fl
 
 	if (!is_idle)
 		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
-	if (!is_idle || !task || throttled_group(task->group))
+	if (!is_idle || !task || held_back_by(p, task))
 		return cpu;
 	task->queued_since_ns = bpf_ktime_get_ns();
 	task_wakes(p, task);
@@ -156,7 +156,7 @@ static s32 cpu_for(struct task_struct *p, const struct sched_task *task, u32 wan
 /* The task waits until the limit of a cgroup allows it to run. */
 static bool is_throttled(struct task_struct *p, struct sched_task *task, u64 enq_flags)
 {
-	u32 slot = throttled_group(task->group);
+	u32 slot = held_back_by(p, task);
 
 	if (!slot)
 		return false;
@@ -273,8 +273,7 @@ static bool ends_at_tick(struct task_struct *p, struct sched_task *task, u64 now
 {
 	u32 llc = queue_of_cpu(scx_bpf_task_cpu(p));
 
-	if (throttled_group(task->group) ||
-	    (may_wait(QUEUE_SYSTEM, llc) && !is_promoted(task->class)))
+	if (held_back_by(p, task) || (may_wait(QUEUE_SYSTEM, llc) && !is_promoted(task->class)))
 		return true;
 	if (task->class == CLASS_IDLE)
 		return may_wait(QUEUE_ORDINARY, llc) || may_wait(QUEUE_FIRST, llc);
@@ -329,7 +328,7 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 	 * not queued here runs until the next tick: the kernel gives the CPU to a task that
 	 * exits or must not migrate without asking, so a kick would repeat forever.
 	 */
-	if (was_queued && throttled_group(task->group))
+	if (was_queued && held_back_by(p, task))
 		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT));
 }
 
@@ -337,6 +336,7 @@ SEC("struct_ops/zernel_stopping")
 void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 {
 	struct sched_task *task = sched_task_of(p);
+	struct cpu_state *cpu = cpu_at(scx_bpf_task_cpu(p));
 	struct sched_cpu *here = this_cpu();
 	u64 now = bpf_ktime_get_ns();
 
@@ -345,8 +345,9 @@ void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 	charge(p, task, here, !runnable, now);
 	limits_check(task->group, now);
 	task->polls = runnable && before(now, task->turn_since_ns + POLL_NS);
-	cpu_at(scx_bpf_task_cpu(p))->class = CLASS_ORDINARY;
-	cpu_at(scx_bpf_task_cpu(p))->in_turn = false;
+	cpu->class = CLASS_ORDINARY;
+	cpu->group = ANY_GROUP; /* or a capped task could preempt the turn that it just ended */
+	cpu->in_turn = false;
 	if (runnable)
 		return;
 	task_sleeps(task);

@@ -41,7 +41,7 @@ def pods(name):
     return measure
 
 
-def fake(device_file):
+def fake(device_file, used):
     def measure(seconds):
         """Two processes in a group of weight 100 beside 8 hogs in a group of weight 300."""
         shm = pathlib.Path("/dev/shm/fake-gpu")
@@ -54,8 +54,12 @@ def fake(device_file):
                     process = stack.enter_context(pretender.start(command, env))
                     stack.callback(process.kill)
                 honest.start_hogs(8)
-                return groups.shares([pretender, honest], seconds, FAKE_SETTLE_SECONDS)[:1]
+                return used([pretender, honest], seconds, FAKE_SETTLE_SECONDS)[:1]
     return measure
+
+
+def per_cent_of_cpus(made, seconds, settle):
+    return [100 * cpus / scenarios.CPUS for cpus in groups.cpus_used(made, seconds, settle)]
 
 
 def recovered(eevdf, zernel):
@@ -73,6 +77,6 @@ def pods_case(name):
 
 CASES = (
     *(pods_case(name) for name in ("noisy", "spin", "forkstorm")),
-    Case("fake-gpu", fake(""), (Figure("share of a fake GPU user, weight 100 : 300, %", like_eevdf(3)),)),
-    Case("gpu", fake(DEVICE_FILE), (Figure("the same with a device file, %", at_most(PROMOTED_AT_MOST)),)),
+    Case("fake-gpu", fake("", groups.shares), (Figure("share of a fake GPU user, weight 100 : 300, %", like_eevdf(3)),)),
+    Case("gpu", fake(DEVICE_FILE, per_cent_of_cpus), (Figure("the same with a device file, % of all CPUs", at_most(PROMOTED_AT_MOST)),)),
 )
