@@ -29,7 +29,7 @@ def main(argv):
     parser.add_argument("--kernel", default="6.18", metavar="V",
                         help="kernel of the guest: 6.18 (default), newest, or any X.Y of the archive")
     parser.add_argument("--short", action="store_true", help="run the short form, where the campaign has one")
-    parser.add_argument("--case", default="", metavar="CASE,...", help="run only these cases of the campaign `pods`")
+    parser.add_argument("--case", default="", metavar="CASE,...", help="run only these cases of the campaign `pods` or `pod-jobs`")
     args = parser.parse_args(argv)
     os.environ["CAMPAIGN_CASES"] = args.case
     if args.campaign == "short":

@@ -4,10 +4,12 @@ from dataclasses import dataclass
 from typing import Callable
 
 from . import ablation, everyday, fairness, faults, places, spin, verifier
-from .pods import pods
+from .pods import pod_jobs, pods
 
 # In virtual time, other work on the machine does not change a figure.
 VIRTUAL = ("--virtual-time",)
+# Where a wakeup of another CPU that is late by 2 ms would be most of a figure.
+FINE = ("--fine-time",)
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,8 @@ CAMPAIGNS = (
     Campaign("fairness", fairness.fairness, full=30, guest=VIRTUAL),
     Campaign("weights", fairness.weights, full=10, guest=VIRTUAL),
     Campaign("pods", pods, full=5, short=2, guest=VIRTUAL),
-    Campaign("spin", spin.spin, full=5, guest=VIRTUAL),
+    Campaign("pod-jobs", pod_jobs, full=5, guest=FINE),
+    Campaign("spin", spin.spin, full=5, guest=FINE),
     Campaign("topology", places.topology, full=30,
              guest=(*VIRTUAL, "--cpus", "16", "--numa", "2", "--caches", "2", "--bare-node")),
     Campaign("caches", places.apart, full=5, guest=(*VIRTUAL, "--caches", "2")),

@@ -19,7 +19,7 @@ from .cases import COLUMNS, Case, Figure, at_most, line, number, rows
 CONFIG = pathlib.Path("/tmp/pods.conf")
 ATTACH_SECONDS = 20  # virtual time: waiting costs nothing
 LOOP = Case("loop", None, (Figure("longest iteration of zerneld's loop, ms", at_most(100)),))
-CASES = (*quota.CASES, *shares.CASES, *latency.CASES, *jobs.CASES)
+CASES = (*quota.CASES, *shares.CASES, *latency.CASES, *jobs.TRUST)
 HOOK_SINCE = (6, 17)  # the first kernel that tells a scheduler the limits of cgroups
 
 
@@ -123,15 +123,15 @@ def refused():
     yield f"refused: {reason}"
 
 
-def selected():
+def selected(cases):
     names = [name for name in os.environ.get("CAMPAIGN_CASES", "").split(",") if name]
-    unknown = set(names) - {case.name for case in CASES}
+    unknown = set(names) - {case.name for case in cases}
     check(not unknown, f"unknown cases: {', '.join(sorted(unknown))}")
-    return [case for case in CASES if not names or case.name in names]
+    return [case for case in cases if not names or case.name in names]
 
 
-def compare(seconds):
-    zernel, eevdf, cases = {}, {}, selected()
+def compare(seconds, cases):
+    zernel, eevdf = {}, {}
     yield from under("Zernel", "yes", cases, seconds, zernel)
     check(machine.wait_for(machine.is_back, machine.BACK_SECONDS), "EEVDF is not back")
     yield from under("EEVDF", "no", cases, seconds, eevdf)
@@ -144,11 +144,23 @@ def compare(seconds):
     check(not broken, f"{len(broken)} bounds do not hold:\n" + "\n".join(broken))
 
 
-def pods(seconds):
-    """Compare limits, shares, latency and jobs in pods with EEVDF."""
+@contextlib.contextmanager
+def real_time():
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(50))
     try:
-        version = tuple(map(int, os.uname().release.split(".")[:2]))
-        yield from compare(seconds) if version >= HOOK_SINCE else refused()
+        yield
     finally:
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+
+
+def pods(seconds):
+    """Compare limits, shares, latency and trust in pods with EEVDF."""
+    version = tuple(map(int, os.uname().release.split(".")[:2]))
+    with real_time():
+        yield from compare(seconds, selected(CASES)) if version >= HOOK_SINCE else refused()
+
+
+def pod_jobs(seconds):
+    """Compare a job and its noise in two pods with EEVDF."""
+    with real_time():
+        yield from compare(seconds, selected(jobs.JOBS))

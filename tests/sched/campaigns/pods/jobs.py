@@ -75,8 +75,8 @@ def pods_case(name):
         Derived("p99 / p99 without noise under EEVDF", lambda eevdf, zernel: zernel[1] / eevdf[3], at_most(1.2))))
 
 
-CASES = (
-    *(pods_case(name) for name in ("noisy", "spin", "forkstorm")),
+TRUST = (
     Case("fake-gpu", fake("", groups.shares), (Figure("share of a fake GPU user, weight 100 : 300, %", like_eevdf(3)),)),
     Case("gpu", fake(DEVICE_FILE, per_cent_of_cpus), (Figure("the same with a device file, % of all CPUs", at_most(PROMOTED_AT_MOST)),)),
 )
+JOBS = tuple(pods_case(name) for name in ("noisy", "spin", "forkstorm"))
