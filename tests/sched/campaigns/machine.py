@@ -21,6 +21,8 @@ SOCKET = "/run/zernel/zernel.sock"
 ZERNEL = schedulers.BY_NAME["zernel"]
 EEVDF = schedulers.BY_NAME["eevdf"]
 BROKEN = replace(ZERNEL, command="{build}/tests/sched/broken/zerneld --attach yes")
+FDS_MAX = 256
+ATTACH_SECONDS = 20  # virtual time: waiting costs nothing
 BACK_SECONDS = 10  # time until EEVDF must be back
 TROUBLE = re.compile(r"WARNING:|BUG:|soft lockup|detected stall|task stall|sched_ext:.*error")
 
@@ -86,6 +88,14 @@ def running(command):
                 os.killpg(process.pid, signal.SIGKILL)
 
 
+@contextlib.contextmanager
+def libraries_held():
+    """A process that only maps the GPU libraries, so that the probes are attached before a job starts."""
+    with running([BUILD / "lab/train/train", "--startup-ms", "100000000"]):
+        time.sleep(ATTACH_SECONDS)
+        yield
+
+
 def stress(*arguments):
     return running(["stress-ng", "--quiet", *arguments])
 
@@ -101,7 +111,7 @@ def spin():
 
 
 class Hog:
-    """A process that only computes."""
+    """A process that only computes. It has no open files, or its end would wait for the file system of the host."""
 
     def __init__(self, nice=0, cpus=None, prepare=None):
         self.nice = nice
@@ -114,6 +124,7 @@ class Hog:
             os.sched_setaffinity(0, cpus)
         if prepare:
             prepare()
+        os.closerange(0, FDS_MAX)
         spin()
 
     def cpu_seconds(self):

@@ -81,7 +81,7 @@ def spin(seconds):
         quiet[case] = durations(scenarios.twin_of(case.scenario), seconds, case.cpus)
         yield row(case, "EEVDF, no noise", quiet[case])
         yield row(case, "EEVDF, with noise", durations(case.scenario, seconds, case.cpus))
-    with machine.attached() as attached:
+    with machine.attached() as attached, machine.libraries_held():
         for case in CASES:
             values = durations(case.scenario, seconds * case.times, case.cpus)
             yield row(case, "Zernel, all rules", values)
