@@ -73,14 +73,23 @@ static bool is_idle_task(struct task_struct *p, const struct sched_task *task, u
 	return p->policy == SCHED_IDLE || group_is_idle(p, task->group, now);
 }
 
+/*
+ * The turn of a task of the system ended too early, or it is zerneld. A service that
+ * computes for longer is an ordinary task after its first slice.
+ */
+static bool is_system_turn(struct task_struct *p, const struct sched_task *task, u64 now)
+{
+	return task->class == CLASS_SYSTEM && (before(now, task->slice_since_ns + slice_ns / 2) ||
+					       (u32)p->tgid == policy.daemon_tgid);
+}
+
 static u32 classify(struct task_struct *p, struct sched_task *task, bool woken, u64 now)
 {
 	u32 class = classify_ml(p, woken, now);
 
 	if (is_idle_task(p, task, now))
 		return CLASS_IDLE;
-	/* A task of the system that was preempted is still one; its debt limits it. */
-	if (class != CLASS_ORDINARY || !(woken || task->class == CLASS_SYSTEM) ||
+	if (class != CLASS_ORDINARY || !(woken || is_system_turn(p, task, now)) ||
 	    !is_system(p, task))
 		return class;
 	return cpu_at(scx_bpf_task_cpu(p))->system_debt_ns <= SYSTEM_DEBT_LIMIT_NS ? CLASS_SYSTEM

@@ -167,9 +167,8 @@ static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, 
 {
 	u32 class = classify(prev, task, false, now);
 
-	/* It ran as an ordinary task until now, and its group must not be charged for more. */
 	if (is_promoted(class) && !group_may_promote(task->group))
-		return false;
+		class = CLASS_ORDINARY;
 	task->class = class;
 	if (!is_promoted(class) || spinner_is_due(llc, now) ||
 	    rank_waiting(llc) >= rule_of(class)->rank)

@@ -34,6 +34,7 @@ struct group {
 	u64 nr_members;
 	struct group_limit limit;
 	s64 budget_ns; /* CPU time that is left of its limit */
+	s64 least_ns;  /* budget down to which tasks in the kernel go on while it is throttled */
 	u64 refilled_ns;
 	u64 is_throttled;
 	u64 is_timer_on;
@@ -362,8 +363,11 @@ static void group_remove(struct cgroup *cgroup)
 		return;
 	if (group->limit.quota_ns)
 		__sync_fetch_and_add(&nr_limits, -1);
-	/* The last task of a cgroup still runs for a short time after its exit. */
-	if (group->nr_members)
+	/*
+	 * The last task of a cgroup still runs for a short time after its exit. It may leave at
+	 * the same time, and does not leave the parent once it sees 0 members.
+	 */
+	if (__sync_lock_test_and_set(&group->nr_members, 0))
 		group_member_leaves(slot_at(group, group->depth - 1), group->counted_weight);
 	*group = (struct group){};
 	bpf_map_push_elem(&free_group_slots, &slot, BPF_ANY);

@@ -5,7 +5,7 @@
  * cpu.max: a group whose budget is used up is throttled until a timer refills the
  * budget. Its tasks wait in a queue (a DSQ) of the group, so no dispatch sees them.
  * Time is charged when a task stops and at each tick, so a group can exceed its budget
- * by one tick per CPU, and in system calls by more. The next period starts with that debt.
+ * by one tick per CPU, and in the kernel by GRACE_NS more. The next period starts with that debt.
  *
  * A task that was queued before its group was throttled gives up its CPU as soon as it
  * gets one. A throttled task that waits for long gets a CPU in the same way: otherwise
@@ -36,41 +36,41 @@ static u64 throttled_dsq(u32 slot)
 	return QUEUE_SLOTS * MAX_LLCS + slot;
 }
 
-/* The slot of a throttled group of the task; GROUP_ROOT if there is none. */
-static __noinline u32 throttled_group(u32 slot)
+/*
+ * The slot of a group that holds a task back; GROUP_ROOT if there is none. A task in the
+ * kernel may hold a lock, such as that of all cgroups, and everyone who needs the lock
+ * would wait for the next period. So it goes on for a while.
+ */
+static __noinline u32 throttled_group(u32 slot, bool in_kernel)
 {
 	struct group *group = group_at(slot);
 	u32 depth = group->depth, i;
 
-	if (!nr_limits)
-		return GROUP_ROOT;
 	bpf_for(i, 1, GROUP_DEPTH_MAX + 1) {
 		u32 at;
 
 		if (i > depth)
 			break;
 		at = slot_at(group, i);
-		if (group_at(at)->is_throttled)
+		if (group_at(at)->is_throttled &&
+		    !(in_kernel && group_at(at)->budget_ns >= group_at(at)->least_ns))
 			return at;
 	}
 	return GROUP_ROOT;
 }
 
-/*
- * The slot of a group whose limit holds the task back now; GROUP_ROOT if there is none. A
- * task in a system call may hold a lock of the kernel, such as that of all cgroups, and
- * everyone who needs the lock would wait for the next period. So it goes on until it leaves
- * the call, while the debt of the group is small.
- */
 static u32 held_back_by(struct task_struct *p, const struct sched_task *task)
 {
-	u32 slot = throttled_group(task->group);
-	struct group *group = group_at(slot);
-	s64 least_ns = -(s64)(group->limit.quota_ns + GRACE_NS);
+	return nr_limits ? throttled_group(task->group, task->woken || compat_syscall(p) >= 0)
+			 : GROUP_ROOT;
+}
 
-	if (!slot || group->budget_ns < least_ns || compat_syscall(p) < 0)
-		return slot;
-	return GROUP_ROOT;
+static void kick_idle_for(struct task_struct *p)
+{
+	s32 cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+
+	if (cpu >= 0)
+		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE));
 }
 
 /* Moves a task from the queue of a throttled group to where it waits now. */
@@ -78,24 +78,22 @@ static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 {
 	struct sched_task *task = sched_task_of(p);
 	u32 other, llc;
-	s32 cpu;
+	u64 key;
 
 	if (!task)
 		return false;
-	other = throttled_group(task->group);
+	other = throttled_group(task->group, false);
 	if (other)
 		return compat_dsq_move(it, p, throttled_dsq(other), 0);
 	llc = llc_of_task(p);
 	groups_charge(task, 0);
+	key = key_at(task, llc);
 	task->class = CLASS_ORDINARY;
 	queue_entered(task, QUEUE_ORDINARY, llc);
-	if (!compat_dsq_move_vtime(it, p, dsq_of(QUEUE_ORDINARY, llc), key_at(task, llc))) {
-		queue_left(task);
+	/* On failure, another CPU has queued the task anew or took it off the queues. */
+	if (!compat_dsq_move_vtime(it, p, dsq_of(QUEUE_ORDINARY, llc), key))
 		return false;
-	}
-	cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-	if (cpu >= 0)
-		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE));
+	kick_idle_for(p);
 	return true;
 }
 
@@ -103,25 +101,30 @@ static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 static void limit_touch(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 {
 	struct sched_task *task = sched_task_of(p);
+	bool is_bound = p->nr_cpus_allowed == 1;
 	u32 llc = llc_of_task(p);
+	u64 to = is_bound ? dsq_of_cpu(scx_bpf_task_cpu(p)) : dsq_of(QUEUE_OVERDUE, llc);
 
-	if (!task || before(now, task->queued_since_ns + THROTTLED_MAX_NS))
+	if (!task || before(now, task->queued_since_ns + THROTTLED_MAX_NS) ||
+	    !compat_dsq_move(it, p, to, 0) || is_bound)
 		return;
-	if (compat_dsq_move(it, p, dsq_of(QUEUE_OVERDUE, llc), 0))
-		llc_at(llc)->has_overdue = true;
+	llc_at(llc)->has_overdue = true;
+	kick_idle_for(p);
 }
 
 static u64 limit_refill_now(struct group *group, u64 now)
 {
 	u64 period_ns = group->limit.period_ns, periods;
-	s64 budget_ns = group->budget_ns;
+	s64 budget_ns = group->budget_ns, added_ns;
 
 	if (period_ns < PERIOD_MIN_NS)
 		period_ns = PERIOD_MIN_NS;
 	periods = (now - group->refilled_ns) / period_ns;
 	group->refilled_ns += periods * period_ns;
-	__sync_fetch_and_add(&group->budget_ns,
-			     limit_refill(&group->limit, budget_ns, periods) - budget_ns);
+	added_ns = limit_refill(&group->limit, budget_ns, periods) - budget_ns;
+	__sync_fetch_and_add(&group->budget_ns, added_ns);
+	/* A refill repays the debt and is not for tasks that go on. */
+	group->least_ns += added_ns;
 	if (group->is_throttled && group->budget_ns > 0)
 		group->is_throttled = false;
 	return group->refilled_ns + period_ns - now;
@@ -192,6 +195,16 @@ static void limit_timer_need(u32 slot, u64 now)
 	limit_timer_start(slot, group->limit.period_ns);
 }
 
+static void limit_throttle(struct group *group)
+{
+	if (group->budget_ns > 0 || group->is_throttled)
+		return;
+	group->least_ns = group->budget_ns - (s64)GRACE_NS;
+	group->is_throttled = true;
+	if (group->budget_ns > 0) /* the timer has just refilled it */
+		group->is_throttled = false;
+}
+
 /* Throttles the groups of a task that have used up their budget. */
 static __noinline int limits_check(u32 slot, u64 now)
 {
@@ -210,8 +223,7 @@ static __noinline int limits_check(u32 slot, u64 now)
 		group = group_at(at);
 		if (!group->limit.quota_ns)
 			continue;
-		if (group->budget_ns <= 0)
-			group->is_throttled = true;
+		limit_throttle(group);
 		limit_timer_need(at, now);
 	}
 	return 0;

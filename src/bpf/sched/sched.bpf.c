@@ -88,11 +88,13 @@ s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fl
 
 	if (!is_idle)
 		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
-	if (!is_idle || !task || held_back_by(p, task))
+	if (!is_idle || !task)
+		return cpu;
+	task->woken = true;
+	if (held_back_by(p, task))
 		return cpu;
 	task->queued_since_ns = bpf_ktime_get_ns();
 	task_wakes(p, task);
-	groups_charge(task, 0);
 	learn_waking(p, task, task->queued_since_ns);
 	task->class = classify(p, task, true, task->queued_since_ns);
 	count(task->class, DECISION_IDLE_CPU);
@@ -184,6 +186,7 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	queue_left(task);
 	task_wakes(p, task);
 	task->queued_since_ns = now;
+	task->woken = woken;
 	if (woken) {
 		groups_charge(task, 0);
 		learn_waking(p, task, now);
@@ -330,6 +333,7 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 	 */
 	if (was_queued && held_back_by(p, task))
 		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_PREEMPT));
+	task->woken = false;
 }
 
 SEC("struct_ops/zernel_stopping")

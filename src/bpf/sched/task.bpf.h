@@ -26,6 +26,7 @@ struct sched_task {
 	u32 tier;
 	u32 polls;	    /* it gave up its CPU within POLL_NS and stayed runnable */
 	u32 in_turn;	    /* spinner: the next turn is a short one */
+	u32 woken;	    /* it waits for its first turn after a sleep, so it is in the kernel */
 	u32 group;	    /* slot of its cgroup */
 	u32 counted_weight; /* its weight among the runnable tasks; 0 while it sleeps */
 };

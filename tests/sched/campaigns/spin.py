@@ -31,7 +31,8 @@ def trainers(*kernel_us):
 
 CASES = (
     Case("serve-spin-mixed", scenarios.BY_NAME["serve-spin-mixed"]),
-    Case("serve-spin-alternate", scenarios.BY_NAME["serve-spin-alternate"]),
+    # Half of its tokens are short, so the reserved share of the other tasks shows in the p99. Only a lost launcher counts.
+    Case("serve-spin-alternate", scenarios.BY_NAME["serve-spin-alternate"], bound=100),
     # Two launchers compete for the CPUs that ordinary tasks leave to them, so only a lost one counts.
     Case("two-spinners", trainers(700, 1100), bound=100, times=4),
     Case("spinner-on-cpu-0", trainers(1100), cpus=(0,)),
