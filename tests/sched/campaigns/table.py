@@ -38,7 +38,7 @@ CAMPAIGNS = (
     Campaign("spin", spin.spin, full=5, guest=FINE),
     Campaign("topology", places.topology, full=30,
              guest=(*VIRTUAL, "--cpus", "16", "--numa", "2", "--caches", "2", "--bare-node")),
-    Campaign("caches", places.apart, full=5, guest=(*VIRTUAL, "--caches", "2")),
+    Campaign("caches", places.apart, full=5, guest=(*FINE, "--caches", "2")),
     Campaign("many", places.many, full=20, guest=("--cpus", "64", "--mem", "4096")),
     Campaign("everyday", everyday.everyday, full=3, guest=VIRTUAL),
     Campaign("ablation", ablation.ablation, full=2, guest=VIRTUAL),
