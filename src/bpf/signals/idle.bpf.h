@@ -157,7 +157,7 @@ static void launcher_wakes(const struct thread_state *thread, struct process_sta
  * consumer, which is its own process or its parent process. Returns the booked
  * time.
  */
-__noinline u64 loader_did(struct task_struct *p __arg_trusted, u32 what, u64 since, u64 now)
+static __noinline u64 loader_did(struct task_struct *p, u32 what, u64 since, u64 now)
 {
 	struct thread_state *thread = thread_find(p);
 	struct process_state *consumer;

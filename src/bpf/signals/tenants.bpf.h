@@ -6,9 +6,9 @@
 #include "bpf/kernel.h"
 #include "core/tenant.h"
 
-/* Global functions, so that the verifier checks each one once, not once per caller. */
-int tenant_has_room(u32 uid, u64 group);
-int tenant_add(u32 uid, u64 group, s32 nr);
+/* Hidden, which is static for the verifier: see threads.bpf.c. */
+__hidden int tenant_has_room(u32 uid, u64 group);
+__hidden int tenant_add(u32 uid, u64 group, s32 nr);
 
 static inline u32 tenant_user(struct task_struct *p)
 {

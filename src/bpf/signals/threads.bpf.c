@@ -13,6 +13,9 @@
  *
  * These programs run at every context switch and wakeup of the machine, so each
  * program returns at once if the task has no state.
+ *
+ * Functions are static: kernels before 6.9 allow no task as an argument of a global function, and
+ * 6.12 allows no call of one with preemption disabled.
  */
 #include "bpf/signals/gpu.bpf.h"
 #include "bpf/signals/idle.bpf.h"
@@ -53,8 +56,7 @@ static void leader_loads(struct task_struct *p, u64 now)
 		thread_set_role(leader, thread, ROLE_LOADER, now);
 }
 
-/* Not static, so that the verifier checks the function once, not once per caller. */
-__noinline int loader_found(struct task_struct *p __arg_trusted, u32 consumer_tgid, u64 now)
+static __noinline int loader_found(struct task_struct *p, u32 consumer_tgid, u64 now)
 {
 	struct thread_state *thread = thread_get(p);
 	struct process_state *process;
@@ -87,7 +89,7 @@ __noinline int loader_found(struct task_struct *p __arg_trusted, u32 consumer_tg
 	return 0;
 }
 
-__noinline int thread_leaves(struct task_struct *p __arg_trusted, bool runnable, u32 state, u64 now)
+static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 state, u64 now)
 {
 	struct thread_state *thread = thread_find(p);
 	struct process_state *process = thread ? process_find(p) : NULL;
@@ -128,8 +130,7 @@ __noinline int thread_leaves(struct task_struct *p __arg_trusted, bool runnable,
 	return 0;
 }
 
-__noinline int thread_runs(struct task_struct *p __arg_trusted,
-			   struct task_struct *prev __arg_trusted, u64 now)
+static __noinline int thread_runs(struct task_struct *p, struct task_struct *prev, u64 now)
 {
 	struct thread_state *thread = thread_find(p);
 	struct process_state *process = thread ? process_find(p) : NULL;

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""zerneld on a kernel without sched_ext, in a guest: it watches jobs and says what this kernel lacks."""
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+
+import tap
+import harness
+from harness import BUILD, ZERNEL, Case, wait_until
+
+harness.SECONDS = 90
+harness.ZERNELD = BUILD / "src/daemon/zerneld"
+LAB = BUILD / "lab"
+PHASES = {"data_loading", "gpu_compute", "optimizer_step"}
+# Phases that are long enough for samples, and a sync that sleeps.
+STEPS = "--sync block --launches 5 --kernel-us 20000 --optimizer-us 3000 --load-cpu-us 160000 --prefetch 1 --loaders 1".split()
+
+
+class Watching(Case):
+    @classmethod
+    def setUpClass(cls):
+        print("# kernel", os.uname().release)
+        devices = pathlib.Path(tempfile.mkdtemp()) / "vgpu"
+        devices.touch()
+        os.environ.update(LD_LIBRARY_PATH=str(LAB / "vgpu"), VGPU_SHM=str(devices))
+        cls.server = harness.Zerneld(config="sample=yes\n")
+        cls.addClassCleanup(cls.server.remove)
+
+    def zernel(self, command):
+        result = subprocess.run([ZERNEL, command, "--socket", self.server.path], stdout=subprocess.PIPE, text=True, check=False)
+        print("\n".join(f"# {line}" for line in result.stdout.splitlines()))
+        return result.stdout
+
+    def snapshot(self):
+        with self.server.client() as client:
+            return client.ask("snapshot")["result"]
+
+    def test_1_the_programs_are_loaded_without_a_scheduler(self):
+        scheduler = self.server.scheduler()
+        self.assertEqual(scheduler["state"], "off")
+        self.assertIn("no sched_ext", scheduler["reason"])
+        self.assertNotIn("cannot load the BPF programs", self.server.text())
+
+    def launcher(self):
+        """Returns the process of the job that uses the GPU, from the first measured sync on."""
+        found = [process for process in self.snapshot()["processes"] if process["comm"] == "train" and process["launcher_tid"]]
+        return found[0] if found and "sync_wait" in found[0]["hists"] else None
+
+    def test_2_a_job_is_followed_with_its_phases_roles_and_steps(self):
+        job = subprocess.Popen([LAB / "train/train", "--seconds", "600", *STEPS], stdout=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(job.wait)
+        self.addCleanup(os.killpg, job.pid, signal.SIGKILL)
+        wait_until(self.launcher, f"the job is followed: {self.server.text()}")
+        seen = set()
+        wait_until(lambda: seen.add(self.launcher()["phase"]) or PHASES <= seen, f"phases in addition to {seen}")
+        wait_until(lambda: self.launcher()["steps"] > 10, "the job makes steps")
+        process, snapshot = self.launcher(), self.snapshot()
+        print("# phases:", sorted(seen), "hists:", sorted(process["hists"]), "idle_ns:", process["idle_ns"])
+        print("# roles:", snapshot["roles"], "probes:", snapshot["probes"], "dropped:", snapshot["dropped"])
+        self.assertTrue({"sync_wait", "loader_wait", "step"} <= set(process["hists"]))
+        self.assertEqual((snapshot["roles"]["launcher"], snapshot["roles"]["loader"]), (1, 1))
+        self.assertEqual(snapshot["probes"]["failed"], 0)
+
+    def test_3_status_and_doctor_say_why_there_is_no_scheduler(self):
+        self.assertIn("no sched_ext", self.zernel("status"))
+        self.assertIn("no sched_ext", self.zernel("doctor"))
+
+
+if __name__ == "__main__":
+    tap.main()
