@@ -60,6 +60,8 @@ static void find_features(struct kernel *kernel, bool *ret_cgroups)
 		btf && btf__find_by_name_kind(btf, "scx_cgroup_init_args", BTF_KIND_STRUCT) > 0;
 	kernel->has_device_opens =
 		btf && btf__find_by_name_kind(btf, "chrdev_open", BTF_KIND_FUNC) > 0;
+	kernel->has_multi_uprobes =
+		btf && enum_value(btf, "bpf_attach_type", "BPF_TRACE_UPROBE_MULTI");
 	kernel->session_type =
 		btf ? enum_value(btf, "bpf_attach_type", "BPF_TRACE_UPROBE_SESSION") : 0;
 }
@@ -89,6 +91,7 @@ static int choose_sessions(struct kernel *kernel)
 	return err;
 }
 
+/* Only the scheduler learns, so its programs include those of learning. */
 static int leave_out_scheduler(struct zernel_bpf *skel)
 {
 	struct bpf_program *prog;
@@ -101,7 +104,8 @@ static int leave_out_scheduler(struct zernel_bpf *skel)
 		if (err < 0)
 			return err;
 	}
-	return bpf_map__set_autocreate(skel->maps.zernel, false);
+	err = bpf_program__set_autoload(skel->progs.learn_exec, false);
+	return err < 0 ? err : bpf_map__set_autocreate(skel->maps.zernel, false);
 }
 
 static int load(struct kernel *kernel, bool has_cgroups)

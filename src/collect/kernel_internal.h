@@ -7,10 +7,16 @@
 #include "core/tenant.h"
 #include "zernel.skel.h"
 
+/* One link for all calls of a kind, or one for each call on kernels without multi-uprobe links. */
+struct call_links {
+	struct bpf_link **link;
+	u32 nr;
+};
+
 /* The links of one library: for each kind of call, its entry and its return. */
 struct library_links {
-	struct bpf_link *enter[CALL_KIND_NR];
-	struct bpf_link *leave[CALL_KIND_NR];
+	struct call_links enter[CALL_KIND_NR];
+	struct call_links leave[CALL_KIND_NR];
 	int session[CALL_KIND_NR]; /* both, decided at the entry: descriptor plus 1, or 0 for none
 				    */
 };
@@ -41,7 +47,8 @@ struct kernel {
 	struct process_list gone; /* exited processes whose map entries are to be deleted */
 	bool has_scheduler;
 	bool honors_limits;
-	bool has_device_opens;		    /* the kernel shows when a process opens a device */
+	bool has_device_opens; /* the kernel shows when a process opens a device */
+	bool has_multi_uprobes;
 	struct sched_ext_gap scheduler_gap; /* the reason when has_scheduler is false */
 	u32 session_type; /* attach type of session programs (entry and return); 0: not supported */
 	u64 swept_ns;

@@ -68,13 +68,21 @@ int kernel_attach_threads(struct kernel *kernel)
 	return 0;
 }
 
+static void detach_links(struct call_links *links)
+{
+	for (u32 i = 0; i < links->nr; i++)
+		bpf_link__destroy(links->link[i]);
+	free(links->link);
+	*links = (struct call_links){};
+}
+
 static void detach_slot(struct kernel *kernel, u32 slot)
 {
 	struct library_links *links = &kernel->libraries[slot];
 
 	for (u32 kind = 0; kind < CALL_KIND_NR; kind++) {
-		bpf_link__destroy(links->enter[kind]);
-		bpf_link__destroy(links->leave[kind]);
+		detach_links(&links->enter[kind]);
+		detach_links(&links->leave[kind]);
 		if (links->session[kind])
 			close(links->session[kind] - 1);
 	}
@@ -101,29 +109,52 @@ static void find_places(const struct library *library, u32 kind, struct places *
 	}
 }
 
-/* Attaches one link for all calls of one kind in a library, at their entries or returns. */
-static int attach_kind(struct kernel *kernel, const struct library *library, u32 kind,
-		       const char *name, bool returns, struct bpf_link **ret)
+static struct bpf_link *attach_all(const struct bpf_program *prog, const struct library *library,
+				   const struct places *places, bool returns)
 {
-	struct places places;
-	LIBBPF_OPTS(bpf_uprobe_multi_opts, opts, .offsets = places.offsets,
-		    .cookies = places.cookies, .retprobe = returns);
+	LIBBPF_OPTS(bpf_uprobe_multi_opts, opts, .offsets = places->offsets,
+		    .cookies = places->cookies, .cnt = places->nr, .retprobe = returns);
+
+	return bpf_program__attach_uprobe_multi(prog, -1, library->path, NULL, &opts);
+}
+
+static struct bpf_link *attach_one(const struct bpf_program *prog, const struct library *library,
+				   const struct places *places, u32 i, bool returns)
+{
+	LIBBPF_OPTS(bpf_uprobe_opts, opts, .bpf_cookie = places->cookies[i], .retprobe = returns,
+		    .attach_mode = PROBE_ATTACH_MODE_LINK);
+
+	return bpf_program__attach_uprobe_opts(prog, -1, library->path, places->offsets[i], &opts);
+}
+
+/* Attaches to all calls of one kind in a library, at their entries or returns. */
+static int attach_kind(struct kernel *kernel, const struct library *library, u32 kind,
+		       const char *name, bool returns, struct call_links *ret)
+{
 	struct bpf_program *prog;
-	struct bpf_link *link;
+	struct places places;
+	u32 nr;
 
 	if (!name)
 		return 0;
 	find_places(library, kind, &places);
 	if (!places.nr)
 		return 0;
-	opts.cnt = places.nr;
 	prog = bpf_object__find_program_by_name(kernel->skel->obj, name);
 	if (!prog)
 		return -ENOENT;
-	link = bpf_program__attach_uprobe_multi(prog, -1, library->path, NULL, &opts);
-	if (!link)
-		return -errno;
-	*ret = link;
+	nr = kernel->has_multi_uprobes ? 1 : places.nr;
+	ret->link = calloc(nr, sizeof(struct bpf_link *));
+	if (!ret->link)
+		return -ENOMEM;
+	for (u32 i = 0; i < nr; i++) {
+		ret->link[i] = kernel->has_multi_uprobes
+				       ? attach_all(prog, library, &places, returns)
+				       : attach_one(prog, library, &places, i, returns);
+		if (!ret->link[i])
+			return -errno;
+		ret->nr++;
+	}
 	return 0;
 }
 
@@ -161,8 +192,7 @@ static int attach_session(struct kernel *kernel, const struct library *library, 
 
 static void detach_launches(struct library_links *links)
 {
-	bpf_link__destroy(links->enter[CALL_KIND_LAUNCH]);
-	links->enter[CALL_KIND_LAUNCH] = NULL;
+	detach_links(&links->enter[CALL_KIND_LAUNCH]);
 	if (links->session[CALL_KIND_LAUNCH])
 		close(links->session[CALL_KIND_LAUNCH] - 1);
 	links->session[CALL_KIND_LAUNCH] = 0;

@@ -50,9 +50,13 @@ static inline u64 argument(const struct arguments *args, s8 position)
 
 static inline const struct call_row *row_of(u64 cookie)
 {
+	/*
+	 * Keep the compiler from computing the address before the check, and from reading the
+	 * cookie again after it: the verifier of 6.1 would not know that it is the same value.
+	 */
+	barrier_var(cookie);
 	if (cookie >= CALL_NR)
 		return NULL;
-	/* Keep the compiler from computing the address before the check. */
 	barrier_var(cookie);
 	return &call_rows[cookie];
 }
