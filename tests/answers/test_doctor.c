@@ -170,9 +170,15 @@ static void assert_machine(enum verdict verdict, const char *line, const char *f
 
 static void test_old_kernel(void **state)
 {
-	put("/proc/sys/kernel/osrelease", "5.10.0\n");
-	assert_machine(VERDICT_FAILURE, "failure  kernel        5.10.0 is older",
-		       "-> boot Linux 6.16 or newer");
+	put("/proc/sys/kernel/osrelease", "6.8.0\n");
+	assert_machine(VERDICT_FAILURE, "failure  kernel        6.8.0 is older",
+		       "-> boot Linux 6.12 or newer");
+}
+
+static void test_kernel_of_debian_13(void **state)
+{
+	put("/proc/sys/kernel/osrelease", "6.12.90+deb13-amd64\n");
+	assert_machine(VERDICT_OK, "ok       kernel        6.12.90+deb13-amd64", NULL);
 }
 
 static void test_kernel_without_sched_ext(void **state)
@@ -423,6 +429,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_A_MACHINE(test_good_kernel),
 		ON_A_MACHINE(test_old_kernel),
+		ON_A_MACHINE(test_kernel_of_debian_13),
 		ON_A_MACHINE(test_kernel_without_sched_ext),
 		ON_A_MACHINE(test_broken_btf_kernel),
 		ON_A_MACHINE(test_btf_with_a_hidden_parameter),

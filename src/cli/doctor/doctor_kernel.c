@@ -11,8 +11,8 @@
 #define BTF_FILE     "/sys/kernel/btf/vmlinux"
 #define OPS_FILE     "/sys/kernel/sched_ext/root/ops"
 #define OUR_OPS	     "zernel"
-#define PROBES_MAJOR 5
-#define PROBES_MINOR 15
+#define PROBES_MAJOR 6
+#define PROBES_MINOR 12
 
 static void release_of(const struct doctor *doctor, char *ret, size_t size)
 {
@@ -30,7 +30,7 @@ struct finding check_kernel(const struct doctor *doctor)
 		return finding(VERDICT_WARNING, NULL, "the kernel release is unknown: %s", release);
 	if (major < PROBES_MAJOR || (major == PROBES_MAJOR && minor < PROBES_MINOR))
 		return finding(VERDICT_FAILURE, NULL,
-			       "%s is older than 5.15: zerneld cannot attach its probes", release);
+			       "%s is older than 6.12: zerneld cannot watch processes", release);
 	return finding(VERDICT_OK, NULL, "%s", release);
 }
 
