@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """zerneld with the real BPF programs, in a guest. Each test continues from the state of the previous test."""
+import contextlib
 import json
 import os
 import pathlib
@@ -23,7 +24,8 @@ NOBODY = 65534
 NR_GPUS = 2
 VGPU = {}  # environment of processes that use the virtual GPUs
 LOOKS = 40
-# Phases that are long enough for samples, and a sync that sleeps. The first calls come after the probes are attached.
+NR_LIBRARIES = 3  # of GPU and collective runtimes that the job maps
+# Phases that are long enough for samples, and a sync that sleeps. The first calls come after zerneld knows the process.
 STEPS = "--startup-ms 5000 --sync block --launches 5 --kernel-us 20000 --optimizer-us 3000 --load-cpu-us 160000 --prefetch 1".split()
 PHASE_DETECTION = {"io_wait_threshold": 0.3, "optimizer_burst_max_ns": 5000000, "gpu_idle_threshold": 10,
                    "gpu_active_threshold": 80, "phase_stability_count": 3, "nccl_detection_enabled": False}
@@ -164,9 +166,33 @@ class Guest(Case):
         loader, = (process for process in snapshot["processes"] if process["consumer_pid"] == pid)
         return task_truth.Look(snapshot["monotonic_ns"], process["start_ns"], process["task"]), loader["task"]
 
+    @contextlib.contextmanager
+    def libraries_probed(self):
+        """A process that only maps the libraries: all calls of a job that starts later are seen."""
+        holder = train(600, "--startup-ms", "600000000")
+        try:
+            wait_until(lambda: self.snapshot()["probes"]["libraries"] == NR_LIBRARIES, "all libraries are probed")
+            yield
+        finally:
+            holder.kill()
+            holder.wait()
+
     def test_02_the_task_state_agrees_with_the_truth(self):
         folder = pathlib.Path(tempfile.mkdtemp())
         os.chown(folder, NOBODY, NOBODY)
+        with self.libraries_probed():
+            looks, loader, pid = self.watch_a_job(folder)
+        print("# task:", json.dumps(looks[-1].task))
+        print("# task of its loader:", json.dumps(loader))
+        self.assertEqual((loader["current_phase"], loader["gpu_id"], loader["last_gpu_sync_ns"]), ("DataLoading", None, 0))
+        truth = task_truth.Truth(LAB / "truth/truth", folder, pid)
+        verdicts = list(task_truth.verdicts(looks, truth, gpu=1))
+        print("\n".join(f"# {'yes' if holds else 'NO'}: {what}" for holds, what in verdicts))
+        self.assertEqual([what for holds, what in verdicts if not holds], [])
+        wait_until(lambda: not self.snapshot()["processes"], "the end of the job is noticed")
+
+    def watch_a_job(self, folder):
+        """Runs a job that writes its truth to a folder. Returns states of its task, that of its loader, and its pid."""
         job = train(600, *STEPS, "--truth", folder, CUDA_VISIBLE_DEVICES="1")
         try:
             pid = self.followed(job)["pid"]
@@ -177,17 +203,10 @@ class Guest(Case):
                 look, loader = self.look(pid)
                 looks.append(look)
             self.assertEqual([gpu["numa_node"] for gpu in self.snapshot()["gpus"]], [0] * NR_GPUS)
+            return looks, loader, pid
         finally:
             job.kill()
             job.wait()
-        print("# task:", json.dumps(looks[-1].task))
-        print("# task of its loader:", json.dumps(loader))
-        self.assertEqual((loader["current_phase"], loader["gpu_id"], loader["last_gpu_sync_ns"]), ("DataLoading", None, 0))
-        truth = task_truth.Truth(LAB / "truth/truth", folder, pid)
-        verdicts = list(task_truth.verdicts(looks, truth, gpu=1))
-        print("\n".join(f"# {'yes' if holds else 'NO'}: {what}" for holds, what in verdicts))
-        self.assertEqual([what for holds, what in verdicts if not holds], [])
-        wait_until(lambda: not self.snapshot()["processes"], "the end of the job is noticed")
 
     def test_03_detach_and_attach(self):
         with self.server.client() as client:
