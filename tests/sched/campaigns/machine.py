@@ -111,12 +111,19 @@ def spin():
 
 
 class Hog:
-    """A process that only computes. It has no open files, or its end would wait for the file system of the host."""
+    """
+    A process that only computes, and runs when the constructor returns. It has no open files: to close one, it would wait
+    for the host, and the virtual time of an idle guest advances meanwhile.
+    """
 
     def __init__(self, nice=0, cpus=None, prepare=None):
         self.nice = nice
+        reader, writer = os.pipe()
         self.pid = os.fork()
         if self.pid:
+            os.close(writer)
+            os.read(reader, 1)
+            os.close(reader)
             return
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         os.setpriority(os.PRIO_PROCESS, 0, nice)
@@ -124,7 +131,9 @@ class Hog:
             os.sched_setaffinity(0, cpus)
         if prepare:
             prepare()
-        os.closerange(0, FDS_MAX)
+        os.closerange(0, writer)
+        os.write(writer, b"1")
+        os.closerange(writer, FDS_MAX)
         spin()
 
     def cpu_seconds(self):
