@@ -2,10 +2,18 @@
 #include "collect/gpu_visible.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "base/cleanup.h"
+#include "base/file.h"
+
+/*
+ * A process can make its environment as large as its memory. Real ones are smaller than this:
+ * by default, the kernel accepts 2 MiB at the most, together with the arguments.
+ */
+#define ENVIRONMENT_MAX (2 << 20)
 
 /* The variables that a runtime reads, in the order in which they apply. */
 static const char *const variables[RUNTIME_NR][2] = {
@@ -50,36 +58,39 @@ struct gpu_numbers gpu_visible_by(const struct gpu_numbers *numbers, const char 
 	return visible;
 }
 
-/* The value of a variable, which the caller frees, or NULL. */
-static char *variable_of(FILE *environment, const char *variable)
+/* The value of a variable, or NULL. The environment ends with a zero. */
+static const char *variable_of(const char *environment, size_t size, const char *variable)
 {
-	CLEANUP_FREE char *entry = NULL;
-	size_t length = strlen(variable), room = 0;
+	size_t length = strlen(variable);
 
-	rewind(environment);
-	while (getdelim(&entry, &room, '\0', environment) > 0)
+	for (const char *entry = environment; entry < environment + size;
+	     entry += strlen(entry) + 1)
 		if (strncmp(entry, variable, length) == 0)
-			return strdup(entry + length);
+			return entry + length;
 	return NULL;
 }
 
 int gpu_visible_read(const char *proc, pid_t pid, enum runtime runtime, struct gpu_numbers *ret)
 {
+	CLEANUP_FREE char *environment = malloc(ENVIRONMENT_MAX);
 	struct gpu_numbers numbers = gpu_visible_all();
-	char path[4096];
-	FILE *file;
+	char path[PATH_MAX];
+	ssize_t size;
 
+	if (!environment)
+		return -ENOMEM;
 	snprintf(path, sizeof(path), "%s/%d/environ", proc, (int)pid);
-	file = fopen(path, "re");
-	if (!file)
-		return -errno;
+	size = file_read_text(path, environment, ENVIRONMENT_MAX);
+	if (size < 0)
+		return (int)size;
+	if (size == ENVIRONMENT_MAX - 1)
+		return -E2BIG;
 	for (u32 i = 0; i < 2 && variables[runtime][i]; i++) {
-		CLEANUP_FREE char *list = variable_of(file, variables[runtime][i]);
+		const char *list = variable_of(environment, (size_t)size, variables[runtime][i]);
 
 		if (list)
 			numbers = gpu_visible_by(&numbers, list);
 	}
-	fclose(file);
 	*ret = numbers;
 	return 0;
 }

@@ -16,5 +16,8 @@ struct gpu_numbers gpu_visible_all(void);
 /* The devices of `numbers` that the list names, in the order of the list. */
 struct gpu_numbers gpu_visible_by(const struct gpu_numbers *numbers, const char *list);
 
-/* Reads the environment of a process, for the runtime that it uses. `proc` is normally "/proc". */
+/*
+ * Reads the environment of a process, for the runtime that it uses. `proc` is normally "/proc".
+ * -E2BIG: the environment is too large to be read.
+ */
 int gpu_visible_read(const char *proc, pid_t pid, enum runtime runtime, struct gpu_numbers *ret);

@@ -95,6 +95,19 @@ static void test_no_variable_and_no_process(void **state)
 	assert_int_equal(gpu_visible_read(tree_root, 8, RUNTIME_CUDA, &got), -ENOENT);
 }
 
+/* A process can make its environment as large as its memory. */
+static void test_a_large_environment_is_not_read(void **state)
+{
+	static char large[4 << 20] = "CUDA_VISIBLE_DEVICES=3";
+	struct gpu_numbers got;
+
+	write_environment(large, sizeof(large) / 4);
+	got = read_for(RUNTIME_CUDA);
+	check(&got, (const u8[]){ 3 }, 1);
+	write_environment(large, sizeof(large));
+	assert_int_equal(gpu_visible_read(tree_root, 7, RUNTIME_CUDA, &got), -E2BIG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +116,7 @@ int main(void)
 		cmocka_unit_test(test_each_runtime_has_its_variable),
 		cmocka_unit_test(test_variables_build_on_each_other),
 		cmocka_unit_test(test_no_variable_and_no_process),
+		cmocka_unit_test(test_a_large_environment_is_not_read),
 	};
 
 	return cmocka_run_group_tests_name("gpu_visible", tests, tree_setup, tree_teardown);
