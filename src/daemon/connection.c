@@ -24,6 +24,7 @@ struct connection {
 	int fd;
 	struct line_buffer input;
 	struct outbox output;
+	u64 opened_ms; /* or when its access last changed */
 	u64 due_ms;
 	u32 interval_ms; /* 0: not subscribed */
 	bool recording;	 /* receives events too */
@@ -327,11 +328,23 @@ static void push(struct connection *c, u64 now)
 	flush(c);
 }
 
+/* A client that can do nothing may not keep its place. */
+static bool is_useless(const struct connection *c, u64 now)
+{
+	return (!c->greeted || connection_is_stranger(c)) &&
+	       now > c->opened_ms + SERVER_GREETING_MS;
+}
+
+static bool is_stalled(const struct connection *c, u64 now)
+{
+	return c->output.nr > 0 && now > c->output.progress_ms + SERVER_STALLED_MS;
+}
+
 bool connection_tick(struct connection *c, u64 now)
 {
 	if (c->over)
 		return false;
-	if (c->output.nr > 0 && now > c->output.progress_ms + SERVER_STALLED_MS) {
+	if (is_stalled(c, now) || is_useless(c, now)) {
 		c->host->counts->nr_dropped++;
 		c->over = true;
 	} else if (push_is_due(c, now)) {
@@ -357,6 +370,7 @@ int connection_new(const struct connection_host *host, int fd, const struct sock
 		.fd = fd,
 		.peer = *peer,
 		.access = access,
+		.opened_ms = now_ms(),
 		.source = { .on_event = on_event, .ctx = c },
 		.input.max = PROTOCOL_REQUEST_MAX,
 	};
@@ -388,10 +402,16 @@ uid_t connection_user(const struct connection *c)
 	return c->peer.uid;
 }
 
+bool connection_is_stranger(const struct connection *c)
+{
+	return c->access < ACCESS_READ;
+}
+
 void connection_set_access(struct connection *c, const struct access_groups *groups)
 {
 	c->access = access_of(groups, &c->peer);
-	if (c->access >= ACCESS_READ)
+	c->opened_ms = now_ms();
+	if (!connection_is_stranger(c))
 		return;
 	end_recording(c);
 	c->interval_ms = 0;

@@ -24,6 +24,8 @@ struct connection *connection_free(struct connection *connection);
 bool connection_tick(struct connection *connection, u64 now_ms);
 
 uid_t connection_user(const struct connection *connection);
+/* Its user has no permission to read. */
+bool connection_is_stranger(const struct connection *connection);
 void connection_set_access(struct connection *connection, const struct access_groups *groups);
 
 /* The next connection in the list of the server. */

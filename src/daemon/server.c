@@ -57,18 +57,29 @@ static u32 nr_of_user(const struct server *server, uid_t user)
 	return nr;
 }
 
+static u32 nr_of_strangers(const struct server *server)
+{
+	u32 nr = 0;
+
+	for (struct connection *c = server->connections; c; c = *connection_next(c))
+		nr += connection_is_stranger(c);
+	return nr;
+}
+
 /* The last SERVER_CLIENTS_PER_USER places are for root only. Other users have a limit each. */
 static bool has_room(const struct server *server, const struct socket_peer *peer,
 		     enum access access)
 {
-	u32 per_user = access < ACCESS_READ ? SERVER_CLIENTS_PER_STRANGER : SERVER_CLIENTS_PER_USER;
+	bool is_stranger = access < ACCESS_READ;
+	u32 per_user = is_stranger ? SERVER_CLIENTS_PER_STRANGER : SERVER_CLIENTS_PER_USER;
 
 	if (server->counts.nr_clients >= SERVER_CLIENTS_MAX)
 		return false;
 	if (peer->uid == 0)
 		return true;
 	return server->counts.nr_clients < SERVER_CLIENTS_MAX - SERVER_CLIENTS_PER_USER &&
-	       nr_of_user(server, peer->uid) < per_user;
+	       nr_of_user(server, peer->uid) < per_user &&
+	       (!is_stranger || nr_of_strangers(server) < SERVER_STRANGERS_MAX);
 }
 
 /* Sends the error once. The empty buffer of a new connection always has room for it. */

@@ -18,6 +18,10 @@ struct server;
 #define SERVER_CLIENTS_MAX	    64
 #define SERVER_CLIENTS_PER_USER	    16
 #define SERVER_CLIENTS_PER_STRANGER 2
+/* Users without permission to read: together they cannot keep members out. */
+#define SERVER_STRANGERS_MAX	    16
+/* After this time, a connection without a greeting or without permission to read ends. */
+#define SERVER_GREETING_MS	    5000
 #define SERVER_STALLED_MS	    30000
 
 /* The outcome of a request: a result, or an error with an explanation. */
@@ -73,7 +77,7 @@ void server_reload(struct server *server);
 struct server_counts {
 	u32 nr_clients;
 	u64 nr_refused; /* because of too many connections */
-	u64 nr_dropped; /* malformed or too long request, or stalled client */
+	u64 nr_dropped; /* malformed or too long request, stalled client, no greeting */
 	u64 nr_skipped; /* snapshots that a slow subscriber missed */
 };
 struct server_counts server_counts(const struct server *server);

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Access rights, tested as different users and groups."""
+import os
+
 import tap
 from harness import ADMINS, as_user, Case, Client, GROUPS, OTHERS, READERS
 
@@ -19,6 +21,14 @@ def try_all(path):
             if codes[method] == "forbidden":
                 codes["message"] = reply["error"]["message"]
         return client.hello["may"], codes
+
+
+def connect_as(uid, path):
+    os.seteuid(uid)
+    try:
+        return Client(path, hello=False)
+    finally:
+        os.seteuid(0)
 
 
 class Access(Case):
@@ -70,6 +80,23 @@ class Access(Case):
         self.check(server, (OTHERS, READERS, []), ["read"])
         # Read access includes recording.
         self.assertEqual(server.did(), before + ["timeline on", "timeline off"])
+
+    def test_strangers_together_cannot_keep_members_out(self):
+        server = self.zerneld()
+        strangers = [connect_as(OTHERS + 1 + i // 2, server.path) for i in range(60)]
+        self.check(server, (OTHERS, READERS, []), ["read"])
+        self.assertEqual(strangers[-1].line()["error"]["code"], "busy")
+        for stranger in strangers:
+            stranger.close()
+
+    def test_a_client_that_can_do_nothing_loses_its_place(self):
+        server = self.zerneld()
+        with Client(server.path) as member, Client(server.path, hello=False) as silent, \
+                connect_as(OTHERS, server.path) as stranger:
+            stranger.ask("hello", version=2)
+            self.assertIsNone(silent.line())
+            self.assertIsNone(stranger.line())
+            self.assertIn("result", member.ask("snapshot"))
 
 
 if __name__ == "__main__":
