@@ -35,13 +35,19 @@ struct {
 	__type(value, struct spinner_timer);
 } turn_timers SEC(".maps");
 
+static bool is_helper(struct task_struct *p)
+{
+	struct thread_state *thread = thread_find(p);
+
+	return thread && thread->role == ROLE_COLLECTIVE_HELPER;
+}
+
 /* When a task that waits for its GPU or for other ranks should run again. */
 static u64 spinner_due(struct task_struct *p, u64 now)
 {
 	struct process_state *process = process_find(p);
-	struct thread_state *thread = thread_find(p);
 
-	if (!process || (thread && thread->role == ROLE_COLLECTIVE_HELPER))
+	if (!process || is_helper(p))
 		return now + POLL_NS;
 	return spin_due(busy_expected_end(&process->busy, process_launches(process)), now);
 }
@@ -113,12 +119,15 @@ static int turn_timer_fired(void *map, u32 *cpu, struct spinner_timer *timer)
 	return 0;
 }
 
-/* The spinner gets a short turn unless its GPU should be done about now. */
+/*
+ * The sync gets a short turn unless its GPU should be done about now. A helper that polls
+ * gives up the CPU by itself, unless the other ranks are there and it has work to do.
+ */
 static void begin_turn(struct task_struct *p, struct sched_task *task, u32 cpu, u64 now)
 {
 	struct spinner_timer *timer = bpf_map_lookup_elem(&turn_timers, &cpu);
 
-	if (!timer || classify_ml(p, false, now) != CLASS_SPINNER)
+	if (!timer || is_helper(p) || classify_ml(p, false, now) != CLASS_SPINNER)
 		return;
 	task->in_turn = true;
 	bpf_timer_set_callback(&timer->timer, turn_timer_fired);
