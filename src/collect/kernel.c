@@ -49,7 +49,7 @@ static u32 enum_value(const struct btf *btf, const char *type, const char *name)
 }
 
 /* Detects the features of the kernel from its types. */
-static void find_features(struct kernel *kernel, bool *ret_cgroups)
+static void find_features(struct kernel *kernel, bool *ret_cgroups, bool *ret_multi_uprobes)
 {
 	CLEANUP(btf__free_cleanup) struct btf *btf = btf__load_vmlinux_btf();
 	size_t position = 0;
@@ -60,8 +60,7 @@ static void find_features(struct kernel *kernel, bool *ret_cgroups)
 		btf && btf__find_by_name_kind(btf, "scx_cgroup_init_args", BTF_KIND_STRUCT) > 0;
 	kernel->has_device_opens =
 		btf && btf__find_by_name_kind(btf, "chrdev_open", BTF_KIND_FUNC) > 0;
-	kernel->has_multi_uprobes =
-		btf && enum_value(btf, "bpf_attach_type", "BPF_TRACE_UPROBE_MULTI");
+	*ret_multi_uprobes = btf && enum_value(btf, "bpf_attach_type", "BPF_TRACE_UPROBE_MULTI");
 	kernel->session_type =
 		btf ? enum_value(btf, "bpf_attach_type", "BPF_TRACE_UPROBE_SESSION") : 0;
 }
@@ -134,13 +133,18 @@ static int load(struct kernel *kernel, bool has_cgroups)
 int kernel_new(kernel_log_fn log, struct kernel **ret)
 {
 	CLEANUP(kernel_free_cleanup) struct kernel *kernel = calloc(1, sizeof(*kernel));
-	bool has_cgroups;
+	bool has_cgroups, has_multi_uprobes;
 	int err;
 
 	if (!kernel)
 		return -ENOMEM;
 	libbpf_set_print(libbpf_print);
-	find_features(kernel, &has_cgroups);
+	find_features(kernel, &has_cgroups, &has_multi_uprobes);
+	if (!has_multi_uprobes) {
+		err = opener_new(&kernel->opener);
+		if (err < 0)
+			return err;
+	}
 	libbpf_log = kernel->has_device_opens ? NULL : log;
 	err = load(kernel, has_cgroups);
 	/* Some kernels refuse programs at kernel functions. All others work without that one. */
@@ -164,6 +168,7 @@ struct kernel *kernel_free(struct kernel *kernel)
 	kernel_detach_scheduler(kernel);
 	kernel_close_learning(kernel);
 	kernel_close_devices(kernel);
+	kernel_close_probes(kernel);
 	kernel_close_signals(kernel);
 	zernel_bpf__destroy(kernel->skel);
 	free(kernel);

@@ -9,7 +9,8 @@
 
 /* One link for all calls of a kind, or one for each call on kernels without multi-uprobe links. */
 struct call_links {
-	struct bpf_link **link;
+	struct bpf_link *all;
+	int *each; /* descriptors */
 	u32 nr;
 };
 
@@ -33,6 +34,7 @@ struct process_list {
 struct kernel {
 	struct zernel_bpf *skel;
 	struct bpf_link *scheduler;
+	struct opener *opener; /* NULL: the kernel has multi-uprobe links */
 	struct library_links libraries[LIBRARY_MAX];
 	struct bpf_link *threads[THREAD_PROGRAMS_NR];
 	struct bpf_link *learn_exec;
@@ -47,14 +49,20 @@ struct kernel {
 	struct process_list gone; /* exited processes whose map entries are to be deleted */
 	bool has_scheduler;
 	bool honors_limits;
-	bool has_device_opens; /* the kernel shows when a process opens a device */
-	bool has_multi_uprobes;
+	bool has_device_opens;		    /* the kernel shows when a process opens a device */
 	struct sched_ext_gap scheduler_gap; /* the reason when has_scheduler is false */
 	u32 session_type; /* attach type of session programs (entry and return); 0: not supported */
 	u64 swept_ns;
 	u64 swept_drops;
 };
 
+/* In kernel_opener.c. Call opener_new() before capabilities are dropped. */
+int opener_new(struct opener **ret);
+struct opener *opener_free(struct opener *opener);
+/* Returns the descriptor of a perf event: a probe at an offset of a file. */
+int opener_open(struct opener *opener, int file, unsigned long offset, bool returns);
+
+void kernel_close_probes(struct kernel *kernel);
 void kernel_close_signals(struct kernel *kernel);
 void kernel_close_learning(struct kernel *kernel);
 void kernel_close_devices(struct kernel *kernel);
