@@ -14,9 +14,10 @@
 DEFINE_CLEANUP(struct btf, btf__free);
 
 enum sched_ext_gap_kind {
-	SCHED_EXT_NO_OPS, /* no struct sched_ext_ops: the kernel has no sched_ext */
-	SCHED_EXT_ABSENT, /* no function of that name, or of an older name for it */
-	SCHED_EXT_HIDDEN, /* the function shows the parameter that programs must not see */
+	SCHED_EXT_NO_OPS,  /* no struct sched_ext_ops: the kernel has no sched_ext */
+	SCHED_EXT_ABSENT,  /* no function of that name, or of an older name for it */
+	SCHED_EXT_HIDDEN,  /* the function shows the parameter that programs must not see */
+	SCHED_EXT_REFUSED, /* found by zerneld only: the kernel refused a program */
 };
 
 struct sched_ext_gap {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cli/status.h"
 #include "base/cleanup.h"
+#include "core/feature.h"
 #include "core/process.h"
 
 /* Lines of the terminal outside the lists, and the minimum rows per list. */
-#define FIXED_LINES 17
+#define FIXED_LINES 18
 #define ROWS_MIN    3
 
 #define LABEL_WIDTH 11
@@ -256,8 +257,21 @@ static void print_roles(const struct snapshot *snapshot, const struct term *term
 	term_print(term, STYLE_PLAIN, "%s\n", any ? "" : "none");
 }
 
+static void print_lacks(const struct snapshot *snapshot, const struct term *term)
+{
+	char text[512];
+
+	if (!snapshot->lacks)
+		return;
+	features_list(snapshot->lacks, text, sizeof(text));
+	print_label(term, "left out");
+	term_print(term, STYLE_WARNING, "%s", text);
+	term_print(term, STYLE_DIM, " (run: zernel doctor)\n");
+}
+
 static void print_rest(const struct snapshot *snapshot, const struct term *term)
 {
+	print_lacks(snapshot, term);
 	print_roles(snapshot, term);
 	print_label(term, "learning");
 	term_print(term, STYLE_PLAIN, "%llu profiles (%llu confident), %s observations\n",

@@ -15,146 +15,14 @@
 #define EXIT_KIND_ERROR	  1024
 #define EXIT_CODE_RESTART (1ULL << 48)
 
-static kernel_log_fn libbpf_log;
-
-/* The hook of libbpf has no context argument, so libbpf_log is static. */
-static int libbpf_print(enum libbpf_print_level level, const char *format, va_list args)
-{
-	CLEANUP_FREE char *text = NULL;
-	int length;
-
-	if (level > LIBBPF_WARN || !libbpf_log)
-		return 0;
-	length = vasprintf(&text, format, args);
-	if (length < 0) {
-		text = NULL;
-		return 0;
-	}
-	if (length > 0 && text[length - 1] == '\n')
-		text[length - 1] = '\0';
-	libbpf_log(text);
-	return 0;
-}
-
-/* The value of a kernel enumerator, or 0 when the kernel does not have it. */
-static u32 enum_value(const struct btf *btf, const char *type, const char *name)
-{
-	s32 id = btf__find_by_name_kind(btf, type, BTF_KIND_ENUM);
-	const struct btf_type *found = id > 0 ? btf__type_by_id(btf, (u32)id) : NULL;
-
-	for (u32 i = 0; found && i < btf_vlen(found); i++)
-		if (!strcmp(btf__name_by_offset(btf, btf_enum(found)[i].name_off), name))
-			return (u32)btf_enum(found)[i].val;
-	return 0;
-}
-
-/* Detects the features of the kernel from its types. */
-static void find_features(struct kernel *kernel, bool *ret_cgroups, bool *ret_multi_uprobes)
-{
-	CLEANUP(btf__free_cleanup) struct btf *btf = btf__load_vmlinux_btf();
-	size_t position = 0;
-
-	kernel->has_scheduler = !sched_ext_next_gap(btf, &position, &kernel->scheduler_gap);
-	kernel->honors_limits = sched_ext_tells_limits(btf);
-	*ret_cgroups =
-		btf && btf__find_by_name_kind(btf, "scx_cgroup_init_args", BTF_KIND_STRUCT) > 0;
-	kernel->has_device_opens =
-		btf && btf__find_by_name_kind(btf, "chrdev_open", BTF_KIND_FUNC) > 0;
-	*ret_multi_uprobes = btf && enum_value(btf, "bpf_attach_type", "BPF_TRACE_UPROBE_MULTI");
-	kernel->session_type =
-		btf ? enum_value(btf, "bpf_attach_type", "BPF_TRACE_UPROBE_SESSION") : 0;
-}
-
-/* Without cgroup support in the kernel's sched_ext, the scheduler cannot support cgroups either. */
-static void leave_out_cgroups(struct zernel_bpf *skel)
-{
-	skel->struct_ops.zernel->cgroup_init = NULL;
-	skel->struct_ops.zernel->cgroup_exit = NULL;
-	skel->struct_ops.zernel->cgroup_set_weight = NULL;
-	skel->struct_ops.zernel->cgroup_set_bandwidth = NULL;
-	skel->struct_ops.zernel->cgroup_move = NULL;
-}
-
-/* Sets the attach type of session programs, which libbpf before 1.6 does not know. */
-static int choose_sessions(struct kernel *kernel)
-{
-	struct bpf_program *const sessions[] = { kernel->skel->progs.launch_session,
-						 kernel->skel->progs.copy_session,
-						 kernel->skel->progs.work_session };
-	enum bpf_attach_type type = (enum bpf_attach_type)kernel->session_type;
-	int err = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(sessions) && err == 0; i++)
-		err = type ? bpf_program__set_expected_attach_type(sessions[i], type)
-			   : bpf_program__set_autoload(sessions[i], false);
-	return err;
-}
-
-/* Only the scheduler learns, so its programs include those of learning. */
-static int leave_out_scheduler(struct zernel_bpf *skel)
-{
-	struct bpf_program *prog;
-	int err;
-
-	bpf_object__for_each_program(prog, skel->obj) {
-		if (bpf_program__type(prog) != BPF_PROG_TYPE_STRUCT_OPS)
-			continue;
-		err = bpf_program__set_autoload(prog, false);
-		if (err < 0)
-			return err;
-	}
-	err = bpf_program__set_autoload(skel->progs.learn_exec, false);
-	return err < 0 ? err : bpf_map__set_autocreate(skel->maps.zernel, false);
-}
-
-static int load(struct kernel *kernel, bool has_cgroups)
-{
-	int err;
-
-	kernel->skel = zernel_bpf__open();
-	if (!kernel->skel)
-		return -errno;
-	if (!has_cgroups)
-		leave_out_cgroups(kernel->skel);
-	if (!kernel->honors_limits)
-		kernel->skel->struct_ops.zernel->cgroup_set_bandwidth = NULL;
-	err = choose_sessions(kernel);
-	if (err < 0)
-		return err;
-	err = bpf_program__set_autoload(kernel->skel->progs.device_opened,
-					kernel->has_device_opens);
-	if (err == 0 && !kernel->has_scheduler)
-		err = leave_out_scheduler(kernel->skel);
-	if (err < 0)
-		return err;
-	return zernel_bpf__load(kernel->skel);
-}
-
 int kernel_new(kernel_log_fn log, struct kernel **ret)
 {
 	CLEANUP(kernel_free_cleanup) struct kernel *kernel = calloc(1, sizeof(*kernel));
-	bool has_cgroups, has_multi_uprobes;
 	int err;
 
 	if (!kernel)
 		return -ENOMEM;
-	libbpf_set_print(libbpf_print);
-	find_features(kernel, &has_cgroups, &has_multi_uprobes);
-	if (!has_multi_uprobes) {
-		err = opener_new(&kernel->opener);
-		if (err < 0)
-			return err;
-	}
-	libbpf_log = kernel->has_device_opens ? NULL : log;
-	err = load(kernel, has_cgroups);
-	/* Some kernels refuse programs at kernel functions. All others work without that one. */
-	if (err < 0 && kernel->has_device_opens) {
-		zernel_bpf__destroy(kernel->skel);
-		kernel->has_device_opens = false;
-		libbpf_log = log;
-		err = load(kernel, has_cgroups);
-	}
-	libbpf_log = log;
+	err = kernel_load(kernel, log);
 	if (err < 0)
 		return err;
 	*ret = TAKE_PTR(kernel);
@@ -175,19 +43,25 @@ struct kernel *kernel_free(struct kernel *kernel)
 	return NULL;
 }
 
+u32 kernel_lacks(const struct kernel *kernel, u32 *ret_refused)
+{
+	*ret_refused = kernel->refused;
+	return kernel->lacks;
+}
+
 bool kernel_has_scheduler(const struct kernel *kernel)
 {
-	return kernel->has_scheduler;
+	return kernel_has(kernel, FEATURE_SCHEDULER);
 }
 
 const struct sched_ext_gap *kernel_scheduler_gap(const struct kernel *kernel)
 {
-	return kernel->has_scheduler ? NULL : &kernel->scheduler_gap;
+	return kernel_has_scheduler(kernel) ? NULL : &kernel->scheduler_gap;
 }
 
 bool kernel_honors_limits(const struct kernel *kernel)
 {
-	return kernel->honors_limits;
+	return kernel_has(kernel, FEATURE_GROUP_LIMITS);
 }
 
 void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy)
@@ -229,7 +103,7 @@ int kernel_attach_scheduler(struct kernel *kernel)
 	int nr_cpus = libbpf_num_possible_cpus(), err;
 	u64 seq = hotplug_seq();
 
-	if (!kernel->has_scheduler)
+	if (!kernel_has_scheduler(kernel))
 		return -EOPNOTSUPP;
 	if (nr_cpus < 0)
 		return nr_cpus;

@@ -24,12 +24,18 @@ struct sched_ext_gap;
 typedef void (*kernel_log_fn)(const char *text);
 
 /*
- * Opens, configures and loads the BPF programs. On a kernel that cannot load the scheduler,
- * all other programs are loaded; see kernel_has_scheduler().
+ * Opens, configures and loads the BPF programs, without those that the kernel cannot load; see
+ * kernel_lacks(). -ENOSYS: the kernel lacks an essential feature, which was logged.
  */
 int kernel_new(kernel_log_fn log, struct kernel **ret);
 struct kernel *kernel_free(struct kernel *kernel);
 DEFINE_CLEANUP(struct kernel, kernel_free);
+
+/*
+ * The features that are left out, a bit for each enum feature, and those of them whose programs the
+ * kernel refused although it seemed to have all that they need.
+ */
+u32 kernel_lacks(const struct kernel *kernel, u32 *ret_refused);
 
 bool kernel_has_scheduler(const struct kernel *kernel);
 /* The first reason why the kernel cannot load the scheduler, or NULL. */

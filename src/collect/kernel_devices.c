@@ -23,7 +23,7 @@ static int attach(struct bpf_program *prog, struct bpf_link **ret)
 /* Without the first program, the opens are found late, by looking at the open files. */
 int kernel_attach_devices(struct kernel *kernel)
 {
-	if (kernel->has_device_opens)
+	if (kernel_has(kernel, FEATURE_DEVICE_OPENS))
 		(void)attach(kernel->skel->progs.device_opened, &kernel->device_opened);
 	return attach(kernel->skel->progs.device_exec, &kernel->device_exec);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 /* Shared only by the kernel*.c files. */
+#include "abi/feature.h"
 #include "base/sched_ext.h"
 #include "collect/kernel.h"
 #include "core/tenant.h"
@@ -47,14 +48,20 @@ struct kernel {
 	kernel_event_fn on_event;
 	void *event_ctx;
 	struct process_list gone; /* exited processes whose map entries are to be deleted */
-	bool has_scheduler;
-	bool honors_limits;
-	bool has_device_opens;		    /* the kernel shows when a process opens a device */
-	struct sched_ext_gap scheduler_gap; /* the reason when has_scheduler is false */
+	u32 lacks;		  /* a bit for each enum feature that is left out */
+	u32 refused;		  /* those of them whose programs the kernel refused */
+	struct sched_ext_gap scheduler_gap; /* the reason without FEATURE_SCHEDULER */
 	u32 session_type; /* attach type of session programs (entry and return); 0: not supported */
 	u64 swept_ns;
 	u64 swept_drops;
 };
+
+static inline bool kernel_has(const struct kernel *kernel, u32 feature)
+{
+	return feature >= FEATURE_NR || !(kernel->lacks & (1U << feature));
+}
+
+int kernel_load(struct kernel *kernel, kernel_log_fn log);
 
 /* In kernel_opener.c. Call opener_new() before capabilities are dropped. */
 int opener_new(struct opener **ret);

@@ -22,7 +22,7 @@ int kernel_open_learning(struct kernel *kernel, kernel_observation_fn on_seen, v
 						on_observation, kernel, NULL);
 	if (!kernel->observations)
 		return -errno;
-	if (!kernel->has_scheduler)
+	if (!kernel_has(kernel, FEATURE_SCHEDULER))
 		return 0;
 	kernel->learn_exec = bpf_program__attach(kernel->skel->progs.learn_exec);
 	return kernel->learn_exec ? 0 : -errno;

@@ -132,6 +132,20 @@ static int attach_each(struct kernel *kernel, const struct bpf_program *prog, in
 	return 0;
 }
 
+static bool is_loaded(const struct kernel *kernel, const char *name)
+{
+	const struct bpf_program *prog =
+		name ? bpf_object__find_program_by_name(kernel->skel->obj, name) : NULL;
+
+	return !name || bpf_program__fd(prog) >= 0;
+}
+
+/* A kind whose feature is left out: an entry without its return would stay open. */
+static bool is_left_out(const struct kernel *kernel, u32 kind)
+{
+	return !is_loaded(kernel, programs[kind].enter) || !is_loaded(kernel, programs[kind].leave);
+}
+
 /* Attaches to all calls of one kind in a library, at their entries or returns. */
 static int attach_kind(struct kernel *kernel, const struct library *library, u32 kind,
 		       const char *name, bool returns, struct call_links *ret)
@@ -139,7 +153,7 @@ static int attach_kind(struct kernel *kernel, const struct library *library, u32
 	struct bpf_program *prog;
 	struct places places;
 
-	if (!name)
+	if (!name || is_left_out(kernel, kind))
 		return 0;
 	find_places(library, kind, &places);
 	if (!places.nr)
@@ -195,7 +209,7 @@ static int attach_entries(struct kernel *kernel, const struct library *library, 
 {
 	struct library_links *links = &kernel->libraries[library->slot];
 
-	if (programs[kind].session && kernel->session_type)
+	if (programs[kind].session && kernel_has(kernel, FEATURE_LAUNCH_TIMES))
 		return attach_session(kernel, library, kind, &links->session[kind]);
 	return attach_kind(kernel, library, kind, programs[kind].enter, false, &links->enter[kind]);
 }

@@ -19,9 +19,10 @@ int kernel_attach_threads(struct kernel *kernel)
 			bpf_object__find_program_by_name(kernel->skel->obj, thread_programs[i]);
 		struct bpf_link *link;
 
-		if (kernel->threads[i])
-			continue; /* attached by an earlier attempt that failed later */
-		link = prog ? bpf_program__attach(prog) : NULL;
+		/* Attached by an earlier attempt that failed later, or left out. */
+		if (kernel->threads[i] || !prog || bpf_program__fd(prog) < 0)
+			continue;
+		link = bpf_program__attach(prog);
 		if (!link)
 			return -errno;
 		kernel->threads[i] = link;

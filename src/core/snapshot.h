@@ -277,6 +277,8 @@ struct snapshot {
 	char host[SNAPSHOT_TEXT_LEN];
 	char version[SNAPSHOT_TEXT_LEN]; /* of zerneld */
 	char kernel[SNAPSHOT_TEXT_LEN];	 /* release of the kernel */
+	u32 lacks;   /* a bit for each enum feature that is left out on this kernel */
+	u32 refused; /* those of them whose BPF programs the kernel refused */
 
 	struct snapshot_limits limits;
 	struct snapshot_job *jobs;

@@ -294,6 +294,8 @@ static void build(struct snapshot_builder *b)
 	b->now = s;
 	snapshot_clear(s);
 	fold_identity(b, s);
+	if (kernel)
+		s->lacks = kernel_lacks(kernel, &s->refused);
 	if (b->sources.devices)
 		fold_devices(b->sources.devices, s);
 	processes_fold(kernel, &all, b->before, s);

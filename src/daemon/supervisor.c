@@ -50,6 +50,9 @@ static const char *explanation(int err)
 	case EACCES:
 		return "the kernel refuses BPF or perf events: run as root (CAP_BPF, CAP_PERFMON, "
 		       "CAP_SYS_ADMIN)";
+	case ENOSYS:
+		return "this kernel lacks a feature that zerneld cannot do without: run `zernel "
+		       "doctor`";
 	case EBUSY:
 		return "another sched_ext scheduler is attached (see "
 		       "/sys/kernel/sched_ext/root/ops): stop it first";
@@ -67,6 +70,10 @@ static void explain_failure(const struct supervisor *s, int err, char *ret, size
 		snprintf(ret, size,
 			 "this kernel has no sched_ext: use Linux 6.16 or newer with "
 			 "CONFIG_SCHED_CLASS_EXT");
+	else if (gap->kind == SCHED_EXT_REFUSED)
+		snprintf(ret, size,
+			 "this kernel refuses the programs of the scheduler: see journalctl -u "
+			 "zerneld");
 	else
 		snprintf(ret, size, "the BTF of this kernel %s FUNC %s: run `zernel doctor`",
 			 gap->kind == SCHED_EXT_ABSENT ? "lacks" : "shows a hidden parameter of",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "ipc/snapshot_fields.h"
+#include "core/feature.h"
 #include "core/process.h"
 
 #define AT(type, member)   offsetof(struct type, member)
@@ -13,6 +14,8 @@ const struct field snapshot_fields[] = {
 	{ "host",         TEXT(snapshot, host) },
 	{ "zernel",       TEXT(snapshot, version) },
 	{ "kernel",       TEXT(snapshot, kernel) },
+	{ "lacks",        FIELD_LABELS,   AT(snapshot, lacks), FEATURE_NR, feature_label },
+	{ "refused",      FIELD_LABELS,   AT(snapshot, refused), FEATURE_NR, feature_label },
 	{ "roles",        FIELD_COUNTS32, AT(snapshot, nr_role), ROLE_NR, role_label },
 	{ "dropped",      FIELD_COUNTS,   AT(snapshot, nr_dropped), DROP_NR, snapshot_drop_label },
 	{ "gone_collectives", FIELD_COUNTS, AT(snapshot, gone_collectives.nr), COLLECTIVE_NR, operation_label },

@@ -14,6 +14,7 @@ enum field_type {
 	FIELD_GPU,	/* u32, null for SNAPSHOT_GPU_UNKNOWN */
 	FIELD_TEXT,	/* nr: the size of the array */
 	FIELD_LABEL,	/* u32, written as one of the nr labels */
+	FIELD_LABELS,	/* u32 with a bit for each of the nr labels, a list of labels */
 	FIELD_COUNTS,	/* u64[nr], an object by label */
 	FIELD_COUNTS32, /* u32[nr], an object by label */
 };

@@ -19,6 +19,17 @@ static bool put_counts(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct
 	return ok;
 }
 
+static bool put_labels(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct field *field,
+		       u32 set)
+{
+	bool ok = list != NULL;
+
+	for (u32 i = 0; ok && i < field->nr; i++)
+		if (set & (1U << i))
+			ok = yyjson_mut_arr_add_str(doc, list, field->label(i));
+	return ok;
+}
+
 static bool put_gpu_number(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, u32 gpu)
 {
 	return gpu == SNAPSHOT_GPU_UNKNOWN ? yyjson_mut_obj_add_null(doc, object, key)
@@ -42,6 +53,9 @@ static bool put_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct 
 	case FIELD_LABEL:
 		return yyjson_mut_obj_add_str(doc, object, field->key,
 					      field->label(*(const u32 *)at));
+	case FIELD_LABELS:
+		return put_labels(doc, yyjson_mut_obj_add_arr(doc, object, field->key), field,
+				  *(const u32 *)at);
 	case FIELD_COUNTS:
 	case FIELD_COUNTS32:
 		return put_counts(doc, yyjson_mut_obj_add_obj(doc, object, field->key), field, at);

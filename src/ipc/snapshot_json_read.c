@@ -90,6 +90,24 @@ static int get_label(yyjson_val *value, const struct field *field, u32 *ret)
 	return -EBADMSG;
 }
 
+static int get_labels(yyjson_val *list, const struct field *field, u32 *ret)
+{
+	int err = yyjson_is_arr(list) ? 0 : -EBADMSG;
+	size_t i, nr;
+	yyjson_val *value;
+	u32 set = 0, label;
+
+	yyjson_arr_foreach(list, i, nr, value) {
+		if (err == 0)
+			err = get_label(value, field, &label);
+		if (err == 0)
+			set |= 1U << label;
+	}
+	if (err == 0)
+		*ret = set;
+	return err;
+}
+
 static int get_counts(yyjson_val *object, const struct field *field, void *ret)
 {
 	int err = yyjson_is_obj(object) ? 0 : -EBADMSG;
@@ -118,6 +136,7 @@ static int get_field(yyjson_val *value, const struct field *field, void *base)
 	case FIELD_PERMILLE: return get_permille(value, at);
 	case FIELD_TEXT: return get_text(value, at, field->nr);
 	case FIELD_LABEL: return get_label(value, field, at);
+	case FIELD_LABELS: return get_labels(value, field, at);
 	case FIELD_COUNTS:
 	case FIELD_COUNTS32: return get_counts(value, field, at);
 	}

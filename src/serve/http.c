@@ -4,6 +4,7 @@
 #include <string.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "core/feature.h"
 #include "serve/gateway.h"
 
 #define HEADER_MAX   512
@@ -177,12 +178,19 @@ static int reply_health(struct gateway *gateway, struct lws *wsi, struct session
 	return reply_text(wsi, session, HTTP_STATUS_OK, "application/json", text);
 }
 
+/* A kernel that lacks something does not make the node unready: the rest works. */
 static int reply_ready(struct gateway *gateway, struct lws *wsi, struct session *session)
 {
 	const char *defect = upstream_defect(gateway->upstream);
+	const struct snapshot *snapshot = gateway->bodies.snapshot;
+	char lacks[200], text[240];
 
-	return reply_status(wsi, session, defect ? HTTP_STATUS_SERVICE_UNAVAILABLE : HTTP_STATUS_OK,
-			    defect ? defect : "ready");
+	if (defect)
+		return reply_status(wsi, session, HTTP_STATUS_SERVICE_UNAVAILABLE, defect);
+	features_list(snapshot->lacks, lacks, sizeof(lacks));
+	snprintf(text, sizeof(text), "ready%s%s", *lacks ? "; left out on this kernel: " : "",
+		 lacks);
+	return reply_status(wsi, session, HTTP_STATUS_OK, text);
 }
 
 static int reply_endpoint(struct gateway *gateway, struct lws *wsi, struct session *session,

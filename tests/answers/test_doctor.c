@@ -7,6 +7,7 @@
 #include <unistd.h>
 #include <yyjson.h>
 
+#include "abi/feature.h"
 #include "cli/doctor/doctor.h"
 #include "unit/kernel_btf.h"
 
@@ -62,9 +63,17 @@ static void put_btf(struct btf *btf)
 /* BTF in which the function has its hidden parameter. */
 static struct btf *btf_that_shows_aux(const char *function)
 {
-	struct btf *btf = kernel_btf_new(function);
+	struct btf *btf = kernel_btf_complete(function);
 
 	kernel_btf_add(btf, function, "aux");
+	return btf;
+}
+
+static struct btf *btf_without_sched_ext(void)
+{
+	struct btf *btf = kernel_btf_empty();
+
+	kernel_btf_add_features(btf);
 	return btf;
 }
 
@@ -84,7 +93,7 @@ static int make_machine(void **state)
 	put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "tsc\n");
 	put("/dev/nvidia0", "");
 	put("/dev/nvidiactl", "");
-	put_btf(kernel_btf_new(NULL));
+	put_btf(kernel_btf_complete(NULL));
 	return 0;
 }
 
@@ -153,7 +162,7 @@ static void test_good_kernel(void **state)
 		text,
 		"ok       BTF           complete, with all functions that schedulers call\n"));
 	assert_non_null(strstr(text, "ok       scheduler     zernel is attached\n"));
-	assert_non_null(strstr(text, "ok: 15, warnings: 0, failures: 0\n"));
+	assert_non_null(strstr(text, "ok: 16, warnings: 0, failures: 0\n"));
 	assert_null(strstr(text, "->"));
 	free(text);
 	snapshot_free(snapshot);
@@ -168,17 +177,38 @@ static void assert_machine(enum verdict verdict, const char *line, const char *f
 	snapshot_free(snapshot);
 }
 
+/* As 5.15: what the kernel has decides, not its release. */
 static void test_old_kernel(void **state)
 {
-	put("/proc/sys/kernel/osrelease", "6.8.0\n");
-	assert_machine(VERDICT_FAILURE, "failure  kernel        6.8.0 is older",
-		       "-> boot Linux 6.12 or newer");
+	put("/proc/sys/kernel/osrelease", "5.15.0\n");
+	put_btf(kernel_btf_new(NULL));
+	assert_machine(VERDICT_FAILURE,
+		       "failure  kernel        5.15.0 lacks ring_buffer, task_storage",
+		       "-> boot Linux 6.1 or newer");
 }
 
-static void test_kernel_of_debian_13(void **state)
+static void test_features(void **state)
 {
-	put("/proc/sys/kernel/osrelease", "6.12.90+deb13-amd64\n");
-	assert_machine(VERDICT_OK, "ok       kernel        6.12.90+deb13-amd64", NULL);
+	struct snapshot *snapshot = make_snapshot();
+	struct doctor doctor = doctor_with(snapshot);
+	struct capture capture;
+	char *text;
+
+	assert_found(&doctor, VERDICT_OK, "ok       features      all that zerneld uses\n", NULL);
+	put_btf(btf_without_sched_ext());
+	snapshot->refused = FEATURE_BIT(RANKS);
+	assert_found(
+		&doctor, VERDICT_WARNING,
+		"warning  features      left out: ranks (refused by this kernel): no ranks and "
+		"collectives; scheduler (Linux 6.12 with CONFIG_SCHED_CLASS_EXT): ",
+		"-> boot a newer kernel");
+	capture = capture_begin();
+	doctor_print_json(&doctor, capture.out);
+	text = capture_end(&capture);
+	assert_non_null(
+		strstr(text, "\"lacks\": [\n        \"ranks\",\n        \"scheduler\"\n    ]"));
+	free(text);
+	snapshot_free(snapshot);
 }
 
 static void test_kernel_without_sched_ext(void **state)
@@ -191,7 +221,7 @@ static void test_kernel_without_sched_ext(void **state)
 static void test_broken_btf_kernel(void **state)
 {
 	put("/proc/sys/kernel/osrelease", "7.2.12+deb13-amd64\n");
-	put_btf(kernel_btf_new("scx_bpf_exit_bstr"));
+	put_btf(kernel_btf_complete("scx_bpf_exit_bstr"));
 	assert_machine(VERDICT_FAILURE,
 		       "failure  BTF           the BTF of this kernel (7.2.12+deb13-amd64) lacks "
 		       "function scx_bpf_exit_bstr: no sched_ext scheduler",
@@ -218,8 +248,9 @@ static void test_btf_with_a_hidden_parameter(void **state)
 
 static void test_btf_without_sched_ext(void **state)
 {
-	put_btf(kernel_btf_empty());
-	assert_machine(VERDICT_OK, "ok       BTF           complete, without sched_ext\n", NULL);
+	put_btf(btf_without_sched_ext());
+	assert_machine(VERDICT_WARNING, "ok       BTF           complete, without sched_ext\n",
+		       NULL);
 }
 
 static void test_no_btf(void **state)
@@ -410,7 +441,7 @@ static void test_json(void **state)
 	assert_true(
 		yyjson_equals_str(yyjson_obj_get(yyjson_doc_get_root(doc), "verdict"), "warning"));
 	checks = yyjson_obj_get(yyjson_doc_get_root(doc), "checks");
-	assert_int_equal(yyjson_arr_size(checks), 15);
+	assert_int_equal(yyjson_arr_size(checks), 16);
 	yyjson_arr_foreach(checks, i, nr, check) {
 		bool ok = yyjson_equals_str(yyjson_obj_get(check, "verdict"), "ok");
 
@@ -429,7 +460,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		ON_A_MACHINE(test_good_kernel),
 		ON_A_MACHINE(test_old_kernel),
-		ON_A_MACHINE(test_kernel_of_debian_13),
+		ON_A_MACHINE(test_features),
 		ON_A_MACHINE(test_kernel_without_sched_ext),
 		ON_A_MACHINE(test_broken_btf_kernel),
 		ON_A_MACHINE(test_btf_with_a_hidden_parameter),

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "abi/feature.h"
 #include "base/cleanup.h"
 #include "base/sched_ext.h"
 #include "base/time.h"
@@ -365,6 +366,12 @@ u64 kernel_run_ns(const struct kernel *kernel)
 int kernel_measure_run_time(int *ret_fd)
 {
 	return -EPERM;
+}
+
+u32 kernel_lacks(const struct kernel *kernel, u32 *ret_refused)
+{
+	*ret_refused = 0;
+	return is_told("no-sched") ? FEATURE_BIT(SCHEDULER) : 0;
 }
 
 bool kernel_has_scheduler(const struct kernel *kernel)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""zerneld on a kernel without sched_ext, in a guest: it watches jobs and says what this kernel lacks."""
+"""zerneld in a guest: it watches jobs and says what this kernel lacks, as `zernel doctor` did before."""
+import json
 import os
 import pathlib
 import signal
@@ -18,6 +19,12 @@ PHASES = {"data_loading", "gpu_compute", "optimizer_step"}
 STEPS = "--sync block --launches 5 --kernel-us 20000 --optimizer-us 3000 --load-cpu-us 160000 --prefetch 1 --loaders 1".split()
 
 
+def doctor(socket="/nowhere"):
+    """Returns the features that `zernel doctor` finds missing, by default without asking zerneld."""
+    text = subprocess.run([ZERNEL, "doctor", "--json", "--socket", socket], stdout=subprocess.PIPE, text=True, check=False).stdout
+    return json.loads(text)["lacks"]
+
+
 class Watching(Case):
     @classmethod
     def setUpClass(cls):
@@ -25,6 +32,7 @@ class Watching(Case):
         devices = pathlib.Path(tempfile.mkdtemp()) / "vgpu"
         devices.touch()
         os.environ.update(LD_LIBRARY_PATH=str(LAB / "vgpu"), VGPU_SHM=str(devices))
+        cls.predicted = doctor()
         cls.server = harness.Zerneld(config="sample=yes\n")
         cls.addClassCleanup(cls.server.remove)
 
@@ -37,18 +45,29 @@ class Watching(Case):
         with self.server.client() as client:
             return client.ask("snapshot")["result"]
 
-    def test_1_the_programs_are_loaded_without_a_scheduler(self):
+    def test_1_zerneld_leaves_out_what_doctor_predicted(self):
+        snapshot = self.snapshot()
+        print("# lacks:", snapshot["lacks"], "refused:", snapshot["refused"])
+        self.assertEqual(snapshot["refused"], [], self.server.text())
+        self.assertEqual(snapshot["lacks"], self.predicted)
+        self.assertEqual(doctor(self.server.path), self.predicted)
+        self.assertNotIn("cannot load the BPF programs", self.server.text())
+
+    def test_2_the_scheduler_is_attached_where_the_kernel_has_it(self):
         scheduler = self.server.scheduler()
+        if "scheduler" not in self.predicted:
+            self.assertEqual(scheduler["state"], "attached")
+            return
         self.assertEqual(scheduler["state"], "off")
         self.assertIn("no sched_ext", scheduler["reason"])
-        self.assertNotIn("cannot load the BPF programs", self.server.text())
+        self.assertIn("no sched_ext", self.zernel("status"))
 
     def launcher(self):
         """Returns the process of the job that uses the GPU, from the first measured sync on."""
         found = [process for process in self.snapshot()["processes"] if process["comm"] == "train" and process["launcher_tid"]]
         return found[0] if found and "sync_wait" in found[0]["hists"] else None
 
-    def test_2_a_job_is_followed_with_its_phases_roles_and_steps(self):
+    def test_3_a_job_is_followed_with_its_phases_roles_and_steps(self):
         job = subprocess.Popen([LAB / "train/train", "--seconds", "600", *STEPS], stdout=subprocess.DEVNULL, start_new_session=True)
         self.addCleanup(job.wait)
         self.addCleanup(os.killpg, job.pid, signal.SIGKILL)
@@ -60,12 +79,15 @@ class Watching(Case):
         print("# phases:", sorted(seen), "hists:", sorted(process["hists"]), "idle_ns:", process["idle_ns"])
         print("# roles:", snapshot["roles"], "probes:", snapshot["probes"], "dropped:", snapshot["dropped"])
         self.assertTrue({"sync_wait", "loader_wait", "step"} <= set(process["hists"]))
+        self.assertEqual("launch" in process["hists"], "launch_times" not in self.predicted)
         self.assertEqual((snapshot["roles"]["launcher"], snapshot["roles"]["loader"]), (1, 1))
         self.assertEqual(snapshot["probes"]["failed"], 0)
 
-    def test_3_status_and_doctor_say_why_there_is_no_scheduler(self):
-        self.assertIn("no sched_ext", self.zernel("status"))
-        self.assertIn("no sched_ext", self.zernel("doctor"))
+    def test_4_status_and_doctor_say_what_is_left_out(self):
+        status, findings = self.zernel("status"), self.zernel("doctor")
+        for feature in self.predicted:
+            self.assertIn(feature, status)
+            self.assertIn(feature, findings)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,8 @@ class Kernel(Case):
         server.said("zerneld continues without the scheduler")
         self.assertIn("no sched_ext", server.scheduler()["reason"])
         with server.client() as client:
-            self.assertEqual(len(client.ask("snapshot")["result"]["processes"]), 3)
+            snapshot = client.ask("snapshot")["result"]
+            self.assertEqual((len(snapshot["processes"]), snapshot["lacks"], snapshot["refused"]), (3, ["scheduler"], []))
             self.assertError(client.ask("scheduler.attach"), "unsupported", "no sched_ext")
 
     def test_the_log_names_the_function_that_the_kernel_lacks(self):

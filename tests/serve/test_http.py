@@ -42,7 +42,8 @@ class Endpoints(ServeCase):
     def test_health_and_ready(self):
         status, kind, body = curl(f"{self.url}/healthz")
         self.assertEqual((status, kind, json.loads(body)["status"]), (200, "application/json", "ok"))
-        self.assertEqual(curl(f"{self.url}/readyz")[0], 200)
+        status, _, body = curl(f"{self.url}/readyz")
+        self.assertEqual((status, body), (200, b"200: ready\n"))
 
     def test_metrics_are_text_by_default(self):
         status, kind, body = curl(f"{self.url}/metrics")

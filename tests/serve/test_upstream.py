@@ -20,6 +20,12 @@ class Upstream(ServeCase):
         note(f"ready again after {time.monotonic() - start:.2f} s")
         self.assertEqual(self.status("/metrics"), 200)
 
+    def test_a_kernel_that_lacks_something_is_ready(self):
+        self.zerneld.snapshot["lacks"] = ["launch_times", "scheduler"]
+        self.addCleanup(self.zerneld.snapshot.update, lacks=[])
+        body = b"200: ready; left out on this kernel: launch_times, scheduler\n"
+        self.assertTrue(wait_for(lambda: curl(f"{self.url}/readyz")[::2] == (200, body)))
+
     def test_zerneld_is_killed_and_restarted(self):
         pid = self.serve.process.pid
         self.zerneld.stop()

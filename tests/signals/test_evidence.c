@@ -143,7 +143,7 @@ static void test_an_open_is_seen_at_once(void **state)
 		skip();
 	}
 	kernel = kernel_with_gpu();
-	assert_true(kernel->has_device_opens);
+	assert_true(kernel_has(kernel, FEATURE_DEVICE_OPENS));
 	assert_int_equal(kernel_attach_devices(kernel), 0);
 	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(bpf_map__lookup_elem(kernel->skel->maps.gpu_holders, &pidfd, sizeof(pidfd),

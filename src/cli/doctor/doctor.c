@@ -7,9 +7,10 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "cli/doctor/doctor_internal.h"
+#include "core/feature.h"
 
 /* A kernel can only be replaced by the operator, so these rows say which kernel is needed. */
-#define PROBES_KERNEL "boot Linux 6.12 or newer (see zerneld(8))"
+#define PROBES_KERNEL "boot Linux 6.1 or newer (see zerneld(8))"
 #define SCHED_EXT_KERNEL                                                                           \
 	"to use the scheduler, boot Linux 6.16 or newer with CONFIG_SCHED_CLASS_EXT; watching "    \
 	"works without it (see zerneld(8))"
@@ -20,6 +21,8 @@
 /* clang-format off */
 const struct check doctor_checks[] = {
 	{ "kernel",       check_kernel,       PROBES_KERNEL },
+	{ "features",     check_features,
+	  "boot a newer kernel, or one with these options, if you need what is left out; the rest works" },
 	{ "sched_ext",    check_sched_ext,    SCHED_EXT_KERNEL },
 	{ "BTF",          check_btf,          BTF_KERNEL },
 	{ "lockdown",     check_lockdown,
@@ -86,6 +89,13 @@ bool doctor_read(const struct doctor *doctor, const char *path, char *ret, size_
 	return n >= 0;
 }
 
+static void add_lacks(yyjson_mut_doc *doc, yyjson_mut_val *list, u32 lacks)
+{
+	for (u32 i = 0; i < FEATURE_NR; i++)
+		if (lacks & (1U << i))
+			yyjson_mut_arr_add_str(doc, list, feature_label(i));
+}
+
 static const char *fix_of(const struct check *check, const struct finding *found)
 {
 	return found->fix ? found->fix : check->fix;
@@ -133,6 +143,7 @@ int doctor_print_json(const struct doctor *doctor, FILE *out)
 			yyjson_mut_obj_add_str(doc, object, "fix", fix_of(check, &found));
 		worst = found.verdict > worst ? found.verdict : worst;
 	}
+	add_lacks(doc, yyjson_mut_obj_add_arr(doc, root, "lacks"), doctor_lacks(doctor));
 	yyjson_mut_obj_add_str(doc, root, "verdict", verdict_labels[worst]);
 	text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY | YYJSON_WRITE_ALLOW_INVALID_UNICODE,
 				NULL);

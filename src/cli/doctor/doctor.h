@@ -32,7 +32,7 @@ struct doctor {
 
 struct finding {
 	enum verdict verdict;
-	char text[480];
+	char text[800];
 	const char *fix; /* NULL: use the remedy of the check */
 };
 

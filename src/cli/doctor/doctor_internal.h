@@ -14,7 +14,12 @@ bool doctor_exists(const struct doctor *doctor, const char *path);
 /* Reads the start of a small file without its final newline; false if it cannot be read. */
 bool doctor_read(const struct doctor *doctor, const char *path, char *ret, size_t size);
 
+/* The features that this kernel lacks, as zerneld finds them, and those that zerneld reports as
+ * refused. */
+u32 doctor_lacks(const struct doctor *doctor);
+
 struct finding check_kernel(const struct doctor *doctor);
+struct finding check_features(const struct doctor *doctor);
 struct finding check_sched_ext(const struct doctor *doctor);
 struct finding check_btf(const struct doctor *doctor);
 struct finding check_lockdown(const struct doctor *doctor);

@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/cleanup.h"
+#include "base/kernel_features.h"
 #include "base/sched_ext.h"
 #include "cli/doctor/doctor_internal.h"
+#include "core/feature.h"
 
-#define BTF_FILE     "/sys/kernel/btf/vmlinux"
-#define OPS_FILE     "/sys/kernel/sched_ext/root/ops"
-#define OUR_OPS	     "zernel"
-#define PROBES_MAJOR 6
-#define PROBES_MINOR 12
+#define BTF_FILE "/sys/kernel/btf/vmlinux"
+#define OPS_FILE "/sys/kernel/sched_ext/root/ops"
+#define OUR_OPS	 "zernel"
 
 static void release_of(const struct doctor *doctor, char *ret, size_t size)
 {
@@ -20,18 +20,66 @@ static void release_of(const struct doctor *doctor, char *ret, size_t size)
 		snprintf(ret, size, "unknown");
 }
 
+static int say_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	return 0;
+}
+
+/* NULL with errno if the kernel has none, or if it cannot be read. */
+static struct btf *read_btf(const struct doctor *doctor)
+{
+	libbpf_print_fn_t before = libbpf_set_print(say_nothing);
+	char path[DOCTOR_PATH_LEN];
+	struct btf *btf;
+
+	doctor_path(doctor, BTF_FILE, path);
+	btf = btf__parse_raw(path);
+	libbpf_set_print(before);
+	return btf;
+}
+
+u32 doctor_lacks(const struct doctor *doctor)
+{
+	CLEANUP(btf__free_cleanup) struct btf *btf = read_btf(doctor);
+
+	return features_missing(btf) | (doctor->snapshot ? doctor->snapshot->refused : 0);
+}
+
 struct finding check_kernel(const struct doctor *doctor)
 {
-	char release[128];
-	u32 major, minor;
+	CLEANUP(btf__free_cleanup) struct btf *btf = read_btf(doctor);
+	u32 missing = btf ? features_missing(btf) & features_essential() : 0;
+	char release[128], list[128];
 
 	release_of(doctor, release, sizeof(release));
-	if (sscanf(release, "%u.%u", &major, &minor) != 2)
-		return finding(VERDICT_WARNING, NULL, "the kernel release is unknown: %s", release);
-	if (major < PROBES_MAJOR || (major == PROBES_MAJOR && minor < PROBES_MINOR))
-		return finding(VERDICT_FAILURE, NULL,
-			       "%s is older than 6.12: zerneld cannot watch processes", release);
-	return finding(VERDICT_OK, NULL, "%s", release);
+	if (!missing)
+		return finding(VERDICT_OK, NULL, "%s", release);
+	features_list(missing, list, sizeof(list));
+	return finding(VERDICT_FAILURE, NULL, "%s lacks %s: zerneld cannot watch processes",
+		       release, list);
+}
+
+/* "launch_times (Linux 6.13): no durations of launches; ..." */
+struct finding check_features(const struct doctor *doctor)
+{
+	u32 lacks = doctor_lacks(doctor) & ~features_essential();
+	u32 refused = doctor->snapshot ? doctor->snapshot->refused : 0;
+	struct finding ret = finding(lacks ? VERDICT_WARNING : VERDICT_OK, NULL, "%s",
+				     lacks ? "left out: " : "all that zerneld uses");
+	size_t used = strlen(ret.text);
+	const char *separator = "";
+
+	for (u32 i = 0; i < FEATURE_NR && used < sizeof(ret.text); i++) {
+		if (!(lacks & (1U << i)))
+			continue;
+		used += (size_t)snprintf(ret.text + used, sizeof(ret.text) - used, "%s%s (%s): %s",
+					 separator, feature_label(i),
+					 refused & (1U << i) ? "refused by this kernel"
+							     : feature_row(i)->since,
+					 feature_row(i)->loss);
+		separator = "; ";
+	}
+	return ret;
 }
 
 struct finding check_sched_ext(const struct doctor *doctor)
@@ -45,11 +93,6 @@ struct finding check_sched_ext(const struct doctor *doctor)
 			"CPUs");
 	doctor_read(doctor, "/sys/kernel/sched_ext/state", state, sizeof(state));
 	return finding(VERDICT_OK, NULL, "available, state: %s", *state ? state : "unknown");
-}
-
-static int say_nothing(enum libbpf_print_level level, const char *format, va_list arguments)
-{
-	return 0;
 }
 
 /*
@@ -82,17 +125,12 @@ static struct finding check_functions(const struct doctor *doctor, const struct 
 struct finding check_btf(const struct doctor *doctor)
 {
 	CLEANUP(btf__free_cleanup) struct btf *btf = NULL;
-	libbpf_print_fn_t before;
-	char path[DOCTOR_PATH_LEN];
 
 	if (!doctor_exists(doctor, BTF_FILE))
 		return finding(VERDICT_FAILURE, NULL,
 			       "this kernel has no " BTF_FILE
 			       ": no BPF program of Zernel can be loaded");
-	doctor_path(doctor, BTF_FILE, path);
-	before = libbpf_set_print(say_nothing);
-	btf = btf__parse_raw(path);
-	libbpf_set_print(before);
+	btf = read_btf(doctor);
 	if (!btf)
 		return finding(VERDICT_FAILURE, NULL, BTF_FILE " cannot be read: %s",
 			       strerror(errno));
