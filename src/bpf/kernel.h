@@ -134,6 +134,10 @@ struct css_set {
 	struct cgroup *dfl_cgrp;
 };
 
+struct sched_entity {
+	u64 sum_exec_runtime;
+};
+
 struct task_struct {
 	u32 flags;
 	unsigned in_iowait : 1;
@@ -149,6 +153,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
 	u32 policy;
+	struct sched_entity se;
 	struct task_group *sched_task_group;
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;

@@ -118,6 +118,9 @@ struct thread_record {
 	u64 start_ns;
 	u64 runqueue_wait_ns;
 	u64 io_wait_ns;
+	u64 cpu_ns;	   /* up to its last tick or sleep */
+	u64 sync_spin_ns;  /* in calls that wait for the GPU: it ran */
+	u64 sync_sleep_ns; /* and it slept */
 	char comm[COMM_LEN];
 };
 

@@ -25,6 +25,19 @@ static inline bool gpu_settle(struct process_state *process, u64 now)
 	return is_done;
 }
 
+/* Accounts what a thread did in its wait for the GPU. `doing`: what it does from now on. */
+static inline void gpu_waiter_does(struct thread_state *thread, u32 doing, u64 now)
+{
+	u32 did = thread->doing;
+
+	if (!thread->is_waiting)
+		return;
+	barrier_var(did);
+	thread->doing_ns[did & (GPU_WAIT_SLOTS - 1)] += now - thread->doing_since_ns;
+	thread->doing = doing;
+	thread->doing_since_ns = now;
+}
+
 /* Whether a thread that waits counts as evidence from now on. */
 static inline void gpu_waiter_counts(struct thread_state *thread, struct process_state *process,
 				     bool counts, u64 now)

@@ -92,12 +92,15 @@ static inline struct ledger_event_key event_key(const struct process_state *proc
 static inline void gpu_wait_begins(const struct traced_call *call)
 {
 	call->thread->is_waiting = 1;
+	call->thread->doing = GPU_WAIT_RUNS;
+	call->thread->doing_since_ns = call->now;
 	gpu_waiter_counts(call->thread, call->process, true, call->now);
 }
 
 static inline void gpu_wait_ends(const struct traced_call *call)
 {
 	gpu_waiter_counts(call->thread, call->process, false, call->now);
+	gpu_waiter_does(call->thread, GPU_WAIT_RUNS, call->now);
 	call->thread->is_waiting = 0;
 }
 

@@ -30,6 +30,14 @@ struct ledger_target {
 	struct ledger_positions positions;
 };
 
+/* What a thread does while it waits for the GPU. */
+enum gpu_wait_doing {
+	GPU_WAIT_QUEUED, /* it waits for a CPU */
+	GPU_WAIT_RUNS,	 /* it spins */
+	GPU_WAIT_SLEEPS,
+	GPU_WAIT_SLOTS = 4, /* a power of two, so that the verifier can check a masked index */
+};
+
 struct thread_state {
 	u32 role;
 	u32 depth;     /* nested runtime calls that this thread is in */
@@ -51,7 +59,9 @@ struct thread_state {
 	u32 is_waiting;	 /* for work that is not done */
 	u32 is_evidence; /* it sleeps or runs while it waits: counted in nr_waiting */
 	u32 queued;	 /* its outermost call queued work in the ledger: slot plus 1, or 0 */
-	u32 pad;
+	u32 doing;	 /* enum gpu_wait_doing, while it waits */
+	u64 doing_since_ns;
+	u64 doing_ns[GPU_WAIT_SLOTS];
 	struct ledger_target target;
 };
 
@@ -344,11 +354,14 @@ static inline void thread_describe(struct task_struct *p, struct thread_record *
 		.tgid = p->tgid,
 		.tid = p->pid,
 		.start_ns = p->start_boottime,
+		.cpu_ns = p->se.sum_exec_runtime,
 	};
 	if (thread) {
 		record->role = thread->role;
 		record->runqueue_wait_ns = thread->runqueue_wait_ns;
 		record->io_wait_ns = thread->io_wait_ns;
+		record->sync_spin_ns = thread->doing_ns[GPU_WAIT_RUNS];
+		record->sync_sleep_ns = thread->doing_ns[GPU_WAIT_SLEEPS];
 	}
 	bpf_probe_read_kernel(record->comm, sizeof(record->comm), p->comm);
 }

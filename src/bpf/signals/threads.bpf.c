@@ -102,6 +102,7 @@ static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 st
 	if (thread->role == ROLE_LOADER)
 		loader_did(p, SHARE_CPU, thread->running_since_ns, now);
 	thread->running_since_ns = 0;
+	gpu_waiter_does(thread, runnable ? GPU_WAIT_QUEUED : GPU_WAIT_SLEEPS, now);
 	if (process && is_launcher_of(p, thread, process))
 		launcher_leaves(p, thread, process, runnable, now);
 	if (runnable) {
@@ -143,6 +144,7 @@ static __noinline int thread_runs(struct task_struct *p, struct task_struct *pre
 		loader_runs(p, thread, prev, now);
 	thread->runnable_since_ns = 0;
 	thread->running_since_ns = now;
+	gpu_waiter_does(thread, GPU_WAIT_RUNS, now);
 	thread->runqueue_wait_ns += waited;
 	if (thread->futex_since_ns)
 		thread->futex_wait_ns += now - thread->futex_since_ns;
@@ -190,6 +192,8 @@ static void thread_woken(struct task_struct *p, struct thread_state *thread, u64
 		loader_did(p, SHARE_DISK, thread->io_since_ns, now);
 	thread->runnable_since_ns = now;
 	process = process_find(p);
+	if (!thread->running_since_ns)
+		gpu_waiter_does(thread, GPU_WAIT_QUEUED, now);
 	if (process && !thread->running_since_ns)
 		gpu_waiter_counts(thread, process, false, now);
 	if (!thread->io_since_ns)
