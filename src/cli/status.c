@@ -25,6 +25,25 @@ static void print_rules(const struct snapshot_sched *sched, const struct term *t
 			term_print(term, STYLE_WARNING, " %s", sched_rule_label(rule));
 }
 
+static void print_nice(const struct snapshot_sched *sched, const struct term *term)
+{
+	bool acts = sched->actuator == ACTUATOR_NICE;
+
+	if (!acts && !sched->nr_nice_changes)
+		return;
+	print_label(term, "nice");
+	term_print(term, acts ? STYLE_GOOD : STYLE_DIM, "%s", acts ? "acting" : "off");
+	term_print(term, STYLE_PLAIN, ", %llu threads changed, %s changes", sched->nr_nice_threads,
+		   unit_count(sched->nr_nice_changes).text);
+	if (sched->nr_nice_dropped)
+		term_print(term, STYLE_WARNING, ", %s dropped",
+			   unit_count(sched->nr_nice_dropped).text);
+	if (sched->nr_nice_lost)
+		term_print(term, STYLE_WARNING, ", %llu threads left to other programs",
+			   sched->nr_nice_lost);
+	term_print(term, STYLE_PLAIN, "\n");
+}
+
 static void print_scheduler(const struct snapshot_sched *sched, const struct term *term)
 {
 	static const enum style styles[SCHED_STATE_NR] = {
@@ -46,6 +65,7 @@ static void print_scheduler(const struct snapshot_sched *sched, const struct ter
 		term_print(term, STYLE_BAD, ", ejected %llu times", sched->nr_ejected);
 	term_print(term, STYLE_PLAIN, "\n");
 
+	print_nice(sched, term);
 	for (u32 c = 0; c < CLASS_NR; c++)
 		for (u32 d = 0; d < DECISION_NR; d++)
 			nr[d] += sched->classes[c].nr[d];

@@ -28,6 +28,15 @@ enum config_attach {
 	CONFIG_ATTACH_NR,
 };
 
+/* What zerneld acts with. */
+enum config_actuator {
+	CONFIG_ACTUATOR_AUTO, /* the scheduler, or nice values while it cannot be attached */
+	CONFIG_ACTUATOR_SCHED_EXT,
+	CONFIG_ACTUATOR_NICE,
+	CONFIG_ACTUATOR_NONE,
+	CONFIG_ACTUATOR_NR,
+};
+
 /* Used by `zernel serve` and not by zerneld. An empty text means: not set. */
 struct config_serve {
 	char listen[CONFIG_TEXT_LEN]; /* lists are comma-separated */
@@ -43,7 +52,8 @@ struct config_serve {
 };
 
 struct config {
-	u32 attach; /* enum config_attach */
+	u32 attach;   /* enum config_attach */
+	u32 actuator; /* enum config_actuator */
 	u32 rules_off;
 	u32 reserved_percent;
 	u32 promotion_percent;

@@ -41,6 +41,24 @@ static int parse_attach(const struct config_key *key, const char *value, void *t
 	return 0;
 }
 
+static int parse_actuator(const struct config_key *key, const char *value, void *to)
+{
+	static const char *const words[CONFIG_ACTUATOR_NR] = {
+		[CONFIG_ACTUATOR_AUTO] = "auto",
+		[CONFIG_ACTUATOR_SCHED_EXT] = "sched_ext",
+		[CONFIG_ACTUATOR_NICE] = "nice",
+		[CONFIG_ACTUATOR_NONE] = "none",
+	};
+
+	for (u32 i = 0; i < CONFIG_ACTUATOR_NR; i++) {
+		if (strcmp(words[i], value) == 0) {
+			*(u32 *)to = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
 static int parse_number(const struct config_key *key, const char *value, void *to)
 {
 	unsigned long long number;
@@ -155,6 +173,8 @@ static int parse_rules(const struct config_key *key, const char *value, void *to
 
 static const struct config_type type_bool = { "yes or no", sizeof(bool), parse_bool };
 static const struct config_type type_attach = { "no, auto or yes", sizeof(u32), parse_attach };
+static const struct config_type type_actuator = { "auto, sched_ext, nice or none", sizeof(u32),
+						  parse_actuator };
 static const struct config_type type_number = { "a number", sizeof(u32), parse_number };
 static const struct config_type type_long_number = { "a number", sizeof(u64), parse_long_number };
 static const struct config_type type_fraction = {
@@ -189,6 +209,17 @@ const struct config_key config_keys[] = {
 		  "scheduler in these cases too. Then the limits have no effect: a container can "
 		  "use all CPUs, and take CPU time from its neighbors and from the services of "
 		  "the node. Use yes only where no user of the node relies on CPU limits." },
+	{ "scheduler", "actuator", &type_actuator, KEY(actuator), .value = "auto",
+	  .help = "What zerneld acts with, unless attach is no. With sched_ext, the scheduler. "
+		  "With "
+		  "nice, zerneld sets the nice values of threads that feed a GPU, on any kernel, "
+		  "and "
+		  "never attaches the scheduler. With auto, zerneld attaches the scheduler, and "
+		  "sets "
+		  "nice values while the scheduler is not attached: the kernel has no sched_ext, "
+		  "another scheduler is attached, a CPU limit forbids it, or the kernel ejected "
+		  "it. "
+		  "With none, zerneld only watches." },
 	{ "scheduler", "without", &type_rules, KEY(rules_off), .value = "",
 	  .help = "Rules of the policy to disable. For example, the rule place runs a thread of an "
 		  "ML "

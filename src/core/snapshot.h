@@ -191,6 +191,14 @@ enum snapshot_sched_state {
 	SCHED_STATE_NR,
 };
 
+/* What zerneld acts with now. */
+enum snapshot_actuator {
+	ACTUATOR_NONE,
+	ACTUATOR_SCHED_EXT, /* the scheduler is attached */
+	ACTUATOR_NICE,	    /* zerneld sets nice values */
+	ACTUATOR_NR,
+};
+
 /* The decisions of the scheduler for tasks of one class. */
 struct snapshot_class {
 	u64 nr[DECISION_NR];
@@ -206,11 +214,18 @@ struct snapshot_sched {
 	 * A CPU limit of a cgroup that the scheduler cannot keep. While the scheduler is off, it is
 	 * the reason why zerneld refuses to attach it.
 	 */
-	u32 limit; /* enum cpu_limit */
+	u32 limit;    /* enum cpu_limit */
+	u32 actuator; /* enum snapshot_actuator */
+	u32 pad;
 	u64 slice_ns;
 	u64 max_wait_ms; /* the longest time that a task may wait before it runs */
 	u64 nr_ejected;
 	u64 nr_groups_left_out; /* cgroups that count as a part of their parent */
+	/* Of the nice actuator: daemon/nice.h */
+	u64 nr_nice_threads;
+	u64 nr_nice_changes;
+	u64 nr_nice_dropped;
+	u64 nr_nice_lost;
 	struct snapshot_class classes[CLASS_NR];
 	char reason[SNAPSHOT_TEXT_LEN]; /* why the scheduler ended, if it did */
 };
@@ -359,6 +374,7 @@ void snapshot_set_text(char *to, size_t to_size, const char *from, size_t from_s
 /* Names for output, metrics and files; "unknown" for an invalid value. */
 const char *snapshot_drop_label(u32 drop);
 const char *snapshot_sched_state_label(u32 state);
+const char *snapshot_actuator_label(u32 actuator);
 const char *snapshot_hist_label(u32 kind); /* of a collective: the operation */
 const char *idle_cause_label(u32 cause);
 const char *step_basis_label(u32 basis);

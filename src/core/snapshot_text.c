@@ -81,6 +81,17 @@ const char *snapshot_drop_label(u32 drop)
 	return LABEL(labels, drop);
 }
 
+const char *snapshot_actuator_label(u32 actuator)
+{
+	static const char *const labels[ACTUATOR_NR] = {
+		[ACTUATOR_NONE] = "none",
+		[ACTUATOR_SCHED_EXT] = "sched_ext",
+		[ACTUATOR_NICE] = "nice",
+	};
+
+	return LABEL(labels, actuator);
+}
+
 const char *snapshot_sched_state_label(u32 state)
 {
 	static const char *const labels[SCHED_STATE_NR] = {

@@ -22,7 +22,9 @@ static const struct {
 	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
 	  "reads /proc/PID of other users: maps, environment and GPU handles" },
 	{ CAP_SYS_NICE, "CAP_SYS_NICE",
-	  "attaches the scheduler as a real-time task, which a busy machine cannot delay" },
+	  "attaches the scheduler as a real-time task, which a busy machine cannot delay; sets "
+	  "nice "
+	  "values of threads" },
 	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
 	  "opens libraries in directories that only their owner can read" },
 };

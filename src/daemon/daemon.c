@@ -78,6 +78,7 @@ static void reload(struct daemon *d)
 		log_warning("the new value of %s takes effect when zerneld restarts", late);
 	d->config = config;
 	supervisor_set_retry(d->supervisor, config.retry_s);
+	supervisor_set_actuator(d->supervisor, config.actuator);
 	supervisor_set_attach(d->supervisor, config.attach);
 	supervisor_set_phase_config(d->supervisor, &config.phase_detection);
 	supervisor_set_device_files(d->supervisor, config.device_files);
@@ -120,9 +121,9 @@ static void tell_status(struct daemon *d)
 	const struct supervisor_status *status = supervisor_status(d->supervisor);
 	char text[sizeof(d->status)];
 
-	snprintf(text, sizeof(text), "scheduler %s%s%.100s",
+	snprintf(text, sizeof(text), "scheduler %s%s%.100s%s",
 		 snapshot_sched_state_label(status->state), *status->reason ? ": " : "",
-		 status->reason);
+		 status->reason, status->actuator == ACTUATOR_NICE ? "; nice values are set" : "");
 	if (strcmp(text, d->status) == 0)
 		return;
 	strcpy(d->status, text);
@@ -242,6 +243,7 @@ static int open_kernel(struct daemon *d)
 		.policy = policy_of(&d->config),
 		.phase_detection = d->config.phase_detection,
 		.attach = d->config.attach,
+		.actuator = d->config.actuator,
 		.retry_s = d->config.retry_s,
 	};
 

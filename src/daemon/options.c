@@ -15,6 +15,7 @@ static void print_help(FILE *out)
 	      "\n"
 	      "  --config FILE          read only FILE and FILE.d/*.conf\n"
 	      "  --attach WHEN          attach the scheduler: no (default), auto or yes\n"
+	      "  --actuator WHICH       act with: auto (default), sched_ext, nice or none\n"
 	      "  --without RULE,...     disable these rules of the policy\n"
 	      "  --state DIRECTORY      keep the learned profiles in this directory\n"
 	      "  --profiles N           maximum number of learned profiles\n"
@@ -35,6 +36,7 @@ static void print_help(FILE *out)
 
 static const struct option long_options[] = { { "config", required_argument, NULL, 'c' },
 					      { "attach", required_argument, NULL, 'a' },
+					      { "actuator", required_argument, NULL, 'A' },
 					      { "without", required_argument, NULL, 'w' },
 					      { "state", required_argument, NULL, 's' },
 					      { "profiles", required_argument, NULL, 'p' },
@@ -51,11 +53,9 @@ static const struct {
 	int option;
 	const char *key;
 } keys[] = {
-	{ 'a', "scheduler.attach" },
-	{ 'w', "scheduler.without" },
-	{ 's', "learning.state_directory" },
-	{ 'p', "learning.profiles" },
-	{ 'S', "socket.path" },
+	{ 'a', "scheduler.attach" },  { 'A', "scheduler.actuator" },
+	{ 'w', "scheduler.without" }, { 's', "learning.state_directory" },
+	{ 'p', "learning.profiles" }, { 'S', "socket.path" },
 };
 
 static int take_override(struct options *options, int option, const char *value)

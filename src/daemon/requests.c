@@ -32,8 +32,9 @@ static void reply_state(struct requests *r, struct reply *reply)
 {
 	const struct supervisor_status *status = supervisor_status(r->supervisor);
 	char *text = NULL;
-	int length =
-		asprintf(&text, "{\"state\":\"%s\"}", snapshot_sched_state_label(status->state));
+	int length = asprintf(&text, "{\"state\":\"%s\",\"actuator\":\"%s\"}",
+			      snapshot_sched_state_label(status->state),
+			      snapshot_actuator_label(status->actuator));
 
 	reply_accept(reply, length < 0 ? NULL : text, (size_t)length);
 }

@@ -147,10 +147,16 @@ static void fold_scheduler(const struct supervisor *supervisor, struct snapshot_
 	const struct supervisor_status *status = supervisor_status(supervisor);
 	const struct sched_policy *policy = supervisor_policy(supervisor);
 	const struct kernel *kernel = supervisor_kernel(supervisor);
+	struct nice_counts nice = supervisor_nice(supervisor);
 	struct sched_stats stats;
 
 	sched->state = status->state;
 	sched->limit = status->limit;
+	sched->actuator = status->actuator;
+	sched->nr_nice_threads = nice.nr_threads;
+	sched->nr_nice_changes = nice.nr_changes;
+	sched->nr_nice_dropped = nice.nr_dropped;
+	sched->nr_nice_lost = nice.nr_lost;
 	sched->nr_ejected = status->nr_ejected;
 	set_text(sched->reason, sizeof(sched->reason), status->reason);
 	sched->rules_off = policy->rules_off;

@@ -30,12 +30,16 @@ struct supervisor {
 	struct manager *manager;
 	struct loop_source maps;
 	struct limits limits;
+	struct nice *nice;
+	bool acts;   /* zerneld should act, with whatever actuator */
 	bool wanted; /* the scheduler should be attached */
 	bool timeline;
 	u64 attached_ns;
 	u64 retry_ns; /* when to try again; 0: no retry is planned */
 	u32 nr_restarts;
 	int failure; /* the last error that was logged */
+	int nice_failure;
+	u64 nice_retry_ns;
 };
 
 static void log_libbpf(const char *text)
@@ -306,6 +310,49 @@ static int start(struct supervisor *s)
 	return s->wanted ? attach(s) : 0;
 }
 
+static bool uses_scheduler(const struct supervisor *s)
+{
+	return s->config.actuator == CONFIG_ACTUATOR_AUTO ||
+	       s->config.actuator == CONFIG_ACTUATOR_SCHED_EXT;
+}
+
+static bool wants_nice(const struct supervisor *s)
+{
+	return s->acts &&
+	       (s->config.actuator == CONFIG_ACTUATOR_NICE ||
+		(s->config.actuator == CONFIG_ACTUATOR_AUTO && s->status.state != SCHED_ATTACHED));
+}
+
+static void act_by_nice(struct supervisor *s)
+{
+	int err;
+
+	if (time_now_ns() < s->nice_retry_ns)
+		return;
+	err = nice_act(s->nice, s->kernel, s->config.policy.rules_off);
+	if (err < 0 && err != s->nice_failure)
+		log_event(LOG_LEVEL_ERROR, "nice-failed",
+			  "cannot start the nice actuator: %s; trying again every %u s",
+			  strerror(-err), s->config.retry_s);
+	s->nice_failure = err;
+	s->nice_retry_ns = err < 0 ? time_now_ns() + s->config.retry_s * NSEC_PER_SEC : 0;
+}
+
+/* Starts, continues or stops the nice actuator. */
+static void tend_nice(struct supervisor *s)
+{
+	enum snapshot_actuator before = s->status.actuator;
+
+	if (wants_nice(s))
+		act_by_nice(s);
+	else
+		nice_act(s->nice, NULL, 0);
+	s->status.actuator = s->status.state == SCHED_ATTACHED ? ACTUATOR_SCHED_EXT
+			     : nice_is_acting(s->nice)	       ? ACTUATOR_NICE
+							       : ACTUATOR_NONE;
+	s->status.nr_changes += s->status.actuator != before;
+}
+
 static bool may_restart(struct supervisor *s)
 {
 	s->nr_restarts = time_now_ns() < s->attached_ns + LASTING_NS ? s->nr_restarts + 1 : 0;
@@ -345,19 +392,25 @@ int supervisor_new(const struct supervisor_config *config, struct loop *loop,
 		   struct supervisor **ret)
 {
 	struct supervisor *s = calloc(1, sizeof(*s));
+	struct nice *nice = NULL;
 
-	if (!s)
+	if (!s || nice_new(&nice) < 0) {
+		free(s);
 		return -ENOMEM;
+	}
 	*s = (struct supervisor){
 		.config = *config,
 		.loop = loop,
 		.learning = learning,
 		.on_event = on_event,
 		.ctx = ctx,
-		.wanted = config->attach != CONFIG_ATTACH_NO,
+		.nice = nice,
+		.acts = config->attach != CONFIG_ATTACH_NO,
 		.maps = { .on_event = on_maps, .ctx = s, .fd = -EBADF },
 	};
+	s->wanted = s->acts && uses_scheduler(s);
 	start(s);
+	tend_nice(s);
 	*ret = s;
 	return 0;
 }
@@ -367,6 +420,7 @@ struct supervisor *supervisor_free(struct supervisor *s)
 	if (!s)
 		return NULL;
 	supervisor_detach(s);
+	nice_free(s->nice);
 	unload(s);
 	limits_done(&s->limits);
 	free(s);
@@ -404,6 +458,7 @@ void supervisor_tick(struct supervisor *s)
 	else if (s->retry_ns && time_now_ns() >= s->retry_ns)
 		start(s);
 	watch_limits(s);
+	tend_nice(s);
 }
 
 struct kernel *supervisor_kernel(const struct supervisor *s)
@@ -426,20 +481,38 @@ const struct supervisor_status *supervisor_status(const struct supervisor *s)
 	return &s->status;
 }
 
+struct nice_counts supervisor_nice(const struct supervisor *s)
+{
+	return nice_counts(s->nice);
+}
+
 int supervisor_attach(struct supervisor *s)
 {
-	s->wanted = true;
+	int err;
+
+	if (s->config.actuator == CONFIG_ACTUATOR_NONE) {
+		set_reason(s, "actuator=none: zerneld only watches");
+		return -EPERM;
+	}
+	s->acts = true;
+	s->wanted = uses_scheduler(s);
 	if (s->status.state == SCHED_ATTACHED)
 		return 0;
 	s->nr_restarts = 0;
+	s->nice_retry_ns = 0;
 	limits_forget(&s->limits);
-	return start(s);
+	err = start(s);
+	tend_nice(s);
+	if (s->status.actuator != ACTUATOR_NONE)
+		return 0;
+	return err < 0 ? err : s->nice_failure;
 }
 
 void supervisor_detach(struct supervisor *s)
 {
 	bool was_refused = s->status.limit != CPU_LIMIT_NONE;
 
+	s->acts = false;
 	s->wanted = false;
 	s->status.limit = CPU_LIMIT_NONE;
 	if (s->kernel)
@@ -448,6 +521,22 @@ void supervisor_detach(struct supervisor *s)
 		end_scheduler(s);
 	else if (was_refused)
 		set_reason(s, "");
+	tend_nice(s);
+}
+
+void supervisor_set_actuator(struct supervisor *s, enum config_actuator actuator)
+{
+	bool acts = s->acts;
+
+	if (actuator == s->config.actuator)
+		return;
+	s->config.actuator = actuator;
+	if (s->status.state == SCHED_ATTACHED && uses_scheduler(s))
+		return;
+	supervisor_detach(s);
+	if (acts && actuator != CONFIG_ACTUATOR_NONE)
+		supervisor_attach(s);
+	s->acts = acts;
 }
 
 void supervisor_set_attach(struct supervisor *s, enum config_attach attach)

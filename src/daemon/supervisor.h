@@ -5,13 +5,15 @@
  * Manages the BPF programs: loads them, attaches the scheduler, and attaches it again when the
  * kernel requests a restart. Without the scheduler, watching continues. Failed steps are
  * tried again every `retry_s` seconds. The scheduler is not attached while a cgroup has a CPU
- * limit that it cannot keep, unless the operator demands it.
+ * limit that it cannot keep, unless the operator demands it. Where the scheduler is not attached,
+ * the nice actuator can act.
  */
 #include "config/config.h"
 #include "core/cpu_limit.h"
 #include "core/snapshot.h"
 #include "daemon/learning.h"
 #include "daemon/loop.h"
+#include "daemon/nice.h"
 
 struct supervisor;
 
@@ -19,12 +21,14 @@ struct supervisor_config {
 	struct sched_policy policy;
 	struct phase_config phase_detection;
 	enum config_attach attach;
+	enum config_actuator actuator;
 	u32 retry_s;
 	char device_files[CONFIG_TEXT_LEN];
 };
 
 struct supervisor_status {
 	enum snapshot_sched_state state;
+	enum snapshot_actuator actuator; /* what zerneld acts with now */
 	/*
 	 * If the scheduler is not attached: why zerneld refuses to attach it. If it is attached
 	 * with attach=yes: the reason that does not count.
@@ -53,8 +57,12 @@ struct kernel *supervisor_kernel(const struct supervisor *supervisor);
 u64 supervisor_nr_lost_maps(const struct supervisor *supervisor);
 struct library_counts supervisor_libraries(const struct supervisor *supervisor);
 const struct supervisor_status *supervisor_status(const struct supervisor *supervisor);
+struct nice_counts supervisor_nice(const struct supervisor *supervisor);
 
-/* On failure, the status contains the reason. */
+/*
+ * Acts with the actuator of the configuration, or stops. On failure, zerneld does not act, and the
+ * status contains the reason.
+ */
 int supervisor_attach(struct supervisor *supervisor);
 void supervisor_detach(struct supervisor *supervisor);
 
@@ -71,5 +79,6 @@ void supervisor_set_phase_config(struct supervisor *supervisor, const struct pha
 const struct phase_config *supervisor_phase_config(const struct supervisor *supervisor);
 /* Attaches or detaches the scheduler if the value changes. */
 void supervisor_set_attach(struct supervisor *supervisor, enum config_attach attach);
+void supervisor_set_actuator(struct supervisor *supervisor, enum config_actuator actuator);
 void supervisor_set_device_files(struct supervisor *supervisor, const char *files);
 void supervisor_set_retry(struct supervisor *supervisor, u32 retry_s);

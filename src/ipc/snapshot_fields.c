@@ -151,12 +151,18 @@ const struct field sched_fields[] = {
 	  snapshot_sched_state_label },
 	{ "reason",           TEXT(snapshot_sched, reason) },
 	{ "limit",            FIELD_LABEL, AT(snapshot_sched, limit), CPU_LIMIT_NR, cpu_limit_label },
+	{ "actuator",         FIELD_LABEL, AT(snapshot_sched, actuator), ACTUATOR_NR,
+	  snapshot_actuator_label },
 	{ "ejections",        FIELD_U64,   AT(snapshot_sched, nr_ejected) },
 	{ "rules_off",        FIELD_U32,   AT(snapshot_sched, rules_off) },
 	{ "reserved_percent", FIELD_U32,   AT(snapshot_sched, reserved_percent) },
 	{ "slice_ns",         FIELD_U64,   AT(snapshot_sched, slice_ns) },
 	{ "max_wait_ms",      FIELD_U64,   AT(snapshot_sched, max_wait_ms) },
 	{ "groups_left_out",  FIELD_U64,   AT(snapshot_sched, nr_groups_left_out) },
+	{ "nice_threads",     FIELD_U64,   AT(snapshot_sched, nr_nice_threads) },
+	{ "nice_changes",     FIELD_U64,   AT(snapshot_sched, nr_nice_changes) },
+	{ "nice_dropped",     FIELD_U64,   AT(snapshot_sched, nr_nice_dropped) },
+	{ "nice_lost",        FIELD_U64,   AT(snapshot_sched, nr_nice_lost) },
 	{},
 };
 

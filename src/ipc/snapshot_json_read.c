@@ -275,6 +275,9 @@ static int get_sched(yyjson_val *object, struct snapshot_sched *ret)
 	yyjson_val *classes = yyjson_obj_get(object, "classes");
 	int err = get_fields(object, sched_fields, ret);
 
+	/* An older zerneld acts only with the scheduler. */
+	if (err == 0 && !yyjson_obj_get(object, "actuator") && ret->state == SCHED_ATTACHED)
+		ret->actuator = ACTUATOR_SCHED_EXT;
 	for (u32 i = 0; err == 0 && i < CLASS_NR; i++) {
 		yyjson_val *one = yyjson_obj_get(classes, sched_class_label(i));
 		yyjson_val *wait = yyjson_obj_get(one, "runqueue_wait");

@@ -167,12 +167,37 @@ static void add_scheduler(struct metrics *m, const struct snapshot_sched *sched)
 	add_value(m, METRIC_SCHEDULER_THROTTLED, &(struct metric_labels){}, nr_throttled);
 }
 
+/* A series without labels. */
+struct plain {
+	enum metric metric;
+	u64 value;
+};
+
+static void add_plain(struct metrics *m, const struct plain *plain, size_t nr)
+{
+	for (size_t i = 0; i < nr; i++)
+		add_value(m, plain[i].metric, &(struct metric_labels){}, plain[i].value);
+}
+
+/* Only if it ever acted, because the other series of the node use up the default limit. */
+static void add_nice(struct metrics *m, const struct snapshot_sched *sched)
+{
+	bool acts = sched->actuator == ACTUATOR_NICE;
+	const struct plain plain[] = {
+		{ METRIC_NICE_ACTING, acts },
+		{ METRIC_NICE_THREADS, sched->nr_nice_threads },
+		{ METRIC_NICE_CHANGES, sched->nr_nice_changes },
+		{ METRIC_NICE_DROPPED, sched->nr_nice_dropped },
+		{ METRIC_NICE_LOST, sched->nr_nice_lost },
+	};
+
+	if (acts || sched->nr_nice_changes)
+		add_plain(m, plain, ARRAY_SIZE(plain));
+}
+
 static void add_node(struct metrics *m, const struct snapshot *s)
 {
-	const struct {
-		enum metric metric;
-		u64 value;
-	} plain[] = {
+	const struct plain plain[] = {
 		{ METRIC_SCHEDULER_ATTACHED, s->sched.state == SCHED_ATTACHED },
 		{ METRIC_SCHEDULER_EJECTED, s->sched.state == SCHED_EJECTED },
 		{ METRIC_SCHEDULER_EJECTIONS, s->sched.nr_ejected },
@@ -186,8 +211,7 @@ static void add_node(struct metrics *m, const struct snapshot *s)
 		{ METRIC_BPF_RUN, s->cost.bpf_run_ns },
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(plain); i++)
-		add_value(m, plain[i].metric, &(struct metric_labels){}, plain[i].value);
+	add_plain(m, plain, ARRAY_SIZE(plain));
 	add_value(m, METRIC_BUILD_INFO,
 		  &(struct metric_labels){ .version = s->version, .kernel_release = s->kernel }, 1);
 	add_processes_by_phase(m, s);
@@ -200,6 +224,7 @@ static void add_node(struct metrics *m, const struct snapshot *s)
 	if (s->sched.state == SCHED_OFF && s->sched.limit != CPU_LIMIT_NONE)
 		add_value(m, METRIC_SCHEDULER_REFUSED,
 			  &(struct metric_labels){ .kind = cpu_limit_label(s->sched.limit) }, 1);
+	add_nice(m, &s->sched);
 	add_drops(m, s);
 	add_gpus(m, s);
 	add_scheduler(m, &s->sched);

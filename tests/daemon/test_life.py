@@ -14,6 +14,9 @@ import harness
 from harness import BUILD, Case, wait_until, ZERNEL
 
 
+SCHED_EXT = "[scheduler]\nactuator=sched_ext\n"
+
+
 class Kernel(Case):
     def test_refused_bpf_is_reported_and_tried_again(self):
         server = self.zerneld(config="[kernel]\nretry_s=1\n", wait=False)
@@ -35,7 +38,7 @@ class Kernel(Case):
         self.assertIn("policy rules_off=0 reserved=12", server.did())
 
     def test_without_sched_ext_zerneld_only_watches(self):
-        server = self.zerneld()
+        server = self.zerneld(config=SCHED_EXT)
         server.tell("no-sched")
         server.stop()
         server.start()
@@ -47,7 +50,7 @@ class Kernel(Case):
             self.assertError(client.ask("scheduler.attach"), "unsupported", "no sched_ext")
 
     def test_the_log_names_the_function_that_the_kernel_lacks(self):
-        server = self.zerneld()
+        server = self.zerneld(config=SCHED_EXT)
         server.tell("no-func")
         server.stop()
         server.start()
@@ -58,7 +61,7 @@ class Kernel(Case):
             self.assertError(client.ask("scheduler.attach"), "unsupported", "scx_bpf_kick_cpu")
 
     def test_zerneld_waits_until_another_scheduler_is_gone(self):
-        server = self.zerneld(config="[kernel]\nretry_s=1\n")
+        server = self.zerneld(config="[kernel]\nretry_s=1\n" + SCHED_EXT)
         server.tell("busy")
         with server.client() as client:
             client.ask("scheduler.detach")
@@ -96,6 +99,70 @@ class Kernel(Case):
             time.sleep(0.05)
         self.assertEqual(server.scheduler()["state"], "off")
         self.assertEqual(server.did().count("attach"), 17)
+
+
+class Actuator(Case):
+    """zerneld-fake shows no process with evidence, so it changes no nice value."""
+
+    def acts_with(self, server, actuator):
+        wait_until(lambda: server.scheduler()["actuator"] == actuator, f"{actuator}: {server.scheduler()}")
+
+    def set(self, server, text):
+        server.config.write_text(server.config.read_text() + f"[scheduler]\n{text}\n")
+        server.send(signal.SIGHUP)
+
+    def test_auto_acts_with_nice_while_the_scheduler_is_not_attached(self):
+        server = self.zerneld(config="[kernel]\nretry_s=1\n")
+        self.acts_with(server, "sched_ext")
+        server.tell("busy")
+        with server.client() as client:
+            self.assertEqual(client.ask("scheduler.detach")["result"], {"state": "off", "actuator": "none"})
+            self.assertEqual(client.ask("scheduler.attach")["result"], {"state": "off", "actuator": "nice"})
+        server.said("the nice actuator acts")
+        self.assertIn("another sched_ext scheduler", server.scheduler()["reason"])
+        status = subprocess.run([ZERNEL, "status", "--socket", server.path], capture_output=True, text=True, check=False).stdout
+        self.assertRegex(status, r"(?m)^nice +acting, 0 threads changed, 0 changes$")
+        server.untell("busy")
+        self.acts_with(server, "sched_ext")
+        server.said("the nice actuator stopped")
+
+    def test_auto_acts_with_nice_after_an_ejection_and_under_a_limit(self):
+        for told, state in ("eject", "ejected"), ("cgroup_v1", "off"):
+            server = self.zerneld(attach="auto")
+            self.acts_with(server, "sched_ext")
+            server.tell(told)
+            self.acts_with(server, "nice")
+            self.assertEqual(server.scheduler()["state"], state)
+
+    def test_nice_and_none_never_attach(self):
+        for actuator in "nice", "none":
+            server = self.zerneld(config=f"[scheduler]\nactuator={actuator}\n")
+            self.acts_with(server, actuator)
+            self.assertNotIn("attach", server.did())
+
+    def test_with_none_a_request_is_refused(self):
+        server = self.zerneld(config="[scheduler]\nactuator=none\n")
+        with server.client() as client:
+            self.assertError(client.ask("scheduler.attach"), "failed", "actuator=none")
+
+    def test_attach_no_stops_every_actuator(self):
+        server = self.zerneld(attach="no", config="[scheduler]\nactuator=nice\n")
+        self.assertEqual(server.scheduler()["actuator"], "none")
+        with server.client() as client:
+            self.assertEqual(client.ask("scheduler.attach")["result"]["actuator"], "nice")
+            self.assertEqual(client.ask("scheduler.detach")["result"]["actuator"], "none")
+
+    def test_a_reload_changes_the_actuator(self):
+        server = self.zerneld()
+        for actuator, acting in ("nice", "nice"), ("sched_ext", "sched_ext"), ("none", "none"), ("auto", "sched_ext"):
+            self.set(server, f"actuator={actuator}")
+            self.acts_with(server, acting)
+        self.assertEqual((server.did().count("attach"), server.did().count("detach")), (3, 2))
+        self.set(server, "attach=no")
+        self.acts_with(server, "none")
+        self.set(server, "actuator=nice")
+        time.sleep(0.3)
+        self.acts_with(server, "none")
 
 
 class Life(Case):

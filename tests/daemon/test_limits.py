@@ -21,8 +21,8 @@ def zernel(server, *arguments):
 
 class Limits(Case):
     def server(self, attach, *told):
-        """Starts zerneld on a machine with these limits."""
-        server = self.zerneld(attach="no", config="[kernel]\nretry_s=1\n")
+        """Starts zerneld on a machine with these limits. Without the scheduler it does not act."""
+        server = self.zerneld(attach="no", config="[kernel]\nretry_s=1\n[scheduler]\nactuator=sched_ext\n")
         server.stop()
         for what in told:
             server.tell(what)

@@ -172,11 +172,11 @@ class Protocol(Case):
         self.server.said("policy.set by python3")
 
     def test_scheduler_attaches_and_detaches_while_watching_continues(self):
-        self.assertEqual(self.client.ask("scheduler.detach")["result"], {"state": "off"})
-        self.assertEqual(self.client.ask("scheduler.detach")["result"], {"state": "off"})
+        self.assertEqual(self.client.ask("scheduler.detach")["result"], {"state": "off", "actuator": "none"})
+        self.assertEqual(self.client.ask("scheduler.detach")["result"], {"state": "off", "actuator": "none"})
         self.assertEqual(len(self.client.ask("snapshot")["result"]["processes"]), 3)
-        self.assertEqual(self.client.ask("scheduler.attach")["result"], {"state": "attached"})
-        self.assertEqual(self.client.ask("scheduler.attach")["result"], {"state": "attached"})
+        self.assertEqual(self.client.ask("scheduler.attach")["result"], {"state": "attached", "actuator": "sched_ext"})
+        self.assertEqual(self.client.ask("scheduler.attach")["result"], {"state": "attached", "actuator": "sched_ext"})
         self.assertEqual(self.server.did().count("attach"), 2)
 
     def test_unknown_names_and_invalid_parameters(self):

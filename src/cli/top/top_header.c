@@ -59,6 +59,8 @@ static void draw_scheduler(const struct top_model *model, struct canvas *canvas,
 	    snapshot_sched_state_label(sched->state));
 	if (sched->reason[0])
 		PUT(&line, CANVAS_BAD, " (%s)", sched->reason);
+	if (sched->actuator == ACTUATOR_NICE)
+		PUT(&line, CANVAS_GOOD, "  nice: %llu threads", sched->nr_nice_threads);
 	for (u32 i = 0; i < CLASS_NR; i++)
 		total += window->nr_decisions[i];
 	if (!total)

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/nice_watch.h"
+#include <errno.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/cleanup.h"
+#include "base/file.h"
+
+/* The watcher runs at once, also on a busy machine. */
+#define WATCHER_NICE (-20)
+
+/* A slot is written before it is in use, so zerneld may be killed at any instant. */
+struct slot {
+	struct nice_thread thread;
+	u32 in_use;
+	u32 pad;
+};
+
+#define TABLE_SIZE (NICE_THREADS_MAX * sizeof(struct slot))
+
+struct nice_watch {
+	struct slot *slots; /* shared with the watcher */
+	u32 next;
+	pid_t pid;
+	int fd; /* the end of the socket pair that only zerneld has */
+};
+
+/* Keeps only CAP_SYS_NICE. libcap allocates memory, which a forked thread must not do. */
+static int keep_sys_nice(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
+
+	data[0].effective = data[0].permitted = 1U << CAP_SYS_NICE;
+	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		if (cap != CAP_SYS_NICE)
+			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, data) < 0)
+		return -errno;
+	return 0;
+}
+
+static void ignore_signals(void)
+{
+	static const int ignored[] = { SIGHUP,	SIGINT,	 SIGQUIT, SIGTERM,
+				       SIGABRT, SIGUSR1, SIGUSR2, SIGPIPE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(ignored); i++)
+		signal(ignored[i], SIG_IGN);
+}
+
+static void restore_all(const struct slot *slots)
+{
+	for (u32 i = 0; i < NICE_THREADS_MAX; i++)
+		if (__atomic_load_n(&slots[i].in_use, __ATOMIC_ACQUIRE))
+			nice_thread_restore(&slots[i].thread);
+}
+
+/* Descriptors of BPF programs would keep them loaded after the end of zerneld. */
+static int keep_only(int fd)
+{
+	if (dup2(fd, STDIN_FILENO) < 0 || close_range(STDIN_FILENO + 1, ~0U, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+/* Uses only system calls, because zerneld may have had other threads during the fork. */
+static int watcher_main(const struct slot *slots, int fd)
+{
+	char byte;
+
+	ignore_signals();
+	/* Leave the process group to which a terminal sends signals. */
+	setsid();
+	prctl(PR_SET_NAME, "zerneld-restore", 0, 0, 0);
+	setpriority(PRIO_PROCESS, 0, WATCHER_NICE);
+	if (keep_only(fd) < 0 || keep_sys_nice() < 0 || write(STDIN_FILENO, "", 1) != 1)
+		return EXIT_FAILURE;
+	while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR)
+		;
+	restore_all(slots);
+	return EXIT_SUCCESS;
+}
+
+static int start(struct nice_watch *watch)
+{
+	int fds[2];
+	char byte;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		close(fds[1]);
+		_exit(watcher_main(watch->slots, fds[0]));
+	}
+	close(fds[0]);
+	if (pid < 0) {
+		close(fds[1]);
+		return -errno;
+	}
+	watch->pid = pid;
+	watch->fd = fds[1];
+	/* It sends a byte when it is ready. */
+	return file_read_fd(watch->fd, &byte, 1) == 1 ? 0 : -EPERM;
+}
+
+int nice_watch_new(struct nice_watch **ret)
+{
+	CLEANUP(nice_watch_free_cleanup) struct nice_watch *watch = calloc(1, sizeof(*watch));
+	int err;
+
+	if (!watch)
+		return -ENOMEM;
+	watch->fd = -EBADF;
+	watch->slots =
+		mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (watch->slots == MAP_FAILED)
+		return -errno;
+	err = start(watch);
+	if (err < 0)
+		return err;
+	*ret = TAKE_PTR(watch);
+	return 0;
+}
+
+struct nice_watch *nice_watch_free(struct nice_watch *watch)
+{
+	if (!watch)
+		return NULL;
+	cleanup_fd(&watch->fd);
+	while (watch->pid > 0 && waitpid(watch->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	if (watch->slots != MAP_FAILED)
+		munmap(watch->slots, TABLE_SIZE);
+	free(watch);
+	return NULL;
+}
+
+bool nice_watch_is_alive(struct nice_watch *watch)
+{
+	if (watch->pid > 0 && waitpid(watch->pid, NULL, WNOHANG) != 0)
+		watch->pid = 0;
+	return watch->pid > 0;
+}
+
+const struct nice_thread *nice_watch_add(struct nice_watch *watch, const struct nice_thread *thread)
+{
+	for (u32 i = 0; i < NICE_THREADS_MAX; i++) {
+		struct slot *slot = &watch->slots[watch->next++ % NICE_THREADS_MAX];
+
+		if (slot->in_use)
+			continue;
+		slot->thread = *thread;
+		__atomic_store_n(&slot->in_use, 1, __ATOMIC_RELEASE);
+		return &slot->thread;
+	}
+	return NULL;
+}
+
+void nice_watch_remove(struct nice_watch *watch, const struct nice_thread *thread)
+{
+	struct slot *slot = container_of(thread, struct slot, thread);
+
+	__atomic_store_n(&slot->in_use, 0, __ATOMIC_RELEASE);
+}
