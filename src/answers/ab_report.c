@@ -26,24 +26,34 @@ static const char *const verdicts[] = {
 	[AB_WORSE] = "worse",
 };
 
-void ab_verdict_sentence(const struct ab_effect *effect, char ret[static AB_SENTENCE_LEN])
+/* What the experiment switches on and off. */
+static const char *subject_of(const struct ab_report *report)
+{
+	return report->actuator == ACTUATOR_NICE || report->found == ACTUATOR_NICE ? "nice actuator"
+										   : "scheduler";
+}
+
+void ab_verdict_sentence(const struct ab_report *report, const struct ab_effect *effect,
+			 char ret[static AB_SENTENCE_LEN])
 {
 	static const char *const texts[] = {
-		[AB_NO_DIFFERENCE] = "No significant difference",
-		[AB_BETTER] = "The scheduler helps",
-		[AB_WORSE] = "The scheduler slows the job down",
+		[AB_NO_DIFFERENCE] = "No significant difference: with the %s",
+		[AB_BETTER] = "The %s helps: with it",
+		[AB_WORSE] = "The %s slows the job down: with it",
 	};
 	const struct ab_interval *step = &effect->step_change;
+	char verdict[64];
 
+	snprintf(verdict, sizeof(verdict), texts[ab_judge(effect)], subject_of(report));
 	snprintf(ret, AB_SENTENCE_LEN,
-		 "%s: with it, a step takes %.1f %% %s time (95 %% interval: %+.1f to %+.1f %%).",
-		 texts[ab_judge(effect)], 100 * fabs(step->value),
-		 step->value < 0 ? "less" : "more", 100 * step->low, 100 * step->high);
+		 "%s, a step takes %.1f %% %s time (95 %% interval: %+.1f to %+.1f %%).", verdict,
+		 100 * fabs(step->value), step->value < 0 ? "less" : "more", 100 * step->low,
+		 100 * step->high);
 }
 
 bool ab_end_sentence(const struct ab_report *report, char ret[static AB_SENTENCE_LEN])
 {
-	const char *mode = report->found == SCHED_ATTACHED ? "without" : "with";
+	const char *mode = report->found == ACTUATOR_NONE ? "with" : "without";
 	struct unit_text usual = unit_ns(ab_step_ns(&report->usual));
 
 	if (report->end == AB_COMPLETE)
@@ -53,12 +63,12 @@ bool ab_end_sentence(const struct ab_report *report, char ret[static AB_SENTENCE
 			 report->nr_pairs, report->plan.nr_pairs);
 	else if (report->slow.steps.count == 0)
 		snprintf(ret, AB_SENTENCE_LEN,
-			 "Stopped: %s the scheduler, no step ended. Before, a step took %s.", mode,
-			 usual.text);
+			 "Stopped: %s the %s, no step ended. Before, a step took %s.", mode,
+			 subject_of(report), usual.text);
 	else
 		snprintf(ret, AB_SENTENCE_LEN,
-			 "Stopped: %s the scheduler, a step took %s. Before, a step took %s.", mode,
-			 unit_ns(ab_step_ns(&report->slow)).text, usual.text);
+			 "Stopped: %s the %s, a step took %s. Before, a step took %s.", mode,
+			 subject_of(report), unit_ns(ab_step_ns(&report->slow)).text, usual.text);
 	return true;
 }
 
@@ -74,16 +84,19 @@ void ab_plan_sentence(const struct ab_report *report, char ret[static AB_SENTENC
 
 void ab_state_sentence(const struct ab_report *report, char ret[static AB_SENTENCE_LEN])
 {
-	const char *found = report->found == SCHED_ATTACHED ? "attached" : "off";
-	const char *format =
-		report->end == AB_EJECTED || report->end == AB_MEDDLED
-			? "The scheduler was %s at the start. It stays in its current state."
-		: report->restored
-			? "The scheduler is %s again, as at the start."
-			: "The scheduler was %s at the start, but that state could not be "
-			  "restored. Run: systemctl restart zerneld";
+	static const char *const states[ACTUATOR_NR] = {
+		[ACTUATOR_NONE] = "off",
+		[ACTUATOR_SCHED_EXT] = "attached",
+		[ACTUATOR_NICE] = "on",
+	};
+	const char *format = report->end == AB_EJECTED || report->end == AB_MEDDLED
+				     ? "The %s was %s at the start. It stays in its current state."
+			     : report->restored
+				     ? "The %s is %s again, as at the start."
+				     : "The %s was %s at the start, but that state could not be "
+				       "restored. Run: systemctl restart zerneld";
 
-	snprintf(ret, AB_SENTENCE_LEN, format, found);
+	snprintf(ret, AB_SENTENCE_LEN, format, subject_of(report), states[report->found]);
 }
 
 static void add_interval(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *name,
@@ -128,7 +141,11 @@ int ab_to_json(const struct ab_report *report, char **ret, size_t *ret_length)
 	yyjson_mut_obj_add_str(doc, root, "end", ends[report->end].label);
 	yyjson_mut_obj_add_str(doc, root, "verdict",
 			       enough ? verdicts[ab_judge(&effect)] : "unknown");
-	yyjson_mut_obj_add_str(doc, root, "found", snapshot_sched_state_label(report->found));
+	yyjson_mut_obj_add_str(doc, root, "found",
+			       snapshot_sched_state_label(report->found == ACTUATOR_NONE
+								  ? SCHED_OFF
+								  : SCHED_ATTACHED));
+	yyjson_mut_obj_add_str(doc, root, "actuator", snapshot_actuator_label(report->actuator));
 	yyjson_mut_obj_add_bool(doc, root, "restored", report->restored);
 	yyjson_mut_obj_add_uint(doc, root, "seed", report->seed);
 	yyjson_mut_obj_add_uint(doc, root, "pairs", report->nr_pairs);

@@ -22,10 +22,11 @@ struct ab_report {
 	char subject[SNAPSHOT_TEXT_LEN];
 	struct ab_plan plan;
 	u64 seed;
-	u32 found; /* the state of the scheduler at the start: enum snapshot_sched_state */
+	u32 found;    /* what zerneld acted with at the start: enum snapshot_actuator */
+	u32 actuator; /* what it acted with in the experiment; ACTUATOR_NONE: it never acted */
 	u32 end;
 	int signal;
-	bool restored;		/* the scheduler is in state `found` again */
+	bool restored;		/* zerneld acts as at the start again */
 	struct ab_window usual; /* steps in state `found` */
 	struct ab_window slow;	/* the window that was slower than the bound */
 	u32 nr_pairs;
@@ -36,7 +37,8 @@ struct ab_report {
 
 /* Why the experiment ended early; false if it is complete. */
 bool ab_end_sentence(const struct ab_report *report, char ret[static AB_SENTENCE_LEN]);
-void ab_verdict_sentence(const struct ab_effect *effect, char ret[static AB_SENTENCE_LEN]);
+void ab_verdict_sentence(const struct ab_report *report, const struct ab_effect *effect,
+			 char ret[static AB_SENTENCE_LEN]);
 void ab_plan_sentence(const struct ab_report *report, char ret[static AB_SENTENCE_LEN]);
 /* The state of the scheduler after the experiment. */
 void ab_state_sentence(const struct ab_report *report, char ret[static AB_SENTENCE_LEN]);

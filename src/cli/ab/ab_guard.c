@@ -13,34 +13,34 @@
 #define TRIES	 10
 #define RETRY_NS (500 * NSEC_PER_MSEC)
 
-const char *ab_guard_method(u32 state)
+const char *ab_guard_method(bool acts)
 {
-	return state == SCHED_ATTACHED ? "scheduler.attach" : "scheduler.detach";
+	return acts ? "scheduler.attach" : "scheduler.detach";
 }
 
-static int restore(const char *socket, u32 state)
+static int restore(const char *socket, bool acts)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	int err = client_connect(socket, &client);
 
-	return err < 0 ? err : client_request(client, ab_guard_method(state), NULL, NULL, NULL);
+	return err < 0 ? err : client_request(client, ab_guard_method(acts), NULL, NULL, NULL);
 }
 
 /* A refusal is an answer: do not retry. */
-static int restore_somehow(const char *socket, u32 state)
+static int restore_somehow(const char *socket, bool acts)
 {
 	const struct timespec pause = { .tv_nsec = RETRY_NS };
-	int err = restore(socket, state);
+	int err = restore(socket, acts);
 
 	for (u32 i = 1; i < TRIES && err < 0 && err != -EREMOTEIO; i++) {
 		nanosleep(&pause, NULL);
-		err = restore(socket, state);
+		err = restore(socket, acts);
 	}
 	return err;
 }
 
 /* A byte dismisses the guard. End of file without a byte makes it restore the state. */
-static int guard_main(int fd, const char *socket, u32 state)
+static int guard_main(int fd, const char *socket, bool acts)
 {
 	char byte;
 	ssize_t n;
@@ -50,10 +50,10 @@ static int guard_main(int fd, const char *socket, u32 state)
 	do
 		n = read(fd, &byte, 1);
 	while (n < 0 && errno == EINTR);
-	return n == 1 || restore_somehow(socket, state) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+	return n == 1 || restore_somehow(socket, acts) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-int ab_guard_begin(struct ab_guard *guard, const char *socket, u32 state)
+int ab_guard_begin(struct ab_guard *guard, const char *socket, bool acts)
 {
 	int fds[2];
 	pid_t pid;
@@ -63,7 +63,7 @@ int ab_guard_begin(struct ab_guard *guard, const char *socket, u32 state)
 	pid = fork();
 	if (pid == 0) {
 		close(fds[1]);
-		_exit(guard_main(fds[0], socket, state));
+		_exit(guard_main(fds[0], socket, acts));
 	}
 	close(fds[0]);
 	if (pid < 0) {

@@ -13,12 +13,12 @@ struct ab_guard {
 	int fd;
 };
 
-/* `state` is one of enum snapshot_sched_state. */
-int ab_guard_begin(struct ab_guard *guard, const char *socket, u32 state);
+/* `acts`: whether zerneld acted at the start. */
+int ab_guard_begin(struct ab_guard *guard, const char *socket, bool acts);
 
 /* Both end the guard. -EIO: the state could not be restored. */
 int ab_guard_restore(struct ab_guard *guard);
 void ab_guard_dismiss(struct ab_guard *guard);
 
-/* The method of zerneld that switches to this state. */
-const char *ab_guard_method(u32 state);
+/* The method of zerneld that makes it act, or stop. */
+const char *ab_guard_method(bool acts);

@@ -4,7 +4,8 @@
 #include "base/cleanup.h"
 #include "cli/ab/ab.h"
 
-static void print_verdict(const struct ab_effect *effect, const struct term *term)
+static void print_verdict(const struct ab_report *report, const struct ab_effect *effect,
+			  const struct term *term)
 {
 	static const enum style styles[] = {
 		[AB_NO_DIFFERENCE] = STYLE_TITLE,
@@ -13,7 +14,7 @@ static void print_verdict(const struct ab_effect *effect, const struct term *ter
 	};
 	char sentence[AB_SENTENCE_LEN];
 
-	ab_verdict_sentence(effect, sentence);
+	ab_verdict_sentence(report, effect, sentence);
 	term_print(term, styles[ab_judge(effect)], "%s\n", sentence);
 }
 
@@ -42,13 +43,19 @@ static void add_times(struct table *table, const char *title, const double *ns,
 	add_change(table, change, " %");
 }
 
-static int print_effect(const struct ab_effect *effect, const struct term *term)
+static int print_effect(const struct ab_report *report, const struct ab_effect *effect,
+			const struct term *term)
 {
 	static const struct column columns[] = {
 		{ "MEASURE" },	    { "SCHEDULER OFF", true }, { "SCHEDULER ON", true },
 		{ "CHANGE", true }, { "95 % INTERVAL", true }, {},
 	};
-	CLEANUP(table_free_cleanup) struct table *table = table_new(columns);
+	static const struct column nice_columns[] = {
+		{ "MEASURE" },	    { "NICE OFF", true },      { "NICE ON", true },
+		{ "CHANGE", true }, { "95 % INTERVAL", true }, {},
+	};
+	CLEANUP(table_free_cleanup)
+	struct table *table = table_new(report->actuator == ACTUATOR_NICE ? nice_columns : columns);
 
 	add_times(table, "step time, mean", effect->step_ns, &effect->step_change);
 	if (effect->has_p99)
@@ -81,12 +88,12 @@ int ab_print(const struct ab_report *report, const struct term *term)
 
 	print_end(report, term);
 	if (err == 0)
-		print_verdict(&effect, term);
+		print_verdict(report, &effect, term);
 	else if (report->end != AB_TOO_SLOW)
 		term_print(term, STYLE_PLAIN, "Not enough data for a verdict.\n");
 	term_print(term, STYLE_PLAIN, "\n");
 	if (err == 0) {
-		err = print_effect(&effect, term);
+		err = print_effect(report, &effect, term);
 		term_print(term, STYLE_PLAIN, "\n");
 	}
 	ab_plan_sentence(report, plan);

@@ -86,7 +86,7 @@ static bool measure(struct session *s, const struct snapshot *since, struct ab_w
 		return false;
 	if (now->sched.state == SCHED_EJECTED)
 		return stop(s, AB_EJECTED);
-	if (now->sched.state != since->sched.state)
+	if (now->sched.actuator != since->sched.actuator)
 		return stop(s, AB_MEDDLED);
 	err = ab_measure(since, now, s->keys, s->nr_keys, ret);
 	if (err == -ESRCH || (err == 0 && ret->nr_processes < s->nr_keys))
@@ -99,34 +99,43 @@ static bool measure(struct session *s, const struct snapshot *since, struct ab_w
 	return err == 0 || stop(s, AB_ZERNELD_GONE);
 }
 
+/* All windows in which zerneld acts use the same actuator. */
+static bool is_as_expected(struct ab_report *report, const struct snapshot_sched *sched, bool acts)
+{
+	if (!acts)
+		return sched->actuator == ACTUATOR_NONE;
+	if (report->actuator == ACTUATOR_NONE)
+		report->actuator = sched->actuator;
+	return sched->actuator != ACTUATOR_NONE && sched->actuator == report->actuator;
+}
+
 static bool run_window(struct session *s, enum ab_mode mode, struct ab_window *ret)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *since = NULL;
-	u32 state = mode == AB_WITH ? SCHED_ATTACHED : SCHED_OFF;
+	bool acts = mode == AB_WITH, as_found = acts == (s->report->found != ACTUATOR_NONE);
 	u64 length_ns = s->report->plan.window_ns - s->report->plan.settle_ns, end_ns;
 	struct client_error error = {};
-	int err = client_request(s->client, ab_guard_method(state), NULL, NULL, &error);
+	int err = client_request(s->client, ab_guard_method(acts), NULL, NULL, &error);
 
 	if (err == -EREMOTEIO)
-		log_error("zerneld refused %s: %s", ab_guard_method(state), error.message);
+		log_error("zerneld refused %s: %s", ab_guard_method(acts), error.message);
 	if (err < 0)
 		return stop(s, err == -EREMOTEIO ? AB_REFUSED : AB_ZERNELD_GONE);
 	if (!nap(s, s->report->plan.settle_ns) || !look(s, &since))
 		return false;
-	if (since->sched.state != state)
+	if (!is_as_expected(s->report, &since->sched, acts))
 		return stop(s, since->sched.state == SCHED_EJECTED ? AB_EJECTED : AB_MEDDLED);
 	end_ns = time_now_ns() + length_ns;
 	for (u64 now = time_now_ns(); now < end_ns; now = time_now_ns()) {
 		if (!nap(s, end_ns - now < LOOK_NS ? end_ns - now : LOOK_NS) ||
 		    !measure(s, since, ret))
 			return false;
-		if (state != s->report->found &&
-		    ab_is_worse(&s->report->usual, ret, s->options->bound_permille)) {
+		if (!as_found && ab_is_worse(&s->report->usual, ret, s->options->bound_permille)) {
 			s->report->slow = *ret;
 			return stop(s, AB_TOO_SLOW);
 		}
 	}
-	if (state == s->report->found)
+	if (as_found)
 		ab_add(&s->report->usual, ret);
 	return true;
 }
@@ -168,7 +177,7 @@ static int choose_subject(struct session *s)
 		log_error("zerneld does not answer. Run: zernel doctor");
 		return -EIO;
 	}
-	s->report->found = snapshot->sched.state;
+	s->report->found = snapshot->sched.actuator;
 	if (snapshot->sched.state == SCHED_EJECTED) {
 		log_error("the kernel ejected the scheduler (%s). Find the cause, then run: "
 			  "systemctl restart zerneld",
@@ -266,7 +275,7 @@ int ab_run(const struct ab_options *options, const struct term *progress, struct
 	}
 	if (err < 0)
 		return err;
-	err = ab_guard_begin(&guard, options->socket, ret->found);
+	err = ab_guard_begin(&guard, options->socket, ret->found != ACTUATOR_NONE);
 	if (err < 0)
 		return err;
 	carry_out(&session);
