@@ -4,7 +4,8 @@ from html import escape
 
 COLUMNS = ("scenario", "scheduler", "mean step, ms [{}]", "p50, ms", "p99, ms", "GPU busy", "CPU time of the job",
            "CPU time of the noise", "noise compared with EEVDF", "recovered [{}]", "valid runs")
-NAMES = {"eevdf": "EEVDF", "nice": "EEVDF with nice", "fifo": "EEVDF with SCHED_FIFO", "zernel": "Zernel"}
+NAMES = {"eevdf": "EEVDF", "nice": "EEVDF with nice", "fifo": "EEVDF with SCHED_FIFO", "zernel": "Zernel",
+         "zernel-nice": "Zernel with nice"}
 
 
 def name_of(row):

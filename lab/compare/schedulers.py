@@ -18,7 +18,8 @@ class Scheduler:
     name: str
     help: str
     command: str = ""  # starts a sched_ext scheduler; {build} and {examples} are directories
-    ops: str = ""  # its name in the kernel while it is attached
+    ops: str = ""  # its name in the kernel while it is attached; empty: no sched_ext scheduler
+    ready: str = ""  # without ops: a text in the log when it acts
     job_nice: int = 0
     noise_nice: int = 0
     fifo_launcher: bool = False
@@ -31,7 +32,10 @@ SCHEDULERS = (
     Scheduler("scx_simple", "sched_ext example of the kernel: one queue, virtual time",
               "{examples}/scx_simple", "simple"),
     Scheduler("scx_qmap", "sched_ext example of the kernel: five queues", "{examples}/scx_qmap", "qmap"),
-    Scheduler("zernel", "Zernel", "{build}/src/daemon/zerneld --attach yes", "zernel"),
+    Scheduler("zernel", "Zernel", "{build}/src/daemon/zerneld --attach yes --actuator sched_ext", "zernel"),
+    # The service of zerneld has the same nice value: under EEVDF it would wait for the noise.
+    Scheduler("zernel-nice", "Zernel with the nice actuator",
+              "nice -n -10 {build}/src/daemon/zerneld --attach yes --actuator nice", ready="the nice actuator acts"),
 )
 BY_NAME = {scheduler.name: scheduler for scheduler in SCHEDULERS}
 
@@ -78,6 +82,8 @@ class Attached:
         self.enable_seq = read_sysfs("enable_seq")
 
     def is_up(self):
+        if not self.scheduler.ops:
+            return self.scheduler.ready in self.log.read_text(errors="replace")
         return read_sysfs("state") == "enabled" and read_sysfs("root/ops").startswith(self.scheduler.ops)
 
     def trouble(self):
@@ -86,6 +92,8 @@ class Attached:
             return None
         if self.process.poll() is None and self.is_up() and read_sysfs("enable_seq") == self.enable_seq:
             return None
+        if not self.scheduler.ops:
+            return f"{self.scheduler.name} ended: {self.log.read_text(errors='replace')[-400:]}"
         return f"ejected: {exit_reason(self.log.read_text(errors='replace'))}"
 
 
@@ -97,7 +105,7 @@ def stop(attached):
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    if not wait_for(lambda: read_sysfs("state") == "disabled", STOP_SECONDS):
+    if attached.scheduler.ops and not wait_for(lambda: read_sysfs("state") == "disabled", STOP_SECONDS):
         raise SchedulerError(f"{attached.scheduler.name} does not detach within {STOP_SECONDS} s")
 
 
@@ -112,7 +120,7 @@ def running(scheduler, places, log):
     with open(log, "wb") as output:
         process = subprocess.Popen(scheduler.command.format(**places).split(), stdout=output, stderr=output)
     attached = Attached(scheduler, process, pathlib.Path(log))
-    if not wait_for(lambda: (attached.is_up() and read_sysfs("enable_seq") != before)
+    if not wait_for(lambda: (attached.is_up() and (not scheduler.ops or read_sysfs("enable_seq") != before))
                     or process.poll() is not None, START_SECONDS) or process.poll() is not None:
         process.kill()
         process.wait()
