@@ -23,7 +23,7 @@ def main(argv):
         return guest.main(*argv[1:])
     parser = argparse.ArgumentParser(prog="./dev sched", description="Test the scheduler in a guest.",
                                      formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     epilog="Campaigns:\n" + "\n".join(f"  {c.name:10} {c.help}" for c in table.CAMPAIGNS))
+                                     epilog="Campaigns:\n" + "\n".join(f"  {c.name:12} {c.help}" for c in table.CAMPAIGNS))
     parser.add_argument("campaign", choices=[*table.BY_NAME, "short"], metavar="CAMPAIGN",
                         help="a campaign of the list below, or `short`: the campaigns of CI in their short form")
     parser.add_argument("--kernel", default="6.18", metavar="V",

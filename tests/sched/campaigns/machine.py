@@ -59,7 +59,8 @@ def log_text():
 
 
 def is_back():
-    return read_sysfs("state") == "disabled"
+    """A kernel without sched_ext has no state."""
+    return read_sysfs("state") in ("disabled", "")
 
 
 def kernel_trouble():

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Callable
 
-from . import ablation, everyday, fairness, faults, places, spin, verifier
+from . import ablation, everyday, fairness, faults, nice, places, spin, verifier
 from .pods import pod_jobs, pods
 
 # In virtual time, other work on the machine does not change a figure.
@@ -42,6 +42,7 @@ CAMPAIGNS = (
     Campaign("many", places.many, full=20, guest=("--cpus", "64", "--mem", "4096")),
     Campaign("everyday", everyday.everyday, full=3, guest=VIRTUAL),
     Campaign("ablation", ablation.ablation, full=2, guest=VIRTUAL),
+    Campaign("nice-restore", nice.nice_restore, full=20, short=3, guest=VIRTUAL),
     Campaign("verifier", verifier.verifier, full=1),
 )
 BY_NAME = {campaign.name: campaign for campaign in CAMPAIGNS}
