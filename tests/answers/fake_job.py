@@ -20,10 +20,11 @@ def slot_of(ns):
 class FakeJob(FakeZerneld):
     """Step times in ms without and with the scheduler; 0: no step ends. The GPU is busy for half of each step."""
 
-    def __init__(self, path, without_ms, with_ms, state="off"):
+    def __init__(self, path, without_ms, with_ms, state="off", by_nice=False):
         super().__init__(path, {})
         self.step_ms = {"off": without_ms, "attached": with_ms, "ejected": without_ms}
         self.state = state
+        self.by_nice = by_nice  # the nice actuator acts, so the scheduler itself stays off
         self.may = ["read", "change"]
         self.refused = None    # why the scheduler cannot be attached
         self.gone = False      # the job has ended
@@ -61,10 +62,13 @@ class FakeJob(FakeZerneld):
                    "phase_ns": {},
                    "hists": {"step": {"count": self.count, "sum": self.sum, "min": 1, "max": 60 * NS,
                                       "buckets": sorted(map(list, self.buckets.items()))}}}
+        scheduler = {"state": self.state, "reason": "stalled" if self.state == "ejected" else "", "classes": {}}
+        if self.by_nice:
+            scheduler |= {"state": "off", "actuator": "nice" if self.state == "attached" else "none"}
         return {"version": 2, "time_ms": int(time.time() * 1000), "monotonic_ns": time.monotonic_ns(),
                 "jobs": [{"name": JOB, "cgroup": "/slurm/job_12", "gone": {}}],
                 "processes": [] if self.gone else [process], "threads": [], "gpus": [], "gone": {},
-                "scheduler": {"state": self.state, "reason": "stalled" if self.state == "ejected" else "", "classes": {}}}
+                "scheduler": scheduler}
 
     def _switch(self, method):
         self._simulate()

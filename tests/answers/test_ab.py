@@ -52,12 +52,14 @@ class Complete(Directory):
         "equal": (20, 20, "attached", ["--json"]),
         "text": (20, 12, "attached", ["--bound", "3"]),
         "job": (20, 20, "off", []),
+        "nice": (20, 12, "attached", ["--bound", "3"]),
+        "nice json": (20, 12, "off", ["--json"]),
     }
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.job_of = {name: cls.job(*run[:2], state=run[2]) for name, run in cls.runs.items()}
+        cls.job_of = {name: cls.job(*run[:2], state=run[2], by_nice=name.startswith("nice")) for name, run in cls.runs.items()}
         children = {name: start(cls.job_of[name], *run[3], who=JOB if name == "job" else str(PID))
                     for name, run in cls.runs.items()}
         cls.done = {name: (*child.communicate(timeout=120), child.returncode) for name, child in children.items()}
@@ -108,6 +110,16 @@ class Complete(Directory):
         self.assertRegex(out, r"python3 \(4711\): 6 of 6 pairs of windows, 500.0 ms per window, the first 100.0 ms of each window not counted, seed \d+\.\n")
         self.assertIn("The scheduler is attached again, as at the start.\n", out)
         self.assertNotIn("\033", out)
+
+    def test_the_nice_actuator_is_named(self):
+        report = self.report("nice json")
+        self.assertEqual((report["verdict"], report["actuator"]), ("better", "nice"))
+        self.assertEqual(self.report("better")["actuator"], "sched_ext")
+        out, err, status = self.done["nice"]
+        self.assertEqual((status, err), (0, ""), out)
+        self.assertRegex(out, r"^The nice actuator helps: with it, a step takes (39|40|41)\.\d % less time")
+        self.assertRegex(out, r"MEASURE +NICE OFF +NICE ON ")
+        self.assertIn("The nice actuator is on again, as at the start.\n", out)
 
     def test_select_a_job_by_name(self):
         out, err, status = self.done["job"]

@@ -389,6 +389,23 @@ static void assert_refused(u32 state, u32 limit, const char *series)
 		assert_null(strstr(text, "zernel_scheduler_refused{"));
 }
 
+static void test_the_nice_actuator_has_series_once_it_acted(void **state)
+{
+	for (u32 nr_changes = 0; nr_changes < 2; nr_changes++) {
+		CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(1, 1);
+		CLEANUP_FREE char *text = NULL;
+		size_t length = 0;
+
+		s->sched.nr_nice_changes = nr_changes;
+		assert_int_equal(
+			prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
+			0);
+		assert_int_equal(!!strstr(text, "\nzernel_nice_acting 0\n"), nr_changes);
+		assert_int_equal(!!strstr(text, "\nzernel_nice_changes_total 1\n"), nr_changes);
+		assert_int_equal(!!strstr(text, "\nzernel_nice_lost_total 0\n"), nr_changes);
+	}
+}
+
 static void test_a_refused_scheduler_has_its_reason(void **state)
 {
 	assert_refused(SCHED_OFF, CPU_LIMIT_CPU_MAX,
@@ -423,6 +440,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_eight_ranks_fit),
 		cmocka_unit_test(test_a_refused_scheduler_has_its_reason),
+		cmocka_unit_test(test_the_nice_actuator_has_series_once_it_acted),
 		cmocka_unit_test(test_no_limit_hides_a_family_of_dashboards),
 		cmocka_unit_test(test_many_processes_show_the_important_series),
 		cmocka_unit_test(test_the_only_series_of_a_family_is_shown),
