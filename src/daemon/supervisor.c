@@ -531,9 +531,14 @@ void supervisor_set_actuator(struct supervisor *s, enum config_actuator actuator
 	if (actuator == s->config.actuator)
 		return;
 	s->config.actuator = actuator;
-	if (s->status.state == SCHED_ATTACHED && uses_scheduler(s))
+	/* A reload does not attach an ejected scheduler again. */
+	if (s->status.state == SCHED_EJECTED ||
+	    (s->status.state == SCHED_ATTACHED && uses_scheduler(s))) {
+		tend_nice(s);
 		return;
+	}
 	supervisor_detach(s);
+	set_reason(s, "");
 	if (acts && actuator != CONFIG_ACTUATOR_NONE)
 		supervisor_attach(s);
 	s->acts = acts;
@@ -552,6 +557,8 @@ void supervisor_set_attach(struct supervisor *s, enum config_attach attach)
 		refuse(s);
 	else if (before == CONFIG_ATTACH_NO || s->wanted)
 		supervisor_attach(s);
+	/* Also with actuator=none, which may change later. */
+	s->acts |= before == CONFIG_ATTACH_NO;
 }
 
 void supervisor_set_timeline(struct supervisor *s, bool wanted)

@@ -133,6 +133,10 @@ class Actuator(Case):
             server.tell(told)
             self.acts_with(server, "nice")
             self.assertEqual(server.scheduler()["state"], state)
+            nr = server.did().count("attach")
+            self.set(server, "actuator=sched_ext")
+            self.acts_with(server, "none")
+            self.assertEqual((server.scheduler()["state"], server.did().count("attach")), (state, nr))
 
     def test_nice_and_none_never_attach(self):
         for actuator in "nice", "none":
@@ -160,9 +164,12 @@ class Actuator(Case):
         self.assertEqual((server.did().count("attach"), server.did().count("detach")), (3, 2))
         self.set(server, "attach=no")
         self.acts_with(server, "none")
+        self.set(server, "actuator=none")
+        self.set(server, "attach=yes")
+        wait_until(lambda: "actuator=none" in server.scheduler()["reason"], "the reason is shown")
         self.set(server, "actuator=nice")
-        time.sleep(0.3)
-        self.acts_with(server, "none")
+        self.acts_with(server, "nice")
+        self.assertEqual(server.scheduler()["reason"], "")
 
 
 class Life(Case):
