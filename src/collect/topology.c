@@ -9,11 +9,17 @@
 #include "collect/topology.h"
 
 #define MAX_CACHE_INDEX 8
+#define CPU_PATH	"%s/devices/system/cpu/cpu%u/%s"
+#define LIST_BYTES	256 /* of a list of CPUs; a longer list is not that of one core */
+
+/* The last-level cache of a machine whose caches are all known. */
+#define LEVEL_LAST 3
 
 /* Two CPUs share a last-level cache when this is equal. */
 struct cache_id {
 	s32 first_cpu; /* of the CPUs that share the cache; -1 when only the package is known */
 	s32 package;
+	u32 node; /* 0 when the cache is known */
 };
 
 /* The first number in a file of a CPU, such as "3" or "0-7,16-23"; -1 if it has no number. */
@@ -22,17 +28,35 @@ static int read_number(const char *sysfs, u32 cpu, const char *file)
 	char path[PATH_MAX];
 	uint64_t value;
 
-	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/%s", sysfs, cpu, file);
+	snprintf(path, sizeof(path), CPU_PATH, sysfs, cpu, file);
 	return file_read_number(path, &value) < 0 || value > INT_MAX ? -1 : (int)value;
 }
 
-static struct cache_id cache_of(const char *sysfs, u32 cpu)
+/* Whether a cache serves one core only: its list has the CPUs of the core, and no other. */
+static bool is_private(const char *sysfs, u32 cpu, const char *shared_list)
+{
+	char path[PATH_MAX], shared[LIST_BYTES], core[LIST_BYTES];
+
+	snprintf(path, sizeof(path), CPU_PATH, sysfs, cpu, shared_list);
+	if (file_read_text(path, shared, sizeof(shared)) < 0)
+		return false;
+	snprintf(path, sizeof(path), CPU_PATH, sysfs, cpu, "topology/core_cpus_list");
+	return file_read_text(path, core, sizeof(core)) > 0 && !strcmp(core, shared);
+}
+
+/*
+ * The CPUs of a package and of a node share a cache when none is described. Firmware of arm64
+ * often describes the private caches of a core only, and not the cache of the interconnect.
+ */
+static struct cache_id cache_of(const char *sysfs, u32 cpu, u32 node)
 {
 	struct cache_id id = {
 		.first_cpu = -1,
 		.package = read_number(sysfs, cpu, "topology/physical_package_id"),
+		.node = node,
 	};
 	int highest = -1;
+	char shared[64];
 
 	for (int i = 0; i < MAX_CACHE_INDEX; i++) {
 		char file[64];
@@ -43,9 +67,13 @@ static struct cache_id cache_of(const char *sysfs, u32 cpu)
 		if (level <= highest)
 			continue;
 		highest = level;
-		snprintf(file, sizeof(file), "cache/index%d/shared_cpu_list", i);
-		id.first_cpu = read_number(sysfs, cpu, file);
+		snprintf(shared, sizeof(shared), "cache/index%d/shared_cpu_list", i);
 	}
+	if (highest < 0 || (highest < LEVEL_LAST && is_private(sysfs, cpu, shared)))
+		return id;
+	id.first_cpu = read_number(sysfs, cpu, shared);
+	if (id.first_cpu >= 0)
+		id.node = 0;
 	return id;
 }
 
@@ -102,7 +130,8 @@ int topology_read(const char *sysfs, u32 nr_cpus, struct topology *ret)
 		topology.cpu_llc[cpu] = LLC_UNKNOWN;
 		if (cpu >= nr_cpus || !is_online(sysfs, cpu))
 			continue;
-		id = cache_of(sysfs, cpu);
+		topology.cpu_node[cpu] = node_of(sysfs, cpu);
+		id = cache_of(sysfs, cpu, topology.cpu_node[cpu]);
 		for (llc = 0; llc < topology.nr_llcs; llc++)
 			if (!memcmp(&seen[llc], &id, sizeof(id)))
 				break;
@@ -111,7 +140,6 @@ int topology_read(const char *sysfs, u32 nr_cpus, struct topology *ret)
 		if (llc == topology.nr_llcs)
 			seen[topology.nr_llcs++] = id;
 		topology.cpu_llc[cpu] = llc;
-		topology.cpu_node[cpu] = node_of(sysfs, cpu);
 	}
 	if (!topology.nr_llcs)
 		return -ENODATA;

@@ -4,8 +4,8 @@
 #include "abi/sched.h"
 
 /*
- * Reads the topology below `sysfs` (normally "/sys"). When cache information is missing, as
- * in many guests, each package is one cache. -E2BIG: the machine has more than MAX_CPUS
- * CPUs or MAX_LLCS caches.
+ * Reads the topology below `sysfs` (normally "/sys"). When no cache is described that several
+ * cores share, as in many guests and on many arm64 machines, the CPUs of a package on one NUMA
+ * node are one cache. -E2BIG: the machine has more than MAX_CPUS CPUs or MAX_LLCS caches.
  */
 int topology_read(const char *sysfs, u32 nr_cpus, struct topology *ret);

@@ -99,6 +99,116 @@ static void without_caches_each_package_is_one_llc(void **state)
 	assert_int_equal(topology.cpu_llc[2], 1);
 }
 
+/* A core with `threads` CPUs, the first of which is a multiple of `threads`, and caches of its own.
+ */
+static void add_private_core(u32 cpu, u32 threads)
+{
+	u32 first = cpu / threads * threads;
+	char core[16];
+
+	snprintf(core, sizeof(core), threads > 1 ? "%u-%u\n" : "%u\n", first, first + threads - 1);
+	add_cpu(cpu, "0\n");
+	write_cpu_file(cpu, "topology/core_cpus_list", core);
+	add_cache(cpu, 0, "1\n", core);
+	add_cache(cpu, 1, "1\n", core);
+	add_cache(cpu, 2, "2\n", core);
+}
+
+/* A small arm64 guest: no cache directory, and a device tree without packages. */
+static void arm64_without_cache_files_is_one_llc(void **state)
+{
+	struct topology topology;
+
+	for (u32 cpu = 0; cpu < 4; cpu++)
+		add_cpu(cpu, "-1\n");
+	assert_int_equal(topology_read(sysfs, 4, &topology), 0);
+	assert_int_equal(topology.nr_llcs, 1);
+}
+
+/* As on Altra: the firmware does not describe the cache that all cores of the package share. */
+static void private_caches_do_not_split_a_package(void **state)
+{
+	struct topology topology;
+
+	for (u32 cpu = 0; cpu < 8; cpu++) {
+		add_private_core(cpu, 1);
+		write_cpu_file(cpu, "topology/cluster_cpus_list", cpu < 4 ? "0-3\n" : "4-7\n");
+		write_cpu_file(cpu, "topology/physical_package_id", cpu < 4 ? "0\n" : "1\n");
+	}
+	assert_int_equal(topology_read(sysfs, 8, &topology), 0);
+	assert_int_equal(topology.nr_llcs, 2);
+	assert_int_equal(topology.cpu_llc[0], topology.cpu_llc[3]);
+	assert_int_equal(topology.cpu_llc[4], topology.cpu_llc[7]);
+}
+
+static void threads_of_a_core_do_not_make_its_cache_shared(void **state)
+{
+	struct topology topology;
+
+	for (u32 cpu = 0; cpu < 8; cpu++)
+		add_private_core(cpu, 2);
+	assert_int_equal(topology_read(sysfs, 8, &topology), 0);
+	assert_int_equal(topology.nr_llcs, 1);
+}
+
+static void nodes_split_a_package_with_private_caches(void **state)
+{
+	struct topology topology;
+
+	for (u32 cpu = 0; cpu < 4; cpu++) {
+		add_private_core(cpu, 1);
+		write_cpu_file(cpu, cpu < 2 ? "node0/cpulist" : "node1/cpulist", "\n");
+	}
+	assert_int_equal(topology_read(sysfs, 4, &topology), 0);
+	assert_int_equal(topology.nr_llcs, 2);
+	assert_int_equal(topology.cpu_llc[1], 0);
+	assert_int_equal(topology.cpu_llc[2], 1);
+}
+
+/* As in small arm64 machines: clusters of cores, each with its own L2. */
+static void an_l2_that_cores_share_is_the_llc(void **state)
+{
+	struct topology topology;
+
+	for (u32 cpu = 0; cpu < 4; cpu++) {
+		add_private_core(cpu, 1);
+		add_cache(cpu, 2, "2\n", cpu < 2 ? "0-1\n" : "2-3\n");
+	}
+	assert_int_equal(topology_read(sysfs, 4, &topology), 0);
+	assert_int_equal(topology.nr_llcs, 2);
+	assert_int_equal(topology.cpu_llc[0], topology.cpu_llc[1]);
+}
+
+/* As on Grace: two packages, each with private L2 caches and one L3. */
+static void an_l3_of_a_package_is_the_llc(void **state)
+{
+	struct topology topology;
+
+	for (u32 cpu = 0; cpu < 144; cpu++) {
+		add_private_core(cpu, 1);
+		write_cpu_file(cpu, "topology/physical_package_id", cpu < 72 ? "0\n" : "1\n");
+		add_cache(cpu, 3, "3\n", cpu < 72 ? "0-71\n" : "72-143\n");
+	}
+	assert_int_equal(topology_read(sysfs, 144, &topology), 0);
+	assert_int_equal(topology.nr_llcs, 2);
+	assert_int_equal(topology.cpu_llc[71], 0);
+	assert_int_equal(topology.cpu_llc[72], 1);
+}
+
+/* As in some x86-64 processors, which have fast cores with an L3 each. */
+static void an_l3_of_one_core_is_an_llc(void **state)
+{
+	struct topology topology;
+
+	for (u32 cpu = 0; cpu < 4; cpu++) {
+		add_private_core(cpu, 2);
+		add_cache(cpu, 3, "3\n", cpu < 2 ? "0-1\n" : "2-3\n");
+	}
+	assert_int_equal(topology_read(sysfs, 4, &topology), 0);
+	assert_int_equal(topology.nr_llcs, 2);
+	assert_int_equal(topology.cpu_llc[0], topology.cpu_llc[1]);
+}
+
 static void an_offline_cpu_is_unknown(void **state)
 {
 	struct topology topology;
@@ -169,6 +279,17 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_highest_cache_level_is_used, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_caches_each_package_is_one_llc, setup,
 						teardown),
+		cmocka_unit_test_setup_teardown(arm64_without_cache_files_is_one_llc, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(private_caches_do_not_split_a_package, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(threads_of_a_core_do_not_make_its_cache_shared,
+						setup, teardown),
+		cmocka_unit_test_setup_teardown(nodes_split_a_package_with_private_caches, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(an_l2_that_cores_share_is_the_llc, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_l3_of_a_package_is_the_llc, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_l3_of_one_core_is_an_llc, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_offline_cpu_is_unknown, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_nodes_with_cpus_are_counted, setup, teardown),
 		cmocka_unit_test_setup_teardown(without_node_files_there_is_one_node, setup,
