@@ -4,10 +4,9 @@
 #include <string.h>
 #include "base/macros.h"
 
-#ifdef __x86_64__
 static const u8 landing_pad[] = { 0xf3, 0x0f, 0x1e, 0xfa }; /* endbr64 */
 
-u64 insn_skip_entry(const u8 *code, size_t size)
+static u64 skip_landing_pad(const u8 *code, size_t size)
 {
 	if (size <= sizeof(landing_pad) || memcmp(code, landing_pad, sizeof(landing_pad)))
 		return 0;
@@ -25,7 +24,7 @@ static const struct {
 	{ 0xeb, 0xeb }, /* short jump */
 };
 
-bool insn_is_stepped(const u8 *code, size_t size)
+static bool is_stepped_x86_64(const u8 *code, size_t size)
 {
 	/* push of r8 to r15; conditional jump with a long distance */
 	if (size >= 2 && ((code[0] == 0x41 && (code[1] & 0xf8) == 0x50) ||
@@ -36,14 +35,13 @@ bool insn_is_stepped(const u8 *code, size_t size)
 			return false;
 	return true;
 }
-#else
-u64 insn_skip_entry(const u8 *code, size_t size)
+
+u64 insn_skip_entry(enum insn_set set, const u8 *code, size_t size)
 {
-	return 0;
+	return set == INSN_X86_64 ? skip_landing_pad(code, size) : 0;
 }
 
-bool insn_is_stepped(const u8 *code, size_t size)
+bool insn_is_stepped(enum insn_set set, const u8 *code, size_t size)
 {
-	return false;
+	return set == INSN_X86_64 && is_stepped_x86_64(code, size);
 }
-#endif

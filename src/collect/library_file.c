@@ -195,12 +195,12 @@ static struct library_probe place_probe(const struct elf_source *source,
 	size_t size = symbol->size && symbol->size < ENTRY_BYTES ? symbol->size : ENTRY_BYTES;
 	u8 code[ENTRY_BYTES];
 	ssize_t n = source->read(source->ctx, code, size, symbol->offset);
-	u64 skip = n > 0 ? insn_skip_entry(code, (size_t)n) : 0;
+	u64 skip = n > 0 ? insn_skip_entry(INSN_NATIVE, code, (size_t)n) : 0;
 
 	return (struct library_probe){
 		.offset = symbol->offset + skip,
 		.call = call,
-		.is_stepped = n > 0 && insn_is_stepped(code + skip, (size_t)n - skip),
+		.is_stepped = n > 0 && insn_is_stepped(INSN_NATIVE, code + skip, (size_t)n - skip),
 	};
 }
 
