@@ -28,16 +28,26 @@ __hidden void cpu_release(void);
 	}                                                                                          \
 	static __always_inline void name##_undisturbed(struct pt_regs *ctx)
 
-/* All arguments are read first: the verifier allows no variable offset into the registers. */
+#if defined(__TARGET_ARCH_arm64)
+#define REGISTER_ARGUMENTS   8
+#define LAST_REGISTERS(ctx)  PT_REGS_PARM6(ctx), PT_REGS_PARM7(ctx), PT_REGS_PARM8(ctx)
+#define STACK_ARGUMENTS(ctx) PT_REGS_SP(ctx)
+#else
+#define REGISTER_ARGUMENTS   6
+#define LAST_REGISTERS(ctx)  PT_REGS_PARM6(ctx)
+#define STACK_ARGUMENTS(ctx) (PT_REGS_SP(ctx) + 8) /* above the return address */
+#endif
+
+/* All registers are read first: the verifier allows no variable offset into them. */
 struct arguments {
-	u64 value[6];
+	u64 value[REGISTER_ARGUMENTS];
 };
 
 #define ARGUMENTS(ctx)                                                                             \
 	{                                                                                          \
 		{                                                                                  \
 			PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx),                \
-				PT_REGS_PARM4(ctx), PT_REGS_PARM5(ctx), PT_REGS_PARM6(ctx),        \
+				PT_REGS_PARM4(ctx), PT_REGS_PARM5(ctx), LAST_REGISTERS(ctx),       \
 		}                                                                                  \
 	}
 
@@ -45,7 +55,7 @@ static inline u64 argument(const struct arguments *args, s8 position)
 {
 	u32 i = (u8)position;
 
-	return i < 6 ? args->value[i] : 0;
+	return i < REGISTER_ARGUMENTS ? args->value[i] : 0;
 }
 
 static inline const struct call_row *row_of(u64 cookie)

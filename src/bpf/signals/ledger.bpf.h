@@ -30,25 +30,11 @@ struct ledger_event_map {
 
 extern struct ledger_event_map ledger_events SEC(".maps");
 
-#if defined(__TARGET_ARCH_arm64)
-#define REGISTER_ARGUMENTS   8
-#define STACK_ARGUMENTS(ctx) PT_REGS_SP(ctx)
-#else
-#define REGISTER_ARGUMENTS   6
-#define STACK_ARGUMENTS(ctx) (PT_REGS_SP(ctx) + 8) /* above the return address */
-#endif
-
-/* The value of an argument that is not among the first six. */
-static inline u64 argument_beyond(struct pt_regs *ctx, u32 position)
+/* The value of an argument that is not in a register. */
+static inline u64 argument_on_stack(struct pt_regs *ctx, u32 position)
 {
 	u64 value = 0;
 
-#if defined(__TARGET_ARCH_arm64)
-	if (position == 6)
-		return PT_REGS_PARM7(ctx);
-	if (position == 7)
-		return PT_REGS_PARM8(ctx);
-#endif
 	bpf_probe_read_user(&value, sizeof(value),
 			    (void *)(STACK_ARGUMENTS(ctx) + 8 * (position - REGISTER_ARGUMENTS)));
 	return value;
@@ -63,10 +49,10 @@ static inline u64 stream_of(struct pt_regs *ctx, const struct call_row *row,
 	u64 handle = 0;
 
 	barrier_var(position);
-	if (position < 6)
+	if (position < REGISTER_ARGUMENTS)
 		handle = args.value[position];
 	else if (position <= ARG_LAST)
-		handle = argument_beyond(ctx, position);
+		handle = argument_on_stack(ctx, position);
 	else if (position == (u8)ARG_CONFIG)
 		bpf_probe_read_user(&handle, sizeof(handle),
 				    (void *)(args.value[0] + ARG_CONFIG_STREAM_AT));
