@@ -28,6 +28,7 @@ struct sched_policy {
 	u32 promotion_percent;
 	u32 daemon_tgid; /* zerneld itself, whose wakeups do not wait for other tasks */
 };
+_Static_assert(sizeof(struct sched_policy) == 16, "shared with BPF");
 
 /* The class of a task. It can change at each enqueue. */
 enum sched_class {
@@ -92,6 +93,8 @@ struct sched_counters {
 	u64 nr[CLASS_SLOTS][DECISION_NR];
 	u64 ran_ns[CLASS_SLOTS];
 };
+_Static_assert(sizeof(struct sched_counters) == 8 * CLASS_SLOTS * (DECISION_NR + 1),
+	       "shared with BPF");
 
 /* Why the scheduler was ejected or detached. Written once, by ops.exit. */
 struct sched_exit {

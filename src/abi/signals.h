@@ -87,6 +87,7 @@ struct process_key {
 	u32 tgid;
 	u32 pad;
 };
+_Static_assert(sizeof(struct process_key) == 16, "shared with BPF");
 
 struct hist_key {
 	u64 start_ns;
@@ -112,6 +113,7 @@ struct gpu_event {
 	struct event event;
 	u64 start_ns;
 };
+_Static_assert(sizeof(struct gpu_event) == 32, "shared with BPF");
 
 /*
  * A process numbers only the GPUs that it can see; the machine numbers all of
