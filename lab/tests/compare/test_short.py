@@ -23,7 +23,8 @@ class Short(unittest.TestCase):
             done = subprocess.run(
                 ["tools/lab", "compare", "--scenario", ",".join(SCENARIOS), "--sched", ",".join(SCHEDULERS),
                  "--rounds", "1", "--seconds", "3", "--seed", "1", "--json", result,
-                 "--build", os.environ["ZERNEL_BUILD"]],
+                 "--build", os.environ["ZERNEL_BUILD"],
+                 "--kernel", os.environ.get("ZERNEL_KERNEL", "6.18")],
                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
             for line in done.stdout.splitlines():
                 print(f"# {line}", flush=True)

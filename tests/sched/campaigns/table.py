@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Callable
 
-from . import ablation, everyday, fairness, faults, nice, places, spin, verifier
+from . import ablation, attach, everyday, fairness, faults, nice, places, spin, verifier
 from .pods import pod_jobs, pods
 
 # In virtual time, other work on the machine does not change a figure.
@@ -26,6 +26,7 @@ class Campaign:
 
 
 CAMPAIGNS = (
+    Campaign("attach", attach.attach, full=5, short=1, guest=VIRTUAL),
     Campaign("cycles", faults.cycles, full=300, short=10),
     Campaign("kill", faults.kill, full=20),
     Campaign("broken", faults.broken, full=1, short=1),
