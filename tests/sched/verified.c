@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * verified OBJECT: loads all BPF programs together, as zerneld does. Prints for each
- * program the figures of the verifier that veristat prints. veristat opens the
- * object again for each program, which takes many minutes on an emulated CPU.
+ * verified: loads all BPF programs together, as zerneld does. Prints for each program
+ * the figures of the verifier that veristat prints. veristat opens the object again
+ * for each program, which takes many minutes on an emulated CPU.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
+#include "base/sched_ext.h"
+#include "collect/kernel_internal.h"
 
 #define LOG_STATS 4 /* BPF_LOG_STATS: figures, no trace */
 #define LOG_BYTES 4096
@@ -42,32 +45,38 @@ static void print_program(const struct bpf_program *prog)
 		fputs(log, stdout);
 }
 
-/* Their type, probe or session, is set by zerneld (choose_sessions()). */
-static const char *const sessions[] = { "launch_session", "copy_session", "work_session" };
+/* Leaves out what zerneld leaves out or adapts to the kernel (src/collect/kernel.c). */
+static void adapt(struct zernel_bpf *skel)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
 
-int main(int argc, char **argv)
+	bpf_program__set_autoload(skel->progs.launch_session, false);
+	bpf_program__set_autoload(skel->progs.copy_session, false);
+	bpf_program__set_autoload(skel->progs.work_session, false);
+	if (!sched_ext_tells_limits(btf))
+		skel->struct_ops.zernel->cgroup_set_bandwidth = NULL;
+	btf__free(btf);
+}
+
+int main(void)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_level = LOG_STATS);
 	struct bpf_program *prog;
-	struct bpf_object *object;
+	struct zernel_bpf *skel;
 	int err;
 
 	libbpf_set_print(say_nothing);
-	object = argc == 2 ? bpf_object__open_file(argv[1], &opts) : NULL;
-	if (!object) {
-		fputs("Usage: verified OBJECT\n", stderr);
-		return 2;
+	skel = zernel_bpf__open_opts(&opts);
+	if (!skel) {
+		perror("verified: cannot open the BPF programs");
+		return 1;
 	}
-	bpf_object__for_each_program(prog, object)
+	bpf_object__for_each_program(prog, skel->obj)
 		bpf_program__set_log_buf(prog, calloc(1, LOG_BYTES), LOG_BYTES);
-	for (size_t i = 0; i < sizeof(sessions) / sizeof(sessions[0]); i++) {
-		prog = bpf_object__find_program_by_name(object, sessions[i]);
-		if (prog)
-			bpf_program__set_autoload(prog, false);
-	}
-	err = bpf_object__load(object);
+	adapt(skel);
+	err = zernel_bpf__load(skel);
 	puts("BPF program              | instructions | states | peak states");
-	bpf_object__for_each_program(prog, object)
+	bpf_object__for_each_program(prog, skel->obj)
 		print_program(prog);
 	return err < 0;
 }

@@ -8,8 +8,7 @@ from .machine import check
 
 def verifier(_):
     """Load every BPF program and print its verifier instructions and states."""
-    with subprocess.Popen([machine.BUILD / "tests/sched/verified", machine.BUILD / "src/bpf/zernel.bpf.o"],
-                          stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([machine.BUILD / "tests/sched/verified"], stdout=subprocess.PIPE, text=True) as process:
         lines = [line.rstrip() for line in process.stdout]
     yield from lines
     check(process.returncode == 0, "the verifier refused a BPF program")
