@@ -11,7 +11,7 @@ static void print_help(FILE *out)
 	fputs("Usage: zerneld [OPTION...]\n"
 	      "Watch ML processes, attach the zernel scheduler and answer clients on a Unix\n"
 	      "socket until SIGTERM or SIGINT. zerneld needs root, and Linux 6.1 or newer.\n"
-	      "The scheduler needs 6.16 or newer with sched_ext.\n"
+	      "The scheduler needs 6.12 or newer with sched_ext.\n"
 	      "\n"
 	      "  --config FILE          read only FILE and FILE.d/*.conf\n"
 	      "  --attach WHEN          attach the scheduler: no (default), auto or yes\n"

@@ -72,7 +72,7 @@ static void explain_failure(const struct supervisor *s, int err, char *ret, size
 		snprintf(ret, size, "%s", explanation(err));
 	else if (gap->kind == SCHED_EXT_NO_OPS)
 		snprintf(ret, size,
-			 "this kernel has no sched_ext: use Linux 6.16 or newer with "
+			 "this kernel has no sched_ext: use Linux 6.12 or newer with "
 			 "CONFIG_SCHED_CLASS_EXT");
 	else if (gap->kind == SCHED_EXT_REFUSED)
 		snprintf(ret, size,

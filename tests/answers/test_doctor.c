@@ -215,7 +215,7 @@ static void test_kernel_without_sched_ext(void **state)
 {
 	take_away("/sys/kernel/sched_ext");
 	assert_machine(VERDICT_FAILURE, "failure  sched_ext     this kernel has no sched_ext",
-		       "-> to use the scheduler, boot Linux 6.16");
+		       "-> to use the scheduler, boot Linux 6.12");
 }
 
 static void test_broken_btf_kernel(void **state)

@@ -12,7 +12,7 @@
 /* A kernel can only be replaced by the operator, so these rows say which kernel is needed. */
 #define PROBES_KERNEL "boot Linux 6.1 or newer (see zerneld(8))"
 #define SCHED_EXT_KERNEL                                                                           \
-	"to use the scheduler, boot Linux 6.16 or newer with CONFIG_SCHED_CLASS_EXT; watching "    \
+	"to use the scheduler, boot Linux 6.12 or newer with CONFIG_SCHED_CLASS_EXT; watching "    \
 	"works without it (see zerneld(8))"
 #define BTF_KERNEL                                                                                 \
 	"boot a kernel that was built with CONFIG_DEBUG_INFO_BTF: see the documentation of your "  \
