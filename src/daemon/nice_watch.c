@@ -2,6 +2,7 @@
 #include "daemon/nice_watch.h"
 #include <errno.h>
 #include <linux/capability.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,13 +26,21 @@ struct slot {
 	u32 pad;
 };
 
-#define TABLE_SIZE (NICE_THREADS_MAX * sizeof(struct slot))
+/* Shared with the watcher. */
+struct table {
+	/*
+	 * zerneld holds it as long as it lives, and the watcher waits for it. The kernel releases
+	 * it first when it ends a process. A descriptor would be closed among those of BPF programs
+	 * and probes, which can take seconds.
+	 */
+	pthread_mutex_t alive;
+	struct slot slots[NICE_THREADS_MAX];
+};
 
 struct nice_watch {
-	struct slot *slots; /* shared with the watcher */
+	struct table *table;
 	u32 next;
 	pid_t pid;
-	int fd; /* the end of the socket pair that only zerneld has */
 };
 
 /* Keeps only CAP_SYS_NICE. libcap allocates memory, which a forked thread must not do. */
@@ -74,10 +83,8 @@ static int keep_only(int fd)
 }
 
 /* Uses only system calls, because zerneld may have had other threads during the fork. */
-static int watcher_main(const struct slot *slots, int fd)
+static int watcher_main(struct table *table, int fd)
 {
-	char byte;
-
 	ignore_signals();
 	/* Leave the process group to which a terminal sends signals. */
 	setsid();
@@ -85,15 +92,14 @@ static int watcher_main(const struct slot *slots, int fd)
 	setpriority(PRIO_PROCESS, 0, WATCHER_NICE);
 	if (keep_only(fd) < 0 || keep_sys_nice() < 0 || write(STDIN_FILENO, "", 1) != 1)
 		return EXIT_FAILURE;
-	while (read(STDIN_FILENO, &byte, 1) < 0 && errno == EINTR)
-		;
-	restore_all(slots);
+	pthread_mutex_lock(&table->alive);
+	restore_all(table->slots);
 	return EXIT_SUCCESS;
 }
 
 static int start(struct nice_watch *watch)
 {
-	int fds[2];
+	int fds[2], err;
 	char byte;
 	pid_t pid;
 
@@ -102,17 +108,33 @@ static int start(struct nice_watch *watch)
 	pid = fork();
 	if (pid == 0) {
 		close(fds[1]);
-		_exit(watcher_main(watch->slots, fds[0]));
+		_exit(watcher_main(watch->table, fds[0]));
 	}
+	err = pid < 0 ? -errno : 0;
 	close(fds[0]);
-	if (pid < 0) {
-		close(fds[1]);
-		return -errno;
-	}
 	watch->pid = pid;
-	watch->fd = fds[1];
 	/* It sends a byte when it is ready. */
-	return file_read_fd(watch->fd, &byte, 1) == 1 ? 0 : -EPERM;
+	if (err == 0 && file_read_fd(fds[1], &byte, 1) != 1)
+		err = -EPERM;
+	close(fds[1]);
+	return err;
+}
+
+/* The thread that calls this must live as long as zerneld. */
+static int make_table(struct nice_watch *watch)
+{
+	pthread_mutexattr_t attributes;
+
+	watch->table = mmap(NULL, sizeof(*watch->table), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (watch->table == MAP_FAILED)
+		return -errno;
+	pthread_mutexattr_init(&attributes);
+	pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+	pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+	pthread_mutex_init(&watch->table->alive, &attributes);
+	pthread_mutexattr_destroy(&attributes);
+	return -pthread_mutex_lock(&watch->table->alive);
 }
 
 int nice_watch_new(struct nice_watch **ret)
@@ -122,12 +144,9 @@ int nice_watch_new(struct nice_watch **ret)
 
 	if (!watch)
 		return -ENOMEM;
-	watch->fd = -EBADF;
-	watch->slots =
-		mmap(NULL, TABLE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (watch->slots == MAP_FAILED)
-		return -errno;
-	err = start(watch);
+	err = make_table(watch);
+	if (err == 0)
+		err = start(watch);
 	if (err < 0)
 		return err;
 	*ret = TAKE_PTR(watch);
@@ -138,11 +157,12 @@ struct nice_watch *nice_watch_free(struct nice_watch *watch)
 {
 	if (!watch)
 		return NULL;
-	cleanup_fd(&watch->fd);
+	if (watch->table != MAP_FAILED)
+		pthread_mutex_unlock(&watch->table->alive);
 	while (watch->pid > 0 && waitpid(watch->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	if (watch->slots != MAP_FAILED)
-		munmap(watch->slots, TABLE_SIZE);
+	if (watch->table != MAP_FAILED)
+		munmap(watch->table, sizeof(*watch->table));
 	free(watch);
 	return NULL;
 }
@@ -157,7 +177,7 @@ bool nice_watch_is_alive(struct nice_watch *watch)
 const struct nice_thread *nice_watch_add(struct nice_watch *watch, const struct nice_thread *thread)
 {
 	for (u32 i = 0; i < NICE_THREADS_MAX; i++) {
-		struct slot *slot = &watch->slots[watch->next++ % NICE_THREADS_MAX];
+		struct slot *slot = &watch->table->slots[watch->next++ % NICE_THREADS_MAX];
 
 		if (slot->in_use)
 			continue;

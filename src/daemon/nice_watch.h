@@ -3,7 +3,7 @@
 
 /*
  * A process that restores the nice values when zerneld is killed. It shares a table of the changed
- * threads with zerneld, and sees the end of zerneld by the end of a socket pair. Signals that a
+ * threads with zerneld, and a lock that the kernel releases when zerneld ends. Signals that a
  * service manager sends to all processes of a service do not end it before zerneld.
  */
 #include "base/macros.h"
