@@ -16,7 +16,8 @@ from . import scenarios, schedulers
 WORK = pathlib.Path("/tmp/lab")
 CGROUP = pathlib.Path("/sys/fs/cgroup/lab")
 SHM = "/dev/shm/lab-vgpu"
-SETTLE_SECONDS = 0.3  # time for all of the noise to start
+SETTLE_SECONDS = 0.3  # time for all of the noise to start, after its first process runs
+NOISE_SECONDS = 0.1  # CPU time of noise that has started
 GRACE_SECONDS = 40  # a job that exceeds its time by this much is stuck
 
 # lab/truth/truth.h
@@ -62,8 +63,12 @@ def noise(plan, scenario, nice):
         return
     group = cgroup("noise")
     process = start([f"{plan['build']}/lab/noise/noise", *scenario.noise.split()], group, nice)
-    time.sleep(SETTLE_SECONDS)
     try:
+        # While the guest waits for a file of a busy host, its virtual time advances fast.
+        before = cpu_seconds(group)
+        if not schedulers.wait_for(lambda: cpu_seconds(group) > before + NOISE_SECONDS, GRACE_SECONDS):
+            raise RunError("the noise does not run")
+        time.sleep(SETTLE_SECONDS)
         yield group
     finally:
         process.terminate()
