@@ -141,7 +141,6 @@ static void process_update(struct library_set *set, pid_t pid, const struct tena
 	if (process)
 		process_change(set, process, uses);
 	library_attach_new(set);
-	library_drop_unused(set);
 	library_place_launches(set);
 }
 
@@ -164,7 +163,6 @@ void library_set_done(struct library_set *set, u32 slot, int err)
 	bool tries_again = err == 0 || library->state == LIBRARY_ATTACHING;
 
 	library_finish(set, library, err);
-	library_drop_unused(set);
 	/* After a failure here, the next change of a process tries again. */
 	if (tries_again)
 		library_place_launches(set);

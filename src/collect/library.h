@@ -3,8 +3,8 @@
 
 /*
  * The files with traced calls, and the processes that use them. A file is attached when the
- * first process maps it and detached when the last such process has exited, regardless of
- * the number of processes, containers or names. Executables are included when the CUDA
+ * first process maps it and detached some time after the last such process has exited, regardless
+ * of the number of processes, containers or names. Executables are included when the CUDA
  * runtime is linked into them.
  *
  * A launch of the CUDA runtime is also a launch of its driver, and one probe is enough: the
@@ -23,6 +23,11 @@
 #define LIBRARY_PROCESS_MAX   4096
 #define LIBRARY_PATH_BYTES    32
 #define LIBRARY_STEPPED_BYTES 256
+/*
+ * A library without users stays attached for this long. On a busy machine, a detach and the next
+ * attach take seconds, and a job that is started again would not be seen meanwhile.
+ */
+#define LIBRARY_KEEP_NS	      (10 * NSEC_PER_SEC)
 
 /* A result of struct library_ops: library_set_done() reports the end of the operation. */
 #define LIBRARY_LATER 1
@@ -52,6 +57,7 @@ struct library {
 	bool launches_below;
 	int fd; /* the file; it stays open, because probes use the file too */
 	enum library_state state;
+	u64 unused_ns; /* when it was first seen without users; 0: it has users */
 };
 
 /*
@@ -123,6 +129,9 @@ int library_set_exec_process(struct library_set *set, pid_t pid);
  * second and then at growing intervals. Call it often.
  */
 void library_set_look_again(struct library_set *set, u64 now_ns);
+
+/* Detaches the libraries that had no users for LIBRARY_KEEP_NS. Call it often. */
+void library_set_drop_unused(struct library_set *set, u64 now_ns);
 
 /* Updates the set with all processes and removes the ones that exited. */
 int library_set_scan_all(struct library_set *set);

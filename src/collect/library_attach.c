@@ -2,8 +2,7 @@
 
 /*
  * The states of a library. At most one operation of a library is under way, and the library does
- * not change meanwhile. The need for another one is looked at again when it has ended: a library
- * that lost its last user during its attach is detached then.
+ * not change meanwhile. The need for another one is looked at again when it has ended.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -62,14 +61,33 @@ static void begin(struct library_set *set, struct library *library, enum library
 		library_finish(set, library, err);
 }
 
-void library_drop_unused(struct library_set *set)
+static bool is_unused(const struct library_set *set, u32 slot)
+{
+	const struct library *library = set->library[slot];
+
+	return library && library->state == LIBRARY_ATTACHED && !set->nr_users[slot];
+}
+
+void library_set_drop_unused(struct library_set *set, u64 now_ns)
 {
 	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
 		struct library *library = set->library[slot];
 
-		if (library && library->state == LIBRARY_ATTACHED && !set->nr_users[slot])
+		if (!is_unused(set, slot))
+			continue;
+		if (!library->unused_ns)
+			library->unused_ns = now_ns;
+		else if (now_ns >= library->unused_ns + LIBRARY_KEEP_NS)
 			begin(set, library, LIBRARY_DETACHING, set->ops->detach);
 	}
+}
+
+/* There is no room for a new library. */
+static void drop_all_unused(struct library_set *set)
+{
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+		if (is_unused(set, slot))
+			begin(set, set->library[slot], LIBRARY_DETACHING, set->ops->detach);
 }
 
 void library_place_launches(struct library_set *set)
@@ -91,6 +109,8 @@ void library_count_uses(struct library_set *set, const struct uses *uses, int si
 	bool is_bare = !uses_any(uses, &set->drivers);
 
 	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
+		if (uses_has(uses, slot) && set->library[slot])
+			set->library[slot]->unused_ns = 0;
 		set->nr_users[slot] += (u32)(sign * uses_has(uses, slot));
 		set->nr_bare[slot] += (u32)(sign * (is_bare && uses_has(uses, slot)));
 	}
@@ -122,6 +142,10 @@ int library_add(struct library_set *set, int fd, const struct library *found)
 	struct library *library = NULL;
 	int slot = find_free_slot(set, &found->owner), err;
 
+	if (slot < 0) {
+		drop_all_unused(set);
+		slot = find_free_slot(set, &found->owner);
+	}
 	if (slot < 0) {
 		set->counts.nr_libraries_excess++;
 		return -ENOENT;

@@ -51,8 +51,6 @@ void library_finish(struct library_set *set, struct library *library, int err);
 void library_attach_new(struct library_set *set);
 /* In library.c: no process uses the library any more, because it could not be attached. */
 void library_forget_users(struct library_set *set, u32 slot);
-/* Detaches the libraries without users. */
-void library_drop_unused(struct library_set *set);
 /* Attaches or detaches the launches of the runtimes, depending on the processes that use them. */
 void library_place_launches(struct library_set *set);
 /* Adds the uses of a process to the counts, or removes them with a `sign` of -1. */

@@ -342,6 +342,7 @@ int manager_poll(struct manager *manager, int timeout_ms)
 		(void)update_devices(manager);
 	err = mmap_events_read(manager->maps);
 	library_set_look_again(manager->libraries, time_now_ns());
+	library_set_drop_unused(manager->libraries, time_now_ns());
 	return err < 0 ? err : kernel_read_events(manager->kernel);
 }
 

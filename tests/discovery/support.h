@@ -64,6 +64,13 @@ static inline int record_detach(void *ctx, const struct library *library)
 	return recorder->later;
 }
 
+/* The libraries without users were unused for long enough. */
+static inline void drop_unused(struct library_set *set)
+{
+	library_set_drop_unused(set, 1);
+	library_set_drop_unused(set, 1 + LIBRARY_KEEP_NS);
+}
+
 static inline int record_launches(void *ctx, const struct library *library)
 {
 	struct recorder *recorder = ctx;

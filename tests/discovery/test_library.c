@@ -62,6 +62,7 @@ static void test_two_users_one_attachment(void **state)
 	child_end(&second);
 	/* Without an event, the next scan finds that the process has exited. */
 	assert_int_equal(library_set_scan_process(set, second.pid), -ESRCH);
+	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 1);
 	assert_int_equal(library_set_count(set).nr_libraries, 0);
 	assert_int_equal(library_set_count(set).nr_processes, 0);
@@ -81,6 +82,7 @@ static void test_late_open_and_close(void **state)
 	assert_int_equal(recorder.nr_attached, 2);
 	child_do(&child, "close");
 	assert_int_equal(library_set_scan_process(set, child.pid), 0);
+	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 2);
 	child_do(&child, "open %s", path);
 	assert_int_equal(library_set_scan_process(set, child.pid), 0);
@@ -106,11 +108,13 @@ static void test_forked_child_is_a_user(void **state)
 	assert_true(forked > 0);
 	assert_int_equal(library_set_fork_process(set, child.pid, forked), 0);
 	library_set_forget_process(set, child.pid);
+	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 0);
 	/* A scan of the fork finds the same uses that it inherited. */
 	assert_int_equal(library_set_scan_process(set, forked), 0);
 	assert_int_equal(recorder.nr_detached, 0);
 	library_set_forget_process(set, forked);
+	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 1);
 	child_end(&child);
 }
@@ -133,6 +137,7 @@ static void test_static_runtime(void **state)
 	assert_int_equal(recorder.attached.st_ino, st.st_ino);
 	child_end(&child);
 	assert_int_equal(library_set_scan_process(set, child.pid), -ESRCH);
+	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 1);
 }
 
@@ -196,6 +201,7 @@ static void test_another_root(void **state)
 	assert_int_equal(recorder.nr_attached, 2);
 	child_end(&inside);
 	library_set_forget_process(set, inside.pid);
+	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 1);
 	child_end(&outside);
 }

@@ -215,6 +215,7 @@ static void test_launches_at_one_level(void **state)
 	assert_int_equal(recorder.nr_launches_here, 1);
 	library_set_forget_process(set, 7);
 	library_set_forget_process(set, 8);
+	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 1);
 	assert_int_equal(recorder.nr_launches_here, 1);
 	add_driver(9);
@@ -232,6 +233,28 @@ static void test_launches_at_one_level(void **state)
 	remove_process(9);
 }
 
+/* The next job finds the library attached. */
+static void test_kept_without_users(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	u64 now = 1000 * NSEC_PER_SEC;
+
+	for (int pid = 7; pid <= 9; pid++) {
+		add_process(pid, "/libcudart.so.12", fixture, true);
+		assert_int_equal(library_set_scan_process(set, pid), 0);
+		assert_int_equal(recorder.nr_attached, 1);
+		library_set_forget_process(set, pid);
+		library_set_drop_unused(set, now);
+		now += LIBRARY_KEEP_NS - 1;
+		library_set_drop_unused(set, now);
+		assert_int_equal(recorder.nr_detached, 0);
+		remove_process(pid);
+	}
+	library_set_drop_unused(set, now + 1);
+	assert_int_equal(recorder.nr_detached, 1);
+}
+
 /* The only user exits during the attach, and another process maps the file during the detach. */
 static void test_changes_during_an_operation(void **state)
 {
@@ -247,8 +270,10 @@ static void test_changes_during_an_operation(void **state)
 	assert_int_equal(library_set_count(set).nr_probes, 0);
 	library_set_forget_process(set, 7);
 	library_set_forget_process(set, 8);
+	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 0);
 	library_set_done(set, 0, 0);
+	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 1);
 	assert_int_equal(library_set_count(set).nr_libraries, 0);
 
@@ -452,6 +477,7 @@ static void test_exec(void **state)
 	assert_int_equal(recorder.nr_attached, 1);
 	assert_int_equal(truncate(in_proc("7/maps"), 0), 0);
 	assert_int_equal(library_set_exec_process(set, 7), 0);
+	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 1);
 
 	/* New content, with calls. */
@@ -480,6 +506,7 @@ static void test_scan_all(void **state)
 	assert_int_equal(recorder.nr_detached, 0);
 	remove_process(9);
 	assert_int_equal(library_set_scan_all(set), 0);
+	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 1);
 }
 
@@ -504,9 +531,11 @@ static void test_excess_processes(void **state)
 	assert_int_equal(recorder.nr_attached, 1);
 	assert_int_equal(library_set_count(set).nr_processes_excess, 2);
 	for (int pid = LIBRARY_PROCESS_MAX; pid >= 1; pid--) {
+		drop_unused(set);
 		assert_int_equal(recorder.nr_detached, 0);
 		library_set_forget_process(set, pid);
 	}
+	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 1);
 	remove_process(1);
 	remove_process(9999);
@@ -525,10 +554,10 @@ static void test_excess_libraries(void **state)
 	}
 	assert_int_equal(recorder.nr_attached, LIBRARY_MAX);
 	assert_int_equal(library_set_count(set).nr_libraries_excess, 3);
-	/* A slot that becomes free is used again. */
+	/* The slot of a library without users is used again at once. */
 	library_set_forget_process(set, 5);
-	assert_null(library_set_at(set, 4));
 	assert_int_equal(library_set_scan_process(set, LIBRARY_MAX + 1), 0);
+	assert_int_equal(recorder.nr_detached, 1);
 	assert_non_null(library_set_at(set, 4));
 	assert_int_equal(recorder.nr_attached, LIBRARY_MAX + 1);
 	for (int pid = 1; pid <= LIBRARY_MAX + 3; pid++)
@@ -651,6 +680,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_collective_library),
 		cmocka_unit_test(test_collective_buffers),
 		cmocka_unit_test(test_launches_at_one_level),
+		cmocka_unit_test(test_kept_without_users),
 		cmocka_unit_test(test_changes_during_an_operation),
 		cmocka_unit_test(test_late_failure_of_an_attach),
 		cmocka_unit_test(test_stepped_probes),

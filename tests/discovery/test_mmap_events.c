@@ -130,6 +130,7 @@ static void test_late_open(void **state)
 		assert_true((u64)(attached - begun) < NSEC_PER_SEC + taken);
 		child_do(&child, "close");
 		assert_int_equal(library_set_scan_process(watch.set, child.pid), 0);
+		drop_unused(watch.set);
 		assert_int_equal(watch.recorder.nr_detached, i + 1);
 	}
 	print_message("# from before dlopen() to attached: slowest of 5 %.2f ms\n",
@@ -158,8 +159,9 @@ static void test_fork_and_exit(void **state)
 	library_set_forget_process(watch.set, child.pid);
 	assert_int_equal(watch.recorder.nr_detached, 0);
 	child_end(&child);
-	serve_until(events, &watch.recorder.nr_detached, 1);
-	assert_true(watch.nr_exits >= 1);
+	serve_until(events, &watch.nr_exits, 1);
+	drop_unused(watch.set);
+	assert_int_equal(watch.recorder.nr_detached, 1);
 	assert_int_equal(watch.recorder.nr_attached, 1);
 	library_set_free(watch.set);
 }
@@ -184,7 +186,9 @@ static void test_exec(void **state)
 	assert_int_equal(watch.recorder.nr_attached, 1);
 	assert_true(watch.recorder.last.is_executable);
 	child_end(&child);
-	serve_until(events, &watch.recorder.nr_detached, 1);
+	serve_until(events, &watch.nr_exits, 1);
+	drop_unused(watch.set);
+	assert_int_equal(watch.recorder.nr_detached, 1);
 	library_set_free(watch.set);
 }
 
