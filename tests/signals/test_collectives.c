@@ -65,20 +65,26 @@ static struct seen probes_detach(struct probes *probes)
 	return seen;
 }
 
-/* The error must be within a bucket plus `more`; not checked on an emulated CPU. */
-static void compare(const char *what, const struct hist *hist, u64 *exact, u32 nr, double more)
+/*
+ * The error must be within a bucket, and within `slack` permille of the calls: a stored call can
+ * represent that part of all calls. Not checked on an emulated CPU.
+ */
+static void compare(const char *what, const struct hist *hist, u64 *exact, u32 nr, u32 slack)
 {
 	assert_int_equal(hist->count, nr);
 	for (u32 permille = 10; permille <= 990; permille += 490) {
 		double told = (double)hist_quantile(hist, permille);
 		double truth = (double)native_quantile(exact, nr, permille);
+		u32 below = permille > slack ? permille - slack : 0;
+		double least = (double)native_quantile(exact, nr, below);
+		double most = (double)native_quantile(exact, nr, permille + slack);
 
 		print_message("# %s: p%u of %u: BPF programs %.0f us, caller %.0f us, difference "
 			      "%+.1f %%\n",
 			      what, permille / 10, nr, told / 1e3, truth / 1e3,
 			      (told / truth - 1) * 100);
 		assert_true(getenv("ZERNEL_IN_GUEST") ||
-			    (told >= truth / BUCKET && told <= (truth + more) * BUCKET));
+			    (told >= least / BUCKET && told <= most * BUCKET));
 	}
 }
 
@@ -128,16 +134,15 @@ static void test_many_collectives_are_all_counted(void **state)
 {
 	static u64 exact[NR_MANY];
 	struct probes probes = probes_attach();
-	u64 began, done;
+	u64 done;
 	struct seen seen;
 
 	_Static_assert(NR_MANY > COLLECTIVES_KEPT, "some stored calls represent several calls");
 	done = reduce(exact, NR_MANY, 100 * NSEC_PER_USEC, NSEC_PER_MSEC);
-	began = exact[0];
 	for (u32 i = 0; i < NR_MANY; i++)
 		exact[i] = done - exact[i];
 	seen = probes_detach(&probes);
-	compare("500 per sync", &seen.all_reduce, exact, NR_MANY, (double)(done - began) / 8);
+	compare("500 per sync", &seen.all_reduce, exact, NR_MANY, 125);
 	assert_int_equal(seen.rank_wait.count, 1);
 }
 
