@@ -2,8 +2,8 @@
 
 /*
  * Probes on the calls of runtime libraries. One multi-uprobe link attaches a program to all calls
- * of a kind. Kernels before 6.6 have no such links: there, each call is an event of tracefs
- * (kernel_tracefs.c).
+ * of a kind. Kernels before 6.6 have no such links: there, each call is a perf event
+ * (kernel_opener.c).
  */
 #include <errno.h>
 #include <stdlib.h>
