@@ -196,11 +196,12 @@ static int load_what_works(struct kernel *kernel, kernel_log_fn log)
 static int find_features(struct kernel *kernel, kernel_log_fn log)
 {
 	CLEANUP(btf__free_cleanup) struct btf *btf = btf__load_vmlinux_btf();
-	u32 essential = features_missing(btf) & features_essential();
 	char list[128], text[256];
 	size_t position = 0;
+	u32 essential;
 
 	kernel->lacks = features_missing(btf);
+	essential = kernel->lacks & features_essential();
 	(void)sched_ext_next_gap(btf, &position, &kernel->scheduler_gap);
 	if (btf)
 		kernel->session_type =
