@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """zerneld in a guest: it watches jobs and says what this kernel lacks, as `zernel doctor` did before."""
+import collections
 import json
 import os
 import pathlib
@@ -15,8 +16,8 @@ harness.SECONDS = 90
 harness.ZERNELD = BUILD / "src/daemon/zerneld"
 LAB = BUILD / "lab"
 PHASES = {"data_loading", "gpu_compute", "optimizer_step"}
-# Phases that are long enough for samples, and a sync that sleeps.
-STEPS = "--sync block --launches 5 --kernel-us 20000 --optimizer-us 3000 --load-cpu-us 160000 --prefetch 1 --loaders 1".split()
+# Each phase is a large part of the step, so that a few samples find it. An optimizer step is at most 5 ms long. The sync sleeps.
+STEPS = "--sync block --launches 5 --kernel-us 2000 --optimizer-us 4000 --load-cpu-us 20000 --prefetch 1 --loaders 1".split()
 
 
 def doctor(socket="/nowhere"):
@@ -72,11 +73,14 @@ class Watching(Case):
         self.addCleanup(job.wait)
         self.addCleanup(os.killpg, job.pid, signal.SIGKILL)
         wait_until(self.launcher, f"the job is followed: {self.server.text()}")
-        seen = set()
-        wait_until(lambda: seen.add(self.launcher()["phase"]) or PHASES <= seen, f"phases in addition to {seen}")
+        seen = collections.Counter()
+        try:
+            wait_until(lambda: seen.update([self.launcher()["phase"]]) or PHASES <= set(seen), "all phases are seen")
+        finally:
+            print("# samples of phases:", dict(seen))
         wait_until(lambda: self.launcher()["steps"] > 10, "the job makes steps")
         process, snapshot = self.launcher(), self.snapshot()
-        print("# phases:", sorted(seen), "hists:", sorted(process["hists"]), "idle_ns:", process["idle_ns"])
+        print("# hists:", sorted(process["hists"]), "idle_ns:", process["idle_ns"])
         print("# roles:", snapshot["roles"], "probes:", snapshot["probes"], "dropped:", snapshot["dropped"])
         self.assertTrue({"sync_wait", "loader_wait", "step"} <= set(process["hists"]))
         self.assertEqual("launch" in process["hists"], "launch_times" not in self.predicted)
