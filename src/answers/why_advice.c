@@ -14,9 +14,10 @@
 /* The condition for a row, in addition to its cause. */
 enum evidence {
 	ALWAYS,
-	SCHEDULER_OFF,
+	NO_ACTUATOR, /* neither the scheduler nor the nice actuator acts */
 	SCHEDULER_ON,
-	UNPROVEN, /* the scheduler is on, but does not promote the process */
+	NICE_ON,
+	UNPROVEN, /* one of them acts, but does not promote the process */
 	STRAGGLER_ELSEWHERE,
 	NO_STRAGGLER,
 	NAMED, /* the culprit is known */
@@ -26,8 +27,12 @@ enum evidence {
 #define TRY_AB "The scheduler is off. To measure its effect on this job, run: zernel ab $P"
 
 #define UNPROVEN_TEXT                                                                              \
-	"The scheduler does not promote process $P: it calls a GPU runtime, but has opened no "    \
-	"GPU. If its GPU has another device file, add the file to device_files in zernel.conf(5)."
+	"zerneld does not promote process $P: it calls a GPU runtime, but has opened no GPU. If "  \
+	"its GPU has another device file, add the file to device_files in zernel.conf(5)."
+
+#define NICE_TEXT                                                                                  \
+	"Nice values already prefer launchers and late loaders, but only within their cgroup. "    \
+	"Run fewer ordinary tasks on this machine, or use a kernel with sched_ext."
 
 /*
  * $P is the pid of the process, $C the culprit, $L the number of its loaders, $R the rank of the
@@ -41,17 +46,19 @@ static const struct {
 	{ BUSY_STRAGGLER, ALWAYS,
 	  "Rank $R has more to compute than the other ranks, or a slower GPU. Compare batch sizes "
 	  "and GPU clocks." },
-	{ IDLE_RUNQUEUE, SCHEDULER_OFF, TRY_AB },
+	{ IDLE_RUNQUEUE, NO_ACTUATOR, TRY_AB },
 	{ IDLE_RUNQUEUE, SCHEDULER_ON,
 	  "The scheduler already runs launchers first, but reserves $O of each CPU for ordinary "
 	  "tasks. Run fewer ordinary tasks on this machine, or lower reserved_percent in "
 	  "zernel.conf(5)." },
+	{ IDLE_RUNQUEUE, NICE_ON, NICE_TEXT },
+	{ IDLE_LOADER_RUNQUEUE, NICE_ON, NICE_TEXT },
 	{ IDLE_RUNQUEUE, UNPROVEN, UNPROVEN_TEXT },
 	{ IDLE_LOADER_RUNQUEUE, UNPROVEN, UNPROVEN_TEXT },
 	{ IDLE_LOADER_CPU, ALWAYS,
 	  "The loaders ($L now) are busy computing. Add loaders if CPUs are free, or make "
 	  "preprocessing cheaper." },
-	{ IDLE_LOADER_RUNQUEUE, SCHEDULER_OFF, TRY_AB },
+	{ IDLE_LOADER_RUNQUEUE, NO_ACTUATOR, TRY_AB },
 	{ IDLE_LOADER_RUNQUEUE, SCHEDULER_ON,
 	  "The scheduler already runs late loaders first ($L loaders now), but reserves $O of each "
 	  "CPU for ordinary tasks. Run fewer ordinary tasks on this machine, or add CPUs." },
@@ -94,13 +101,15 @@ static bool holds(enum evidence evidence, const struct why_group *group, u32 cau
 {
 	const struct blame *blame = &group->blames[group->subject];
 	bool attached = group->after->sched.state == SCHED_ATTACHED;
+	bool nice = group->after->sched.actuator == ACTUATOR_NICE;
 	bool unproven = snapshot_is_unproven(group->after, blame->process);
 
 	switch (evidence) {
 	case ALWAYS: return true;
-	case SCHEDULER_OFF: return !attached;
+	case NO_ACTUATOR: return !attached && !nice;
 	case SCHEDULER_ON: return attached && !unproven;
-	case UNPROVEN: return attached && unproven;
+	case NICE_ON: return nice && !unproven;
+	case UNPROVEN: return (attached || nice) && unproven;
 	case STRAGGLER_ELSEWHERE:
 		return group->has_straggler && group->straggler.at != group->subject;
 	case NO_STRAGGLER: return !group->has_straggler;

@@ -573,11 +573,25 @@ static void test_unproven_process(void **state)
 		     "unproven: process 4711 has opened no GPU, so the scheduler does not promote "
 		     "it\n",
 		     true);
-	assert_shows(span, NULL, "-> The scheduler does not promote process 4711", true);
+	assert_shows(span, NULL, "-> zerneld does not promote process 4711", true);
 	assert_shows(span, NULL, "The scheduler already runs", false);
 	span.after->processes[0].gpu_evidence = GPU_EVIDENCE_DEVICE;
 	assert_shows(span, NULL, "unproven", false);
 	assert_shows(span, NULL, "The scheduler already runs", true);
+	span_free(span);
+}
+
+static void test_nice_values_act_instead_of_the_scheduler(void **state)
+{
+	struct span span = span_new(1);
+
+	span.after->sched.actuator = ACTUATOR_NICE;
+	idle(span, 0, IDLE_RUNQUEUE, 40, NULL);
+	assert_shows(span, NULL, "-> Nice values already prefer launchers", true);
+	assert_shows(span, NULL, "The scheduler is off", false);
+	span.after->processes[0].gpu_evidence = GPU_EVIDENCE_NONE;
+	assert_shows(span, NULL, "-> zerneld does not promote process 4711", true);
+	assert_shows(span, NULL, "Nice values already", false);
 	span_free(span);
 }
 
@@ -654,6 +668,7 @@ int main(void)
 		cmocka_unit_test(test_advice_depends_on_evidence),
 		cmocka_unit_test(test_no_advice_without_evidence),
 		cmocka_unit_test(test_unproven_process),
+		cmocka_unit_test(test_nice_values_act_instead_of_the_scheduler),
 		cmocka_unit_test(test_straggler_is_named),
 		cmocka_unit_test(test_straggler_that_computes),
 		cmocka_unit_test(test_last_rank_without_measurement),

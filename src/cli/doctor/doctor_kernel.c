@@ -88,9 +88,9 @@ struct finding check_sched_ext(const struct doctor *doctor)
 
 	if (!doctor_exists(doctor, "/sys/kernel/sched_ext"))
 		return finding(
-			VERDICT_FAILURE, NULL,
-			"this kernel has no sched_ext: zerneld watches jobs, but does not schedule "
-			"CPUs");
+			VERDICT_WARNING, NULL,
+			"this kernel has no sched_ext: zerneld watches jobs, but acts only through "
+			"nice values");
 	doctor_read(doctor, "/sys/kernel/sched_ext/state", state, sizeof(state));
 	return finding(VERDICT_OK, NULL, "available, state: %s", *state ? state : "unknown");
 }
@@ -154,6 +154,8 @@ struct finding check_lockdown(const struct doctor *doctor)
 /* The state of the scheduler zernel, from the snapshot. */
 static struct finding check_ours(const struct snapshot_sched *sched)
 {
+	const char *instead = sched->actuator == ACTUATOR_NICE ? "; nice values act instead" : "";
+
 	if (sched->state == SCHED_ATTACHED && sched->limit != CPU_LIMIT_NONE)
 		return finding(VERDICT_WARNING,
 			       "if a user of this node relies on CPU limits, set attach=auto in "
@@ -161,11 +163,10 @@ static struct finding check_ours(const struct snapshot_sched *sched)
 			       "zernel is attached, and CPU limits may have no effect: %s",
 			       sched->reason);
 	if (sched->state == SCHED_OFF && sched->limit != CPU_LIMIT_NONE)
-		return finding(
-			VERDICT_WARNING,
-			"boot Linux 6.17 or newer with cgroups v2, or remove the CPU limits; "
-			"until then zerneld only watches (attach in zernel.conf(5))",
-			"zerneld refuses to attach zernel: %s", sched->reason);
+		return finding(VERDICT_WARNING,
+			       "boot Linux 6.17 or newer with cgroups v2, or remove the CPU limits "
+			       "(attach in zernel.conf(5))",
+			       "zerneld refuses to attach zernel: %s%s", sched->reason, instead);
 	if (sched->state == SCHED_ATTACHED)
 		return finding(VERDICT_OK, NULL, "zernel is attached");
 	if (sched->state == SCHED_EJECTED)
@@ -173,9 +174,10 @@ static struct finding check_ours(const struct snapshot_sched *sched)
 			VERDICT_FAILURE,
 			"find the cause (journalctl -u zerneld), then run: systemctl restart "
 			"zerneld",
-			"the kernel ejected zernel: %s", sched->reason);
+			"the kernel ejected zernel: %s%s", sched->reason, instead);
 	return finding(sched->reason[0] ? VERDICT_WARNING : VERDICT_OK, NULL,
-		       "zernel is not attached%s%s", sched->reason[0] ? ": " : "", sched->reason);
+		       "zernel is not attached%s%s%s", sched->reason[0] ? ": " : "", sched->reason,
+		       instead);
 }
 
 struct finding check_schedulers(const struct doctor *doctor)
@@ -186,7 +188,7 @@ struct finding check_schedulers(const struct doctor *doctor)
 	if (*ops && strcmp(ops, OUR_OPS) != 0)
 		return finding(VERDICT_WARNING,
 			       "find the service that attached it, ask its owner, and stop that "
-			       "service; until then zerneld only watches",
+			       "service; until then zerneld can only use nice values",
 			       "the scheduler %s is attached, and the kernel allows only one: "
 			       "zernel cannot attach",
 			       ops);
