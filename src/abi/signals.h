@@ -25,6 +25,7 @@ enum event_kind {
 	EVENT_EXIT,	   /* the process has exited: struct exit_event */
 	EVENT_THREAD_EXIT, /* a thread of it has exited: struct thread_event */
 	EVENT_GPU,	   /* value: the runtime of its first use of a GPU: struct gpu_event */
+	EVENT_LAUNCHER,	   /* the process has its first launcher */
 	EVENT_STEP, /* value: number of steps that ended up to time_ns; sent like EVENT_PHASE */
 	EVENT_NR,
 };

@@ -106,7 +106,6 @@ static const struct {
 	[FEATURE_LOOPS] = { has_enumerator, "bpf_func_id", "BPF_FUNC_loop" },
 	[FEATURE_SLEEP_STATE] = { switch_tells_state, "btf_trace_sched_switch" },
 	[FEATURE_MULTI_UPROBES] = { has_enumerator, "bpf_attach_type", "BPF_TRACE_UPROBE_MULTI" },
-	[FEATURE_LOADER_SEARCH] = { has_function, "bpf_iter_task_new" },
 	[FEATURE_UNDISTURBED] = { has_function, "bpf_preempt_disable" },
 	[FEATURE_LAUNCH_TIMES] = { has_enumerator, "bpf_attach_type", "BPF_TRACE_UPROBE_SESSION" },
 	[FEATURE_DEVICE_OPENS] = { has_function, "chrdev_open" },

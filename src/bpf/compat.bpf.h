@@ -17,18 +17,6 @@ extern bool scx_bpf_consume(u64 dsq_id) __ksym __weak;
 extern bool scx_bpf_dispatch_from_dsq(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 				      u64 dsq_id, u64 enq_flags) __ksym __weak;
 
-/* 6.7 */
-struct bpf_iter_task {
-	u64 __opaque[3];
-};
-
-#define BPF_TASK_ITER_ALL_PROCS 0
-
-extern int bpf_iter_task_new(struct bpf_iter_task *it, struct task_struct *task,
-			     u32 flags) __ksym __weak;
-extern struct task_struct *bpf_iter_task_next(struct bpf_iter_task *it) __ksym __weak;
-extern void bpf_iter_task_destroy(struct bpf_iter_task *it) __ksym __weak;
-
 /* 6.13 */
 extern void scx_bpf_dsq_insert(struct task_struct *p, u64 dsq_id, u64 slice,
 			       u64 enq_flags) __ksym __weak;

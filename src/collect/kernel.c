@@ -179,3 +179,15 @@ bool sched_exit_is_clean(const struct sched_exit *sched_exit)
 {
 	return sched_exit->kind < EXIT_KIND_ERROR;
 }
+
+int kernel_open_iterator(const struct bpf_program *prog, const struct bpf_iter_attach_opts *opts)
+{
+	struct bpf_link *link = bpf_program__attach_iter(prog, opts);
+	int fd;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	bpf_link__destroy(link);
+	return fd;
+}

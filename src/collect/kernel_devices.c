@@ -44,18 +44,15 @@ int kernel_look_at_files(struct kernel *kernel, pid_t pid)
 {
 	union bpf_iter_link_info info = { .task.pid = (u32)pid };
 	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(kernel->skel->progs.device_holders, &opts);
-	CLEANUP_FD int fd = -EBADF;
+	CLEANUP_FD int fd = kernel_open_iterator(kernel->skel->progs.device_holders, &opts);
 	char bytes[FILES_MAX];
-	ssize_t nr = 0;
+	ssize_t nr;
 
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0)
+		return fd;
 	do
-		nr = fd < 0 ? fd : read(fd, bytes, sizeof(bytes));
+		nr = read(fd, bytes, sizeof(bytes));
 	while ((nr > 0 && !pid) || (nr < 0 && errno == EAGAIN));
-	bpf_link__destroy(link);
 	return nr < 0 ? -errno : 0;
 }
 

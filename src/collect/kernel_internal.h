@@ -47,6 +47,7 @@ struct kernel {
 	struct ring_buffer *events;
 	kernel_event_fn on_event;
 	void *event_ctx;
+	bool loaders_wanted;	  /* a process has its first launcher */
 	struct process_list gone; /* exited processes whose map entries are to be deleted */
 	u32 lacks;		  /* a bit for each enum feature that is left out */
 	u32 refused;		  /* those of them whose programs the kernel refused */
@@ -62,6 +63,9 @@ static inline bool kernel_has(const struct kernel *kernel, u32 feature)
 }
 
 int kernel_load(struct kernel *kernel, kernel_log_fn log);
+
+/* Returns a descriptor; reading it runs the program on tasks or files. */
+int kernel_open_iterator(const struct bpf_program *prog, const struct bpf_iter_attach_opts *opts);
 
 /* In kernel_opener.c. Call opener_new() before capabilities are dropped. */
 int opener_new(struct opener **ret);

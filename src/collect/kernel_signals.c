@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "base/cleanup.h"
@@ -67,6 +68,10 @@ static int on_record(void *ctx, void *data, size_t size)
 			kernel_learn_gpus(kernel, data);
 		return 0;
 	}
+	if (event->kind == EVENT_LAUNCHER) {
+		kernel->loaders_wanted = true;
+		return 0;
+	}
 	kernel->on_event(kernel->event_ctx, event);
 	if (event->kind == EVENT_EXIT && size >= sizeof(struct exit_event))
 		forget_process(kernel, &((const struct exit_event *)data)->process);
@@ -93,10 +98,27 @@ int kernel_events_fd(const struct kernel *kernel)
 	return ring_buffer__epoll_fd(kernel->events);
 }
 
+/*
+ * The program writes nothing, so one read runs it on all tasks. If that fails, a loader is found
+ * when it delivers data.
+ */
+static void find_loaders(struct kernel *kernel)
+{
+	CLEANUP_FD int fd = kernel_open_iterator(kernel->skel->progs.loaders_find, NULL);
+	char byte;
+
+	/* The kernel ends a read after a million tasks. */
+	while (fd >= 0 && read(fd, &byte, sizeof(byte)) < 0 && errno == EAGAIN)
+		;
+}
+
 int kernel_read_events(struct kernel *kernel)
 {
 	int err = ring_buffer__consume(kernel->events);
 
+	if (kernel->loaders_wanted)
+		find_loaders(kernel);
+	kernel->loaders_wanted = false;
 	kernel_forget_gone(kernel);
 	return err;
 }

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "base/cleanup.h"
@@ -14,17 +13,9 @@
 
 static int read_records(struct kernel *kernel, void **ret, size_t *ret_size)
 {
-	struct bpf_link *link = bpf_program__attach_iter(kernel->skel->progs.snapshot, NULL);
-	int fd, err;
+	CLEANUP_FD int fd = kernel_open_iterator(kernel->skel->progs.snapshot, NULL);
 
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	err = fd < 0 ? fd : file_read_iterator(fd, ret, ret_size);
-	if (fd >= 0)
-		close(fd);
-	bpf_link__destroy(link);
-	return err;
+	return fd < 0 ? fd : file_read_iterator(fd, ret, ret_size);
 }
 
 /* The record at `data`, or NULL when the remaining data is too short. */

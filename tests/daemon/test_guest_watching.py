@@ -68,11 +68,14 @@ class Watching(Case):
         found = [process for process in self.snapshot()["processes"] if process["comm"] == "train" and process["launcher_tid"]]
         return found[0] if found and "sync_wait" in found[0]["hists"] else None
 
-    def test_3_a_job_is_followed_with_its_phases_roles_and_steps(self):
+    def job(self):
         job = subprocess.Popen([LAB / "train/train", "--seconds", "600", *STEPS], stdout=subprocess.DEVNULL, start_new_session=True)
         self.addCleanup(job.wait)
         self.addCleanup(os.killpg, job.pid, signal.SIGKILL)
         wait_until(self.launcher, f"the job is followed: {self.server.text()}")
+
+    def test_3_a_job_is_followed_with_its_phases_roles_and_steps(self):
+        self.job()
         seen = collections.Counter()
         try:
             wait_until(lambda: seen.update([self.launcher()["phase"]]) or PHASES <= set(seen), "all phases are seen")
@@ -92,6 +95,24 @@ class Watching(Case):
         for feature in self.predicted:
             self.assertIn(feature, status)
             self.assertIn(feature, findings)
+
+    def test_5_nice_values_act_without_the_scheduler(self):
+        self.server.config.write_text(self.server.config.read_text() + "[scheduler]\nactuator=nice\n")
+        self.server.send(signal.SIGHUP)
+        wait_until(lambda: self.server.scheduler()["actuator"] == "nice", f"nice values act: {self.server.text()}")
+        self.job()
+        launcher = self.launcher()["pid"]
+        children = pathlib.Path(f"/proc/{launcher}/task/{launcher}/children")
+        loader = int(wait_until(lambda: children.read_text().split(), "the job has a loader")[0])
+
+        def values():
+            return [os.getpriority(os.PRIO_PROCESS, pid) for pid in (launcher, loader)]
+
+        wait_until(lambda: max(values()) < 0, "both are promoted")
+        print("# nice: launcher {}, loader {}".format(*values()))
+        self.assertLess(*values())
+        self.assertEqual(self.server.stop(), 0)
+        self.assertEqual(values(), [0, 0])
 
 
 if __name__ == "__main__":

@@ -80,8 +80,7 @@ static inline void kernel_btf_add_features(struct btf *btf)
 	static const char *const attaches[] = { "BPF_PERF_EVENT", "BPF_TRACE_UPROBE_MULTI",
 						"BPF_TRACE_UPROBE_SESSION" };
 	static const char *const helpers[] = { "BPF_FUNC_loop" };
-	static const char *const functions[] = { "bpf_iter_task_new", "bpf_preempt_disable",
-						 "chrdev_open" };
+	static const char *const functions[] = { "bpf_preempt_disable", "chrdev_open" };
 
 	kernel_btf_add_enum(btf, "bpf_map_type", maps, ARRAY_SIZE(maps));
 	kernel_btf_add_enum(btf, "bpf_attach_type", attaches, ARRAY_SIZE(attaches));

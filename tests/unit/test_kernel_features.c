@@ -57,9 +57,8 @@ static void test_an_old_kernel(void **state)
 	assert_true(btf__add_struct(btf, "task_struct", 4) > 0);
 	assert_int_equal(btf__add_field(btf, NULL, inner, 0, 0), 0);
 	kernel_btf_add_struct(btf, "cgroup", "ancestors");
-	assert_missing(btf, FEATURE_BIT(MULTI_UPROBES) | FEATURE_BIT(LOADER_SEARCH) |
-				    FEATURE_BIT(UNDISTURBED) | FEATURE_BIT(LAUNCH_TIMES) |
-				    FEATURE_BIT(SCHEDULER));
+	assert_missing(btf, FEATURE_BIT(MULTI_UPROBES) | FEATURE_BIT(UNDISTURBED) |
+				    FEATURE_BIT(LAUNCH_TIMES) | FEATURE_BIT(SCHEDULER));
 }
 
 /* As in 5.15: the tracepoint has one argument less. */

@@ -21,8 +21,18 @@ static inline bool is_family(struct task_struct *p, u32 tgid)
 	return (u32)p->tgid == tgid || (u32)BPF_CORE_READ(p, real_parent, tgid) == tgid;
 }
 
-/* Finds loaders that were forked before their parent, the current task, was known. */
-__hidden int loaders_find(u64 now);
+/* Asks user space to run loaders_find(). */
+static inline void loaders_wanted(struct task_struct *p, u64 now)
+{
+	struct event *event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+
+	if (!event) {
+		__sync_fetch_and_add(&nr_dropped_events, 1);
+		return;
+	}
+	event_fill(event, EVENT_LAUNCHER, p, 0, now);
+	bpf_ringbuf_submit(event, 0);
+}
 
 static inline void launcher_found(struct task_struct *p, struct thread_state *thread,
 				  struct process_state *process, u64 now)
@@ -34,7 +44,7 @@ static inline void launcher_found(struct task_struct *p, struct thread_state *th
 	process->consumer_tgid = 0;
 	if (is_first) {
 		process_expect_samples(process);
-		loaders_find(now);
+		loaders_wanted(p, now);
 	}
 }
 

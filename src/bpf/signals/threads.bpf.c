@@ -274,20 +274,22 @@ int BPF_PROG(thread_reads, struct bio *bio)
 	return 0;
 }
 
-/* Iterates over all processes, but only once for each process that uses a GPU. */
-int loaders_find(u64 now)
+/*
+ * Finds loaders that were forked before their parent had a launcher. User space runs it when a
+ * process gets its first launcher, so that no call of a process waits for a walk over all tasks.
+ */
+SEC("iter/task")
+int loaders_find(struct bpf_iter__task *ctx)
 {
-	struct task_struct *parent = bpf_get_current_task_btf(), *p;
-	struct bpf_iter_task it;
+	struct task_struct *p = ctx->task, *parent;
+	struct process_state *process;
 
-	if (!bpf_ksym_exists(bpf_iter_task_new))
+	if (!p || p->pid != p->tgid || !(p->flags & PF_FORKNOEXEC))
 		return 0;
-	bpf_iter_task_new(&it, NULL, BPF_TASK_ITER_ALL_PROCS);
-	while ((p = bpf_iter_task_next(&it)))
-		if (p->flags & PF_FORKNOEXEC && p->tgid != parent->tgid &&
-		    is_family(p, parent->tgid))
-			loader_found(p, parent->tgid, now);
-	bpf_iter_task_destroy(&it);
+	parent = p->real_parent;
+	process = parent ? process_find(parent) : NULL;
+	if (process && process->launcher_tid)
+		loader_found(p, parent->tgid, bpf_ktime_get_ns());
 	return 0;
 }
 
