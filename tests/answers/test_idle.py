@@ -27,6 +27,7 @@ from compare.results import Tap
 MAX_SUM, MAX_SHARE, MIN_STEPS, MAX_STEP_TIME = 0.02, 0.05, 0.99, 0.03
 EVERY_MS = 200
 STARTUP_MS = 300  # long enough to find its libraries
+ATTACH_SECONDS = 3
 # The scenarios of the lab, and one whose loader only waits for its disk.
 DISK = scenarios.Scenario("disk", "a loader that waits for a slow block device", (replace(
     scenarios.IO, name="disk", args=scenarios.IO.args.replace("--kernel-us 1000", "--kernel-us 100")
@@ -58,8 +59,8 @@ def follow(build, seconds, seeds, out, work, name):
     Writes the report, the timeline and the truth of each job."""
     runs = [[command_of(build, job, seconds, seed, work / f"{seed}.truth{i}")
              for i, job in enumerate(SCENARIOS[name].jobs)] for seed in seeds]
-    # This process only maps the libraries: detaching and reattaching probes would take a second.
-    holder = f"{build}/lab/train/train --startup-ms 100000000 & holder=$!"
+    # This process only maps the libraries, and the jobs start when all probes are attached: on 6.1, one after the other.
+    holder = f"{build}/lab/train/train --startup-ms 100000000 & holder=$!; sleep {ATTACH_SECONDS}"
     waits = ["\n".join([f"rm -f {run.SHM}", "jobs=", *(f"{subprocess.list2cmdline(job)} & jobs=\"$jobs $!\"" for job in jobs), "wait $jobs"])
              for jobs in runs]
     script = "\n".join([holder, *waits, "kill $holder"])

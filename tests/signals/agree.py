@@ -27,6 +27,7 @@ MIN_HIDDEN = 0.9
 # this in a run of this length; a shorter run allows the same time.
 ROLE_SECONDS = 20
 ALL_REDUCES = 12  # per step; each all-reduce must be timed, so there is more than one
+RANK_WAITS_TOO_MANY = 0.01
 COLLECTIVES = scenarios.Scenario("collectives", "many all-reduces before each sync", (scenarios.Job(
     "ranks", "train", f"--ranks 2 --launches 4 --kernel-us 1000 --launch-gap-us 200 --sync block --loaders 0 "
     f"--allreduces {ALL_REDUCES} --allreduce-bytes 65536", launchers=2, env=(("VGPU_DEVICES", "2"),)),))
@@ -144,8 +145,10 @@ def judge_collectives(tap, where, out, name):
                       f"{where}: p{share * 100:g} of {operation} is {wait[key] / 1e6:.3f} ms,"
                       f" truth {exact / 1e6:.3f} ms, difference {wait[key] / exact - 1:+.1%}")
         waits = processes[pid]["rank_wait"]
-        # A report reads one distribution after another, while the job continues.
-        tap.check(abs(waits["count"] * ALL_REDUCES - wait["count"]) <= (ALL_REDUCES if out.name == NATIVE else 0),
+        # A report reads one distribution after another, while the job continues. A call that sleeps for a lock of its runtime
+        # also counts as a wait: they are an upper bound.
+        error = waits["count"] * ALL_REDUCES - wait["count"]
+        tap.check(-(ALL_REDUCES if out.name == NATIVE else 0) <= error <= max(ALL_REDUCES, wait["count"] * RANK_WAITS_TOO_MANY),
                   f"{where}: {waits['count']} waits for other ranks, {waits['sum_ns'] / 1e9:.2f} s in total")
     tap.check(not any(reports[-1]["dropped"].values()), f"{where}: nothing dropped")
 

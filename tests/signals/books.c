@@ -75,6 +75,7 @@ static int attach(struct kernel *kernel, const char *dir, const char *name, u32 
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
+	library->fd = fd;
 	library->slot = slot;
 	library->runtime = (enum runtime)library_runtime_of(name);
 	snprintf(library->name, sizeof(library->name), "%s", name);

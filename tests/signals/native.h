@@ -41,11 +41,12 @@ static inline struct kernel *native_kernel(void)
 /* Returns a library to attach to: all calls of the runtime in the file, or only `call`. */
 static inline struct library native_library(const char *path, enum runtime runtime, int call)
 {
-	struct library library = { .runtime = runtime };
+	struct library library = { .runtime = runtime, .fd = -1 };
 	struct library_probes all;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	assert_true(fd >= 0);
+	library.fd = fd;
 	snprintf(library.name, sizeof(library.name), "%s", path);
 	snprintf(library.path, sizeof(library.path), "/proc/self/fd/%d", fd);
 	assert_int_equal(library_resolve(fd, runtime, false, &all), 0);
