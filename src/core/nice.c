@@ -4,8 +4,8 @@
 
 const struct nice_rule nice_rules[CLASS_SLOTS] = {
 	[CLASS_FEEDER] = { -15, 1 * NSEC_PER_MSEC },
-	[CLASS_WANTED_LOADER] = { -15, 0 },
-	[CLASS_LATE_LOADER] = { -15, 0 },
+	[CLASS_WANTED_LOADER] = { -14, 0 },
+	[CLASS_LATE_LOADER] = { -14, 0 },
 };
 
 /* The scheduler asks for the same evidence: see consumer_of() in bpf/sched/classes.bpf.h. */
