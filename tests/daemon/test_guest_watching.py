@@ -34,7 +34,8 @@ class Watching(Case):
         devices.touch()
         os.environ.update(LD_LIBRARY_PATH=str(LAB / "vgpu"), VGPU_SHM=str(devices))
         cls.predicted = doctor()
-        cls.server = harness.Zerneld(config="sample=yes\n")
+        # Without nice values: on 2 CPUs, a promoted launcher and its loader would leave no CPU for samples of their phases.
+        cls.server = harness.Zerneld(config="sample=yes\n[scheduler]\nactuator=sched_ext\n")
         cls.addClassCleanup(cls.server.remove)
 
     def zernel(self, command):
@@ -97,7 +98,7 @@ class Watching(Case):
             self.assertIn(feature, findings)
 
     def test_5_nice_values_act_without_the_scheduler(self):
-        self.server.config.write_text(self.server.config.read_text() + "[scheduler]\nactuator=nice\n")
+        self.server.config.write_text(self.server.config.read_text() + "actuator=nice\n")
         self.server.send(signal.SIGHUP)
         wait_until(lambda: self.server.scheduler()["actuator"] == "nice", f"nice values act: {self.server.text()}")
         self.job()

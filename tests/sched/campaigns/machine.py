@@ -24,6 +24,8 @@ BROKEN = replace(ZERNEL, command="{build}/tests/sched/broken/zerneld --attach ye
 FDS_MAX = 256
 ATTACH_SECONDS = 20  # virtual time: waiting costs nothing
 BACK_SECONDS = 10  # time until EEVDF must be back
+# Linux 6.12 loses count of the time reserved for ordinary tasks when a CPU goes offline, with any sched_ext scheduler.
+KNOWN = re.compile(r"WARNING: .* at kernel/sched/deadline.c:265 (task_non_contending|inactive_task_timer)")
 TROUBLE = re.compile(r"WARNING:|BUG:|soft lockup|detected stall|task stall|sched_ext:.*error")
 
 
@@ -66,7 +68,8 @@ def is_back():
 def kernel_trouble():
     """Returns the lines of the kernel log that report a problem."""
     text = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
-    return [line for line in text.splitlines() if TROUBLE.search(line)]
+    known = KNOWN if os.uname().release.startswith("6.12.") else re.compile("$^")
+    return [line for line in text.splitlines() if TROUBLE.search(line) and not known.search(line)]
 
 
 def forget_kernel_log():
