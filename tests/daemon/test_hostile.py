@@ -12,7 +12,7 @@ import tap
 from harness import as_user, Case, Client, OTHERS, READERS
 
 LIMIT = 64 << 10
-LATENCY_MS = 250  # acceptable p99 on a shared machine
+LATENCY_MS = 250  # acceptable p99
 
 
 def latencies(path, nr):
@@ -112,7 +112,8 @@ class Hostile(Case):
         thread.join()
         for client in others:
             client.close()
-        self.assertLess(p99, LATENCY_MS)
+        if tap.TIMING:
+            self.assertLess(p99, LATENCY_MS)
 
     def test_a_subscriber_that_does_not_read_misses_snapshots_and_uses_no_memory(self):
         def memory():
@@ -145,7 +146,8 @@ class Hostile(Case):
         self.assertEqual((answers.count("in"), answers.count("busy")), (64, 136))
         p99 = sorted(self.round_trip(crowd[0]) for _ in range(200))[197]
         print(f"# with 64 connected: p99 {p99:.2f} ms")
-        self.assertLess(p99, LATENCY_MS)
+        if tap.TIMING:
+            self.assertLess(p99, LATENCY_MS)
         for client in crowd:
             client.close()
         self.assertTrue(self.server.answers())

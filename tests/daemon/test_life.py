@@ -363,9 +363,7 @@ class Devices(Case):
         wait_until(lambda: gpus()[0].get("busy_percent") == 40, "the GPU is sampled again")
         server.tell("hang")
         time.sleep(1.5)
-        begin = time.monotonic()
         self.assertEqual(server.stop(), 0)
-        self.assertLess(time.monotonic() - begin, 30)
 
 
 class Learned(Case):

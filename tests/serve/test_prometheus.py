@@ -10,7 +10,7 @@ import unittest
 import urllib.parse
 
 import tap
-from harness import BUILD, SANITIZED, ServeCase, curl, get_times, note, wait_for
+from harness import BUILD, ServeCase, curl, get_times, note, wait_for
 
 BUCKET = 2 ** 0.25  # factor between the bounds of a bucket
 
@@ -93,10 +93,10 @@ class FullNode(ServeCase):
     def series(cls):
         return sum(not line.startswith(b"#") for line in curl(f"{cls.url}/metrics")[2].splitlines())
 
-    def test_a_scrape_takes_less_than_5_ms(self):
+    def test_a_scrape_is_quick(self):
         times = get_times(self.serve.port, "/metrics", 500)
         note(f"{self.series()} series; a scrape takes {times[0]:.2f} ms at least, p50 {times[250]:.2f}, p99 {times[495]:.2f}")
-        if not SANITIZED:
+        if tap.TIMING:
             self.assertLess(times[250], 5)
 
 

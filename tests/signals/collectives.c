@@ -4,15 +4,20 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+#include "base/time.h"
 
 #define NCCL_INVALID_ARGUMENT 4
+
+u64 inside_since_ns, inside_until_ns;
 
 static void nap(u64 ns)
 {
 	struct timespec time = { (time_t)(ns / NSEC_PER_SEC), (long)(ns % NSEC_PER_SEC) };
 
+	inside_since_ns = time_now_ns();
 	if (ns)
 		nanosleep(&time, NULL);
+	inside_until_ns = time_now_ns();
 }
 
 int ncclAllReduce(u64 futex_ns, void *to, u64 count, int type)
@@ -20,8 +25,10 @@ int ncclAllReduce(u64 futex_ns, void *to, u64 count, int type)
 	struct timespec time = { 0, (long)futex_ns };
 	u32 word = 0;
 
+	inside_since_ns = time_now_ns();
 	if (futex_ns)
 		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
+	inside_until_ns = time_now_ns();
 	return count ? 0 : NCCL_INVALID_ARGUMENT;
 }
 

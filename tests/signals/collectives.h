@@ -13,3 +13,9 @@ int cudaStreamSynchronize(u64 ns);
 int MPI_Barrier(u64 ns);
 /* The size is the number of the communicator. */
 int MPI_Comm_size(u64 comm, int *ret_size);
+
+/*
+ * When the code of the latest of these calls began and ended: after the probe on its entry, and
+ * before the probe on its return.
+ */
+extern u64 inside_since_ns, inside_until_ns;

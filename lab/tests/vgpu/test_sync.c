@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Tests the ways to wait for the device, and the CPU time of waits and launches. */
+#include <stdio.h>
 #include <sys/resource.h>
 
 #include "harness.h"
-#include "support/taken.h"
+#include "support/timing.h"
 #include "vgpu/include/vgpu_cudart.h"
 
 #define OK(call) assert_int_equal(call, cudaSuccess)
@@ -17,9 +18,9 @@ static cudaError_t busy(u64 ns, cudaStream_t stream)
 				0, stream);
 }
 
-/* CPU time and duration of a sync over `ns`, and the CPU time that other tasks took from it. */
+/* CPU time and duration of a sync over `ns`, and the time that it waited for a CPU. */
 struct cost {
-	u64 cpu_ns, wall_ns, guests_ns, taken_ns;
+	u64 cpu_ns, wall_ns, queued_ns;
 	long sleeps;
 };
 
@@ -31,6 +32,17 @@ static long sleeps(void)
 	return usage.ru_nvcsw;
 }
 
+static u64 queued_ns(void)
+{
+	unsigned long long ran, queued = 0;
+	FILE *file = fopen("/proc/thread-self/schedstat", "re");
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%llu %llu", &ran, &queued), 2);
+	fclose(file);
+	return queued;
+}
+
 static struct cost sync_cost(unsigned int flags, u64 ns)
 {
 	struct cost cost;
@@ -40,8 +52,7 @@ static struct cost sync_cost(unsigned int flags, u64 ns)
 	OK(cudaSetDeviceFlags(flags));
 	OK(busy(MS, NULL));
 	OK(cudaDeviceSynchronize()); /* pages in all code and data that a sync uses */
-	cost.guests_ns = taken_by_guests_ns();
-	cost.taken_ns = taken_ns();
+	cost.queued_ns = queued_ns();
 	start = truth_now_ns();
 	OK(busy(ns, NULL));
 	cost.sleeps = sleeps();
@@ -50,12 +61,11 @@ static struct cost sync_cost(unsigned int flags, u64 ns)
 	cost.cpu_ns = cpu_ns() - cost.cpu_ns;
 	cost.sleeps = sleeps() - cost.sleeps;
 	cost.wall_ns = truth_now_ns() - start;
-	cost.taken_ns = taken_ns() - cost.taken_ns;
-	cost.guests_ns = taken_by_guests_ns() - cost.guests_ns;
+	cost.queued_ns = queued_ns() - cost.queued_ns;
 	work_read(start, NULL, &work, 1);
 	assert_true(truth_now_ns() >= work.end_ns);
 	/* The sync returns soon after the work ended. */
-	assert_true(cost.wall_ns <= ns + NSEC_PER_SEC + cost.taken_ns);
+	timing_assert(cost.wall_ns <= ns + NSEC_PER_SEC);
 	OK(cudaSetDeviceFlags(cudaDeviceScheduleAuto));
 	return cost;
 }
@@ -65,7 +75,7 @@ static void test_blocking_sync_costs_no_cpu(void **state)
 	struct cost cost = sync_cost(cudaDeviceScheduleBlockingSync, 1000 * MS);
 
 	print_message("# blocking sync of 1 s: %.3f ms CPU\n", (double)cost.cpu_ns / 1e6);
-	assert_true(cost.cpu_ns <= 10 * MS + cost.guests_ns);
+	assert_true(cost.cpu_ns <= cost.wall_ns / 10);
 }
 
 /* A waiter that spins or yields is always runnable, also while another task has its CPU. */
@@ -79,7 +89,7 @@ static void test_other_syncs_spin(void **state)
 
 		print_message("# sync with flags %u: %.0f ms CPU of %.0f, %ld sleeps\n", flags[i],
 			      (double)cost.cpu_ns / 1e6, (double)cost.wall_ns / 1e6, cost.sleeps);
-		assert_true(cost.sleeps == 0 || cost.cpu_ns + cost.taken_ns >= cost.wall_ns / 2);
+		assert_true(cost.sleeps == 0 || cost.cpu_ns + cost.queued_ns >= cost.wall_ns / 4);
 	}
 	assert_int_equal(cudaSetDeviceFlags(3), cudaErrorInvalidValue);
 	cudaGetLastError();
@@ -88,22 +98,25 @@ static void test_other_syncs_spin(void **state)
 static void test_blocking_event(void **state)
 {
 	cudaEvent_t event;
-	u64 cpu, taken = taken_by_guests_ns();
+	u64 cpu, start;
 
 	OK(cudaEventCreateWithFlags(&event, cudaEventBlockingSync | cudaEventDisableTiming));
 	OK(busy(300 * MS, NULL));
 	OK(cudaEventRecord(event, NULL));
+	start = truth_now_ns();
 	cpu = cpu_ns();
 	OK(cudaEventSynchronize(event));
 	cpu = cpu_ns() - cpu;
-	assert_true(cpu <= 6 * MS + taken_by_guests_ns() - taken);
+	/* Nothing to wait for: the machine was busy for longer than the GPU. */
+	if (truth_now_ns() - start >= 100 * MS)
+		assert_true(cpu <= (truth_now_ns() - start) / 10);
 	OK(cudaEventDestroy(event));
 }
 
 static void test_launch_rate(void **state)
 {
 	const int nr = 20000;
-	u64 taken = taken_by_guests_ns(), cpu = cpu_ns();
+	u64 cpu = cpu_ns();
 
 	for (int i = 0; i < nr; i++)
 		OK(busy(1000, NULL));
@@ -111,7 +124,7 @@ static void test_launch_rate(void **state)
 	OK(cudaDeviceSynchronize());
 	print_message("# launch: %llu ns CPU\n", (unsigned long long)cpu / nr);
 	/* 10,000 launches per second use a small part of one CPU, also with sanitizers. */
-	assert_true(cpu <= nr * 20000ULL + taken_by_guests_ns() - taken);
+	timing_assert(cpu <= nr * 20000ULL);
 }
 
 int main(void)

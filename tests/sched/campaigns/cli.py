@@ -33,7 +33,7 @@ def main(argv):
     args = parser.parse_args(argv)
     os.environ["CAMPAIGN_CASES"] = args.case
     if args.campaign == "short":
-        return boot([c.name for c in table.CAMPAIGNS if c.short and not c.guest], "short", args.kernel, ())
+        return boot(table.SHORT, "short", args.kernel, table.VIRTUAL)
     campaign = table.BY_NAME[args.campaign]
     print(f"./dev sched {' '.join(argv)}", flush=True)
     return boot([campaign.name], "short" if args.short and campaign.short else "full", args.kernel, campaign.guest)
