@@ -29,8 +29,8 @@ struct upstream {
 	u32 interval_ms;
 	u32 backoff_ms;
 	u64 subscribed_us;
-	u64 heard_us; /* time of the latest snapshot, or of the connection */
-	u64 snapshot_us;
+	u64 heard_us;	 /* time of the latest snapshot, or of the connection */
+	u64 snapshot_us; /* time of the latest snapshot that was newer than the one before */
 	lws_sorted_usec_list_t retry;
 	lws_sorted_usec_list_t silence;
 };
@@ -100,6 +100,13 @@ static void adjust_interval(struct upstream *upstream)
 		disconnect(upstream, "it does not accept requests");
 }
 
+/* If zerneld cannot build a snapshot, it sends the last one again. */
+static bool is_newer(const struct snapshot *snapshot, const struct snapshot *before)
+{
+	return !before || snapshot->monotonic_ns != before->monotonic_ns ||
+	       snapshot->time_ms != before->time_ms;
+}
+
 static int take_snapshot(struct upstream *upstream, yyjson_val *data)
 {
 	struct bodies *bodies = &upstream->gateway->bodies;
@@ -108,8 +115,13 @@ static int take_snapshot(struct upstream *upstream, yyjson_val *data)
 
 	if (err < 0)
 		return err;
+	upstream->heard_us = now_us();
+	if (!is_newer(snapshot, bodies->snapshot)) {
+		snapshot_free(snapshot);
+		return 0;
+	}
 	bodies_set(bodies, snapshot);
-	upstream->heard_us = upstream->snapshot_us = now_us();
+	upstream->snapshot_us = upstream->heard_us;
 	upstream->backoff_ms = BACKOFF_MIN_MS;
 	if (upstream->told || bodies->generation == 1)
 		log_info("zerneld answers at %s", upstream->gateway->config->socket);

@@ -16,6 +16,7 @@ class FakeZerneld:
         self.snapshot = snapshot
         self.version = 2       # of the protocol
         self.silent = False    # accepts requests and sends nothing
+        self.stuck = False     # sends the same snapshot again and again
         self.forbidden = False  # answers every request except hello with an error
         self.intervals = []    # all requested intervals
         self.greetings = 0
@@ -96,7 +97,8 @@ class FakeZerneld:
 
     def current(self):
         """The snapshot to push now."""
-        self.snapshot["time_ms"] = int(time.time() * 1000)
+        if not self.stuck:
+            self.snapshot["time_ms"] = int(time.time() * 1000)
         return self.snapshot
 
     def _send(self, client, what):

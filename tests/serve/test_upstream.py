@@ -66,6 +66,16 @@ class Upstream(ServeCase):
             self.zerneld.silent = False
         self.assert_recovers()
 
+    def test_a_snapshot_that_is_sent_again_is_not_fresh(self):
+        self.zerneld.stuck = True
+        try:
+            self.assertTrue(wait_for(lambda: self.status("/readyz") == 503, 60))
+            self.assertIn(b"out of date", curl(f"{self.url}/readyz")[2])
+            self.assertEqual(self.status("/metrics"), 503)
+        finally:
+            self.zerneld.stuck = False
+        self.assert_recovers()
+
     def test_a_refusal_is_logged(self):
         self.zerneld.forbidden = True
         self.zerneld.stop()
