@@ -24,6 +24,8 @@ struct body *body_new(const char *text, size_t length)
 	if (!body)
 		return NULL;
 	body->nr_refs = 1;
+	body->generation = 0;
+	body->visit = 0;
 	body->length = length;
 	memcpy(body_data(body), text, length);
 	return body;
@@ -107,6 +109,7 @@ int bodies_get(struct bodies *bodies, enum body_kind kind, struct body **ret)
 		bodies->rendered[kind] = body_new(text, length);
 		if (!bodies->rendered[kind])
 			return -ENOMEM;
+		bodies->rendered[kind]->generation = bodies->generation;
 	}
 	*ret = body_ref(bodies->rendered[kind]);
 	return 0;

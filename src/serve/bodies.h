@@ -15,6 +15,8 @@
 
 struct body {
 	u32 nr_refs;
+	u64 generation; /* of its snapshot; 0: it is no snapshot */
+	u64 visit;	/* used by session.c */
 	size_t length;
 	unsigned char bytes[]; /* BODY_HEADROOM, then the data */
 };

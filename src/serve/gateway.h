@@ -14,16 +14,18 @@
 #include "serve/upstream.h"
 
 /* Limits. A client that exceeds a limit is refused; all other clients are not affected. */
-#define CONNECTIONS_MAX	   2048
-#define WEBSOCKETS_MAX	   1536	 /* so that scrapers can always connect */
-#define HEADERS_MAX_BYTES  8192	 /* all headers of a request */
-#define HEADERS_TIMEOUT_S  10	 /* for all headers of a request, and for the TLS handshake */
-#define IDLE_TIMEOUT_S	   60	 /* between two requests */
-#define RESPONSE_TIMEOUT_S 30	 /* to receive a whole response */
-#define STALLED_TIMEOUT_S  10	 /* a WebSocket client that receives nothing */
-#define PING_AFTER_S	   30	 /* a WebSocket client that sends nothing gets a ping */
-#define SEND_BUFFER_BYTES  65536 /* kernel buffer of each connection */
-#define CHUNK_BYTES	   16384 /* per write to one client */
+#define CONNECTIONS_MAX	       2048
+#define WEBSOCKETS_MAX	       1536  /* so that scrapers can always connect */
+#define HEADERS_MAX_BYTES      8192  /* all headers of a request */
+#define HEADERS_TIMEOUT_S      10    /* for all headers of a request, and for the TLS handshake */
+#define IDLE_TIMEOUT_S	       60    /* between two requests */
+#define RESPONSE_TIMEOUT_S     30    /* to receive a whole response */
+#define STALLED_TIMEOUT_S      10    /* a WebSocket client that receives nothing */
+#define PING_AFTER_S	       30    /* a WebSocket client that sends nothing gets a ping */
+#define SEND_BUFFER_BYTES      65536 /* kernel buffer of each connection */
+#define CHUNK_BYTES	       16384 /* per write to one client */
+/* Memory of all bodies of earlier snapshots, which slow clients have not received yet. */
+#define OLDER_BODIES_MAX_BYTES (16U << 20)
 
 struct gateway {
 	const struct serve_config *config;
@@ -36,6 +38,8 @@ struct gateway {
 	struct bodies bodies;
 	struct upstream *upstream;
 	struct lws_dll2_owner websockets; /* of struct session */
+	struct lws_dll2_owner sending;	  /* of struct session: those with a body */
+	u64 nr_visits;			  /* of all bodies that are being sent */
 	u32 nr_connections;
 	u32 max_connections;
 	u64 nr_refused; /* connections beyond the limit */
@@ -48,6 +52,8 @@ struct gateway {
 struct session {
 	struct lws_dll2 list; /* in websockets */
 	struct lws *wsi;
+	struct lws_dll2 sending; /* in sending, while `body` is not NULL */
+	struct lws *sender;
 	struct body *body;
 	size_t sent;
 	bool last;  /* the connection ends with this response */
@@ -79,6 +85,13 @@ int gateway_start(struct gateway *gateway);
 /* Reloads the token and the certificates. Keeps the old ones when the new ones are not valid. */
 void gateway_reload(struct gateway *gateway);
 void gateway_end(struct gateway *gateway);
+
+/* session.c: takes ownership of a body to send; the session sends no other one. */
+void session_hold(struct gateway *gateway, struct lws *wsi, struct session *session,
+		  struct body *body);
+void session_release(struct session *session);
+/* Closes the connections that keep too many old bodies in memory. */
+void sessions_cut_oldest(struct gateway *gateway);
 
 /* http.c: the HTTP status to refuse a request with, or 0 when the request is allowed. */
 u32 request_refusal(struct gateway *gateway, struct lws *wsi);

@@ -99,7 +99,7 @@ static int send_chunk(struct lws *wsi, struct session *session)
 		lws_callback_on_writable(wsi);
 		return 0;
 	}
-	session->body = body_unref(body);
+	session_release(session);
 	/* The session is freed with the transaction, so `last` is a copy. */
 	return lws_http_transaction_completed(wsi) || last ? -1 : 0;
 }
@@ -108,12 +108,11 @@ static int send_chunk(struct lws *wsi, struct session *session)
 static int reply(struct lws *wsi, struct session *session, u32 status, const char *type,
 		 struct body *body)
 {
-	session->body = body;
-	session->sent = 0;
+	session_hold(gateway_of(wsi), wsi, session, body);
 	if (send_headers(wsi, status, type, body->length))
 		return -1;
 	if (is_method(wsi, WSI_TOKEN_HEAD_URI)) {
-		session->body = body_unref(session->body);
+		session_release(session);
 		return lws_http_transaction_completed(wsi) ? -1 : 0;
 	}
 	lws_set_timeout(wsi, PENDING_TIMEOUT_HTTP_CONTENT, RESPONSE_TIMEOUT_S);
@@ -257,7 +256,7 @@ int http_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user,
 	case LWS_CALLBACK_CLOSED_HTTP:
 	case LWS_CALLBACK_HTTP_DROP_PROTOCOL:
 		if (session)
-			session->body = body_unref(session->body);
+			session_release(session);
 		return 0;
 	default: return 0;
 	}

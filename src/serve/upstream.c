@@ -121,6 +121,7 @@ static int take_snapshot(struct upstream *upstream, yyjson_val *data)
 		return 0;
 	}
 	bodies_set(bodies, snapshot);
+	sessions_cut_oldest(upstream->gateway);
 	upstream->snapshot_us = upstream->heard_us;
 	upstream->backoff_ms = BACKOFF_MIN_MS;
 	if (upstream->told || bodies->generation == 1)

@@ -66,9 +66,11 @@ static int confirm_upgrade(struct lws *wsi, const char *to)
 
 static void start_message(struct gateway *gateway, struct session *session)
 {
-	if (bodies_get(&gateway->bodies, BODY_SNAPSHOT, &session->body) < 0)
+	struct body *body;
+
+	if (bodies_get(&gateway->bodies, BODY_SNAPSHOT, &body) < 0)
 		return;
-	session->sent = 0;
+	session_hold(gateway, session->wsi, session, body);
 	lws_set_timeout(session->wsi, PENDING_TIMEOUT_USER_REASON_BASE, STALLED_TIMEOUT_S);
 	lws_callback_on_writable(session->wsi);
 }
@@ -92,7 +94,7 @@ static void closed(struct lws *wsi, struct session *session)
 	if (!session->wsi)
 		return;
 	gateway_of(wsi)->nr_cut += session->body != NULL;
-	session->body = body_unref(session->body);
+	session_release(session);
 	lws_dll2_remove(&session->list);
 	session->wsi = NULL;
 }
@@ -116,7 +118,7 @@ static int send_chunk(struct lws *wsi, struct session *session)
 		return -1;
 	session->sent += length;
 	if (last) {
-		session->body = body_unref(body);
+		session_release(session);
 		lws_set_timeout(wsi, NO_PENDING_TIMEOUT, 0);
 		return 0;
 	}

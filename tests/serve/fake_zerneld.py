@@ -20,6 +20,7 @@ class FakeZerneld:
         self.forbidden = False  # answers every request except hello with an error
         self.intervals = []    # all requested intervals
         self.greetings = 0
+        self.pushes = 0
         self.thread = None
 
     def start(self):
@@ -94,6 +95,7 @@ class FakeZerneld:
             return
         state[2] = now + state[1]
         self._send(client, {"event": "snapshot", "data": self.current()})
+        self.pushes += 1
 
     def current(self):
         """The snapshot to push now."""

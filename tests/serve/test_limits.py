@@ -158,5 +158,36 @@ class Crowds(LimitsCase):
         note(f"{self.health()}, RSS {self.serve.rss_kib()} KiB")
 
 
+class SilentClients(LimitsCase):
+    """Clients that read nothing, each of them from another snapshot on."""
+    CLIENTS, THREADS = 60, 20000
+    REQUEST = b"GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    @classmethod
+    def prepare(cls):
+        one = cls.zerneld.snapshot["threads"][0]
+        cls.zerneld.snapshot["threads"] = [{**one, "tid": tid} for tid in range(1, cls.THREADS + 1)]
+
+    def next_snapshot(self):
+        pushes = self.zerneld.pushes
+        self.assertTrue(wait_for(lambda: self.zerneld.pushes > pushes, 60))
+
+    def test_memory_does_not_grow_with_their_number(self):
+        size = len(curl(f"{self.url}/api/v1/snapshot")[2])
+        self.next_snapshot()
+        before = self.serve.rss_kib()
+        for i in range(self.CLIENTS):
+            if i % 20 == 0:
+                self.assertEqual(self.websocket(100, receive_buffer=4096), b"101")  # new snapshots come more often
+            self.open(self.REQUEST, receive_buffer=4096)
+            self.next_snapshot()
+        health = self.health()
+        note(f"a snapshot has {size >> 10} KiB; {health}")
+        self.assert_grew_less(before, 28 << 10, f"{self.CLIENTS} silent clients connected")
+        self.assertGreater(health["cut"], 0)
+        self.assertEqual(curl(f"{self.url}/metrics")[0], 200)
+        self.assertEqual(len(curl(f"{self.url}/api/v1/snapshot")[2]), size)
+
+
 if __name__ == "__main__":
     tap.main()
