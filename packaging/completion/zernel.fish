@@ -68,7 +68,7 @@ complete -c zernel -n 'true; and __fish_seen_subcommand_from serve' -l socket -r
 complete -c zernel -n 'true; and __fish_seen_subcommand_from serve' -l tls-cert -r -F -d 'serve TLS with this certificate chain (PEM)'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from serve' -l tls-key -r -F -d 'private key of the certificate (PEM)'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from serve' -l tls-client-ca -r -F -d 'require client certificates signed by this authority'
-complete -c zernel -n 'true; and __fish_seen_subcommand_from serve' -l token-file -r -F -d 'require the token in this file: Authorization: Bearer TOKEN'
+complete -c zernel -n 'true; and __fish_seen_subcommand_from serve' -l token-file -r -F -d 'require the token in this file: Authorization: Bearer TOKEN; if empty, serve every user of this machine (default: /run/zernel-serve/token, made at the start if it does not exist)'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from serve' -l allow-origin -r -d 'allow requests from web pages of this origin; can be repeated'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from serve' -l log-level -r -d 'log lines of this severity or higher: error, warning, info or debug (default: info)'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from serve' -l user -r -d 'run as this user when started by root (default: zernel-serve)'

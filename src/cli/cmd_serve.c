@@ -19,7 +19,10 @@ static const struct command_option options[] = {
 	{ "tls-key", 'k', "FILE", "private key of the certificate (PEM)", COMPLETE_FILE },
 	{ "tls-client-ca", 'a', "FILE", "require client certificates signed by this authority",
 	  COMPLETE_FILE },
-	{ "token-file", 't', "FILE", "require the token in this file: Authorization: Bearer TOKEN",
+	{ "token-file", 't', "FILE",
+	  "require the token in this file: Authorization: Bearer TOKEN; if empty, serve every user "
+	  "of "
+	  "this machine (default: " CONFIG_TOKEN_FILE ", made at the start if it does not exist)",
 	  COMPLETE_FILE },
 	{ "allow-origin", 'o', "ORIGIN",
 	  "allow requests from web pages of this origin; can be repeated" },

@@ -14,6 +14,7 @@
 #define CONFIG_PATH_LEN		    108 /* also the limit of a socket address */
 #define CONFIG_TEXT_LEN		    256 /* longer than the longest line of a file */
 #define CONFIG_NAME_LEN		    33	/* of a user name */
+#define CONFIG_TOKEN_FILE	    "/run/zernel-serve/token"
 #define CONFIG_LISTEN_MAX	    8
 #define CONFIG_ORIGINS_MAX	    16
 #define CONFIG_DEVICE_FILES_MAX	    16
@@ -45,7 +46,7 @@ struct config_serve {
 	char tls_cert[CONFIG_PATH_LEN];
 	char tls_key[CONFIG_PATH_LEN];
 	char tls_client_ca[CONFIG_PATH_LEN];
-	char token_file[CONFIG_PATH_LEN];
+	char token_file[CONFIG_PATH_LEN]; /* CONFIG_TOKEN_FILE is made by zernel serve */
 	char allow_origin[CONFIG_TEXT_LEN];
 	char user[CONFIG_NAME_LEN];
 	u32 series_max;

@@ -308,9 +308,14 @@ const struct config_key config_keys[] = {
 	  .restart = CONFIG_SERVE,
 	  .help = "File with the certificate authority of the clients, in PEM format. Clients must "
 		  "present a certificate of this authority." },
-	{ "serve", "token_file", &type_optional_path, KEY(serve.token_file), .value = "",
-	  .restart = CONFIG_SERVE,
-	  .help = "File with the token that clients must send as Authorization: Bearer TOKEN." },
+	{ "serve", "token_file", &type_optional_path, KEY(serve.token_file),
+	  .value = CONFIG_TOKEN_FILE, .restart = CONFIG_SERVE,
+	  .help = "File with the token that clients must send as Authorization: Bearer TOKEN. If "
+		  "the "
+		  "default file does not exist, zernel serve makes it with a random token, for the "
+		  "group of its folder. If empty, every user of this machine can read the data of "
+		  "all "
+		  "users. The default is not used if tls_client_ca is set." },
 	{ "serve", "allow_origin", &type_list, KEY(serve.allow_origin), .max = CONFIG_ORIGINS_MAX,
 	  .value = "", .restart = CONFIG_SERVE,
 	  .help = "Origins whose pages may send requests, for example "

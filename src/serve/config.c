@@ -63,7 +63,13 @@ void serve_config_fill(struct serve_config *config, struct config *file)
 	config->tls_cert = pick(config->tls_cert, serve->tls_cert);
 	config->tls_key = pick(config->tls_key, serve->tls_key);
 	config->tls_client_ca = pick(config->tls_client_ca, serve->tls_client_ca);
+	config->makes_token =
+		!config->token_file && strcmp(serve->token_file, CONFIG_TOKEN_FILE) == 0;
 	config->token_file = pick(config->token_file, serve->token_file);
+	if (config->makes_token && config->tls_client_ca) {
+		config->makes_token = false;
+		config->token_file = NULL;
+	}
 	if (!config->user)
 		config->user = serve->user;
 	config->series_max = serve->series_max;
@@ -82,7 +88,8 @@ static const char *exposure_defect(const struct serve_config *config)
 		return "an address that other machines can reach needs TLS: set tls_cert and "
 		       "tls_key "
 		       "(--tls-cert, --tls-key), or listen on 127.0.0.1";
-	if (!config->token_file && !config->tls_client_ca)
+	/* A token that only this machine knows would keep all clients out. */
+	if ((!config->token_file || config->makes_token) && !config->tls_client_ca)
 		return "an address that other machines can reach must authenticate clients: set "
 		       "token_file or tls_client_ca (--token-file, --tls-client-ca), or listen on "
 		       "127.0.0.1";

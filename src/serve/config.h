@@ -21,6 +21,7 @@ struct serve_config {
 	const char *tls_key;
 	const char *tls_client_ca;
 	const char *token_file;
+	bool makes_token; /* token_file is the default: it is made if it does not exist */
 	const char *origins[SERVE_ORIGINS_MAX];
 	size_t nr_origins;
 	const char *user; /* to change to when started by root */

@@ -137,6 +137,25 @@ static int read_token(const struct serve_config *config, struct token *ret)
 	return err;
 }
 
+/* Without a token, every user of this machine could read what zerneld shows to a group only. */
+static int make_token(const struct serve_config *config)
+{
+	int err = config->makes_token ? token_make(config->token_file) : 0;
+
+	if (err == 1)
+		log_info("made a token that clients must send: %s", config->token_file);
+	else if (err < 0)
+		log_error(
+			"cannot make a token in %s: %s; create its folder (systemd-tmpfiles "
+			"--create), choose another file with --token-file, or serve every user of "
+			"this machine with --token-file ''",
+			config->token_file, strerror(-err));
+	if (!config->token_file && !config->tls_client_ca)
+		log_warning("serving without a token: every user of this machine can read the data "
+			    "of all users");
+	return err < 0 ? err : 0;
+}
+
 static int check_tls(const struct serve_config *config)
 {
 	const char *defect = config->tls_cert ? tls_defect(config) : NULL;
@@ -181,8 +200,10 @@ int gateway_start(struct gateway *gateway)
 		.max_http_header_data = HEADERS_MAX_BYTES,
 		.max_http_header_pool = CONNECTIONS_MAX,
 	};
-	int err = read_token(gateway->config, &gateway->token);
+	int err = make_token(gateway->config);
 
+	if (err == 0)
+		err = read_token(gateway->config, &gateway->token);
 	if (err < 0)
 		return err;
 	err = check_tls(gateway->config);

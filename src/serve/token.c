@@ -1,14 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "serve/token.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "base/cleanup.h"
 #include "base/file.h"
 
 #define SCHEME	 "Bearer "
 #define FILE_MAX 4096
+
+#define RANDOM_BYTES 32
+
+static int write_token(int fd)
+{
+	unsigned char bytes[RANDOM_BYTES];
+	char text[2 * RANDOM_BYTES + 2];
+	ssize_t length = 2 * RANDOM_BYTES + 1;
+	int err = 0;
+
+	if (getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
+		return -EIO;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+	text[length - 1] = '\n';
+	if (write(fd, text, (size_t)length) != length)
+		err = -EIO;
+	else if (fchmod(fd, S_IRUSR | S_IWUSR | S_IRGRP) < 0)
+		err = -errno;
+	explicit_bzero(bytes, sizeof(bytes));
+	explicit_bzero(text, sizeof(text));
+	return err;
+}
+
+int token_make(const char *path)
+{
+	CLEANUP_FD int fd =
+		open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+	int err;
+
+	if (fd < 0)
+		return errno == EEXIST ? 0 : -errno;
+	err = write_token(fd);
+	if (err < 0)
+		unlink(path);
+	return err < 0 ? err : 1;
+}
 
 int token_read(const char *path, struct token *ret)
 {

@@ -20,5 +20,11 @@ struct token {
  */
 int token_read(const char *path, struct token *ret);
 
+/*
+ * Makes a file with a random token that its group can read, unless the file exists. The folder
+ * decides which group that is (set-group-ID). 1: the file is new.
+ */
+int token_make(const char *path);
+
 /* Compares in constant time. */
 bool token_is_shown(const struct token *token, const char *authorization);

@@ -14,6 +14,7 @@ import urllib.request
 PACKAGED = pathlib.Path(os.environ["ZERNEL_SOURCE"]) / "packaging/prometheus"
 DURATION = re.compile(r"(?<![\w.])(\d+)(s|m)\b")
 TARGETS = '["localhost:9476"]'
+AUTHORIZATION = "    authorization: { credentials_file: /run/zernel-serve/token }\n"  # of a gateway on this machine
 SAMPLE = re.compile(r"^(\w+)(\{.*\})? (\S+)$", re.M)
 INTERVAL_S = 15  # of the packaged files
 
@@ -28,8 +29,10 @@ def faster(text, speed):
 def configuration(targets, speed, **more):
     """prometheus.yml; `more` joins the packaged scrape configuration. JSON is YAML."""
     scrape = (PACKAGED / "scrape.yml").read_text()
-    if TARGETS not in scrape:
-        raise RuntimeError(f"scrape.yml has no targets {TARGETS}")
+    for part in TARGETS, AUTHORIZATION:
+        if part not in scrape:
+            raise RuntimeError(f"scrape.yml does not have {part}")
+    scrape = scrape.replace(AUTHORIZATION, "")
     evaluation = json.dumps({"evaluation_interval": f"{INTERVAL_S * 1000 // speed}ms"})
     options = "".join(f"    {key}: {json.dumps(value)}\n" for key, value in more.items())
     return (f"global: {evaluation}\nrule_files: [zernel.rules.yml]\n"

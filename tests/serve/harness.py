@@ -42,12 +42,14 @@ def known_snapshot():
 
 
 class Serve:
-    """A running gateway; its log is in `lines`. `launcher` is a prefix of the command."""
+    """A running gateway; its log is in `lines`. `launcher` is a prefix of the command. `makes_token`: as packaged."""
 
-    def __init__(self, socket_path, *options, launcher=()):
+    def __init__(self, socket_path, *options, launcher=(), makes_token=False):
         command = [*launcher, ZERNEL, "serve", "--socket", socket_path, "--port", "0"]
         if os.getuid() == 0 and "--user" not in options:
             command += ["--user", USER]
+        if not makes_token and "--token-file" not in options and "--config" not in options:
+            command += ["--token-file", ""]
         self.lines = []
         self.process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
         self.reader = threading.Thread(target=self._read, daemon=True)

@@ -37,7 +37,11 @@ static void an_exposed_address_needs_tls_and_authentication(void **state)
 		config.tls_cert = "c";
 		config.tls_key = "k";
 		assert_null(serve_config_defect(&config));
+		/* Other machines do not know a token that the gateway makes. */
+		config.makes_token = true;
+		assert_non_null(serve_config_defect(&config));
 		config.token_file = NULL;
+		config.makes_token = false;
 		assert_non_null(serve_config_defect(&config));
 		config.tls_client_ca = "a";
 		assert_null(serve_config_defect(&config));
@@ -91,7 +95,8 @@ static void defaults_come_from_the_table(void **state)
 	assert_null(config.tls_cert);
 	assert_null(config.tls_key);
 	assert_null(config.tls_client_ca);
-	assert_null(config.token_file);
+	assert_string_equal(config.token_file, CONFIG_TOKEN_FILE);
+	assert_true(config.makes_token);
 	assert_null(serve_config_defect(&config));
 }
 
@@ -174,6 +179,21 @@ static void the_command_line_overrides_the_file(void **state)
 	assert_string_equal(config.user, "U");
 }
 
+/* A client that has a certificate needs no token, and an empty file is no token. */
+static void a_token_is_made_only_by_default(void **state)
+{
+	static const char *const certificates[][2] = { { "serve.tls_client_ca", "/a" } };
+	struct serve_config with_ca = {}, without = { .token_file = "" };
+	struct config file = file_with(certificates, 1), empty = file_with(NULL, 0);
+
+	serve_config_fill(&with_ca, &file);
+	assert_null(with_ca.token_file);
+	assert_false(with_ca.makes_token);
+	serve_config_fill(&without, &empty);
+	assert_null(without.token_file);
+	assert_false(without.makes_token);
+}
+
 static void the_default_socket_is_the_socket_of_zerneld(void **state)
 {
 	static const char *const moved[][2] = { { "socket.path", "/elsewhere" } };
@@ -195,6 +215,7 @@ int main(void)
 		cmocka_unit_test(values_of_the_file_are_used),
 		cmocka_unit_test(series_max_has_a_lower_bound),
 		cmocka_unit_test(the_command_line_overrides_the_file),
+		cmocka_unit_test(a_token_is_made_only_by_default),
 		cmocka_unit_test(the_default_socket_is_the_socket_of_zerneld),
 	};
 

@@ -25,7 +25,7 @@ class Limited(ServeCase):
     @classmethod
     def prepare(cls):
         file = pathlib.Path(cls.folder.name) / "zernel.conf"
-        file.write_text("[serve]\nseries_max=100\n")
+        file.write_text("[serve]\nseries_max=100\ntoken_file=\n")
         cls.options = ("--config", str(file))
 
     def test_the_limit_of_the_file_is_used(self):

@@ -2,6 +2,7 @@
 """Tests invalid configurations at startup, and their error messages."""
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import subprocess
@@ -9,11 +10,13 @@ import tempfile
 import unittest
 
 import tap
-from harness import ZERNEL, Serve
+from harness import ZERNEL, Serve, curl
+
+GROUP = 4242
 
 
-def run(*options, timeout=10):
-    return subprocess.run([ZERNEL, "serve", "--port", "0", *options], capture_output=True, text=True,
+def run(*options, timeout=10, token=("--token-file", "")):
+    return subprocess.run([ZERNEL, "serve", "--port", "0", *token, *options], capture_output=True, text=True,
                           check=False, timeout=timeout)
 
 
@@ -81,6 +84,9 @@ class Configured(unittest.TestCase):
 
     def write(self, text):
         self.file.write_text(f"[socket]\npath=/nowhere/zernel.sock\n[serve]\n{text}")
+        if "token_file" not in text:
+            with open(self.file, "a", encoding="utf-8") as file:
+                file.write("token_file=\n")
 
     def refused(self, pattern, *options, status=1):
         done = subprocess.run([ZERNEL, "serve", "--config", self.file, *options], capture_output=True, text=True,
@@ -144,12 +150,42 @@ class Started(unittest.TestCase):
         self.assertEqual(serve.stop(), 0)
         for line in serve.lines:
             self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ zernel (error|warning|info): .")
-        quiet = subprocess.Popen([ZERNEL, "serve", "--port", "0", "--user", "nobody", "--log-level", "error"],
+        quiet = subprocess.Popen([ZERNEL, "serve", "--port", "0", "--user", "nobody", "--token-file", "", "--log-level", "error"],
                                  stderr=subprocess.PIPE, text=True)
         with self.assertRaises(subprocess.TimeoutExpired):
             quiet.wait(1)
         quiet.terminate()
         self.assertEqual(quiet.communicate(timeout=10)[1], "")
+
+    def test_without_a_token_it_does_not_start_unless_it_is_told_to(self):
+        self.assertFalse(pathlib.Path("/run/zernel-serve").exists(), "a gateway of this machine has its token there")
+        done = run(*(("--user", "nobody") if os.getuid() == 0 else ()), token=())
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("cannot make a token in /run/zernel-serve/token: No such file", done.stderr)
+        serve = Serve("/nowhere/zernel.sock", "--token-file", "")
+        self.assertTrue(serve.said("serving without a token: every user of this machine can read"))
+        self.assertEqual(serve.stop(), 0)
+
+    @unittest.skipUnless(os.getuid() == 0, "making /run/zernel-serve needs root")
+    def test_the_token_that_it_makes_is_for_the_group_of_the_folder(self):
+        folder = pathlib.Path("/run/zernel-serve")
+        folder.mkdir()
+        self.addCleanup(shutil.rmtree, folder)
+        os.chown(folder, 65534, GROUP)
+        folder.chmod(0o2750)
+        seen = []
+        for _ in range(2):
+            serve = Serve("/nowhere/zernel.sock", makes_token=True)
+            self.addCleanup(serve.stop)
+            token = (folder / "token").read_text().strip()
+            stat = (folder / "token").stat()
+            self.assertEqual((stat.st_uid, stat.st_gid, stat.st_mode & 0o777), (65534, GROUP, 0o640))
+            self.assertRegex(token, "^[0-9a-f]{64}$")
+            self.assertEqual(curl(f"http://127.0.0.1:{serve.port}/healthz")[0], 401)
+            self.assertEqual(curl("-H", f"Authorization: Bearer {token}", f"http://127.0.0.1:{serve.port}/healthz")[0], 200)
+            seen.append(token)
+            self.assertEqual(serve.stop(), 0)
+        self.assertEqual(*seen, "a restart keeps the token")
 
     def test_signals_stop_it_cleanly(self):
         for number in (signal.SIGTERM, signal.SIGINT):
