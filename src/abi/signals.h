@@ -6,6 +6,8 @@
 
 #define MAX_PROCESSES  1024
 #define MAX_CALL_DEPTH 4
+/* Processes that can end between two reads of the events, which are 100 ms apart. */
+#define EXITS_MAX      1536
 #define GPU_MAX	       16
 
 /* The role of a thread. */

@@ -85,7 +85,10 @@ int kernel_open_events(struct kernel *kernel, bool timeline, kernel_event_fn on_
 	kernel_set_timeline(kernel, timeline);
 	kernel->events =
 		ring_buffer__new(bpf_map__fd(kernel->skel->maps.events), on_record, kernel, NULL);
-	return kernel->events ? 0 : -errno;
+	if (!kernel->events)
+		return -errno;
+	return ring_buffer__add(kernel->events, bpf_map__fd(kernel->skel->maps.reports), on_record,
+				kernel);
 }
 
 void kernel_set_timeline(struct kernel *kernel, bool timeline)

@@ -26,8 +26,8 @@ struct snapshot_builder {
 	const char *version;
 	u64 built_ns;
 	u64 nr_changes; /* of the supervisor, at build time */
-	/* Processes that ended after the last read of all processes. */
-	struct process_key exits[MAX_PROCESSES];
+	/* Processes whose end was read after the last read of all processes. */
+	struct process_key exits[EXITS_MAX];
 	u32 nr_exits;
 };
 
@@ -336,7 +336,7 @@ void snapshot_builder_on_event(struct snapshot_builder *b, struct kernel *kernel
 	if (event->kind != EVENT_EXIT)
 		return;
 	processes_keep(kernel, process, b->now);
-	if (b->nr_exits < MAX_PROCESSES)
+	if (b->nr_exits < EXITS_MAX)
 		b->exits[b->nr_exits++] = (struct process_key){ .start_ns = process->start_ns,
 								.tgid = process->task.pid };
 }

@@ -29,6 +29,7 @@ struct collective_map collectives SEC(".maps");
 struct ledger_event_map ledger_events SEC(".maps");
 struct hist_map hists SEC(".maps");
 struct event_map events SEC(".maps");
+struct report_map reports SEC(".maps");
 struct collective_mapping_map collective_mappings SEC(".maps");
 u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples,
 	nr_dropped_ledger;

@@ -173,7 +173,7 @@ static inline void gpu_used(const struct traced_call *call, u32 device)
 	task->has_gpu = 1;
 	if (!first)
 		return;
-	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	event = bpf_ringbuf_reserve(&reports, sizeof(*event), 0);
 	if (!event) {
 		__sync_fetch_and_add(&nr_dropped_events, 1);
 		return;

@@ -168,11 +168,25 @@ struct event_map {
 	__uint(max_entries, 1 << 18);
 };
 
+#define REPORTS_BYTES (1 << 22)
+
+/*
+ * Reports that nothing can replace: the final state of a process, and its first use of a GPU. Other
+ * events cannot fill this ring. User space reads it ten times a second.
+ */
+struct report_map {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, REPORTS_BYTES);
+};
+_Static_assert(EXITS_MAX * (sizeof(struct exit_event) + 8) <= REPORTS_BYTES,
+	       "each record has a header of 8 bytes");
+
 extern struct thread_map threads SEC(".maps");
 extern struct process_map processes SEC(".maps");
 extern struct collective_map collectives SEC(".maps");
 extern struct hist_map hists SEC(".maps");
 extern struct event_map events SEC(".maps");
+extern struct report_map reports SEC(".maps");
 extern struct gpu_thread_map gpu_threads SEC(".maps");
 extern struct gpu_numbers_map gpu_numbers SEC(".maps");
 extern struct collective_mapping_map collective_mappings SEC(".maps");

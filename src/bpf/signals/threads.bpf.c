@@ -343,7 +343,7 @@ static void process_gone(struct task_struct *p, struct process_state *process, u
 	phase_changed(p, process, nr, since);
 	task_transition(&process->task, process->task.phase, now);
 	idle_book(&process->idle, now);
-	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
+	event = bpf_ringbuf_reserve(&reports, sizeof(*event), 0);
 	if (!event) {
 		__sync_fetch_and_add(&nr_dropped_events, 1);
 		return;
