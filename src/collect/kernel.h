@@ -121,6 +121,7 @@ struct kernel_drops {
 	u64 nr_comms;		 /* communicators and splits */
 	u64 nr_memory; /* allocations, mappings or contexts that did not fit or could not be read */
 	u64 nr_observations; /* dropped observations, and threads that are not observed */
+	u64 nr_torn;	     /* reads of a process that changed all the time */
 };
 struct kernel_drops kernel_drops(const struct kernel *kernel);
 
@@ -154,7 +155,7 @@ struct kernel_snapshot {
 	u32 nr_processes;
 	u32 nr_threads;
 };
-/* Also sweeps when a sweep is due. -EAGAIN: processes changed too fast to be read. */
+/* Also sweeps when a sweep is due. */
 int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret);
 void kernel_snapshot_done(struct kernel_snapshot *snapshot);
 

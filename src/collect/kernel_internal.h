@@ -53,6 +53,7 @@ struct kernel {
 	u32 refused;		  /* those of them whose programs the kernel refused */
 	struct sched_ext_gap scheduler_gap; /* the reason without FEATURE_SCHEDULER */
 	u32 session_type; /* attach type of session programs (entry and return); 0: not supported */
+	u64 nr_torn;	  /* reads of a process that changed during each of them */
 	u64 swept_ns;
 	u64 swept_drops;
 };

@@ -155,6 +155,7 @@ struct kernel_drops kernel_drops(const struct kernel *kernel)
 		.nr_comms = kernel->skel->bss->nr_dropped_comms,
 		.nr_memory = kernel->skel->bss->nr_dropped_memory,
 		.nr_observations = kernel->skel->bss->nr_dropped_observations,
+		.nr_torn = kernel->nr_torn,
 	};
 }
 

@@ -2,13 +2,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "collect/kernel_internal.h"
 
-/* Maximum number of reads; a snapshot is read again when a process changed during the read. */
+/* Maximum number of reads of one process that changes while it is read. */
 #define TRIES 20
 
 static int read_records(struct kernel *kernel, void **ret, size_t *ret_size)
@@ -36,10 +38,9 @@ static const void *record_at(const char *data, size_t left, size_t *ret_size)
 	return data;
 }
 
-/* Sorts the records into the two arrays. False: a process changed while it was read. */
-static bool sort_records(const char *data, size_t size, struct kernel_snapshot *snapshot)
+/* Sorts the records into the two arrays. */
+static void sort_records(const char *data, size_t size, struct kernel_snapshot *snapshot)
 {
-	bool whole = true;
 	size_t step = 0;
 
 	for (size_t at = 0; record_at(data + at, size - at, &step); at += step) {
@@ -51,13 +52,30 @@ static bool sort_records(const char *data, size_t size, struct kernel_snapshot *
 
 			memcpy(process, data + at + offsetof(struct process_record, process),
 			       sizeof(*process));
-			whole &= process_is_whole(process);
 		}
 	}
-	return whole;
 }
 
-static int snapshot_try(struct kernel *kernel, struct kernel_snapshot *ret)
+/* Reads a process again that changed while it was read. No other process has to be read again. */
+static void read_again(struct kernel *kernel, struct process_state *process)
+{
+	CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, process->task.pid, 0);
+	struct process_state found;
+
+	for (int i = 0; i < TRIES && pidfd >= 0; i++) {
+		/* Another process may have its number by now. */
+		if (kernel_read_process(kernel, pidfd, &found) < 0 ||
+		    found.start_ns != process->start_ns)
+			break;
+		if (process_is_whole(&found)) {
+			*process = found;
+			return;
+		}
+	}
+	kernel->nr_torn++;
+}
+
+int kernel_snapshot_take(struct kernel *kernel, struct kernel_snapshot *ret)
 {
 	CLEANUP_FREE void *data = NULL;
 	struct kernel_snapshot snapshot = {};
@@ -75,21 +93,12 @@ static int snapshot_try(struct kernel *kernel, struct kernel_snapshot *ret)
 		kernel_snapshot_done(&snapshot);
 		return -ENOMEM;
 	}
-	err = sort_records(data, size, &snapshot) ? 0 : -EAGAIN;
-	if (err < 0)
-		kernel_snapshot_done(&snapshot);
-	else
-		*ret = snapshot;
-	return err;
-}
-
-int kernel_snapshot_take(struct kernel *kernel, struct kernel_snapshot *ret)
-{
-	int err = -EAGAIN;
-
-	for (int i = 0; i < TRIES && err == -EAGAIN; i++)
-		err = snapshot_try(kernel, ret);
-	return err;
+	sort_records(data, size, &snapshot);
+	for (u32 i = 0; i < snapshot.nr_processes; i++)
+		if (!process_is_whole(&snapshot.processes[i]))
+			read_again(kernel, &snapshot.processes[i]);
+	*ret = snapshot;
+	return 0;
 }
 
 int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)

@@ -41,6 +41,7 @@ enum snapshot_drop {
 	DROP_OBSERVATIONS,
 	DROP_MAPS,		 /* library mappings that arrived too fast or exceeded a cap */
 	DROP_PROFILES,		 /* new profiles that found no free slot */
+	DROP_READS,		 /* reads of a process that changed too fast: it shows old values */
 	DROP_SNAPSHOT_PROCESSES, /* this one and the next ones did not fit in a snapshot */
 	DROP_SNAPSHOT_THREADS,
 	DROP_SNAPSHOT_JOBS,

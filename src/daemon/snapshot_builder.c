@@ -205,6 +205,7 @@ static void fold_drops(const struct supervisor *supervisor, struct snapshot *s)
 	s->nr_dropped[DROP_COMMS] = drops.nr_comms;
 	s->nr_dropped[DROP_MEMORY] = drops.nr_memory;
 	s->nr_dropped[DROP_OBSERVATIONS] = drops.nr_observations;
+	s->nr_dropped[DROP_READS] = drops.nr_torn;
 	s->nr_dropped[DROP_MAPS] =
 		supervisor_nr_lost_maps(supervisor) + libraries.nr_libraries_excess;
 }
@@ -281,7 +282,7 @@ static int read_processes(struct snapshot_builder *b, struct kernel *kernel,
 	return 0;
 }
 
-/* If the processes cannot be read because they change too fast, the old snapshot stays. */
+/* If the processes cannot be read, the old snapshot stays, with its old time. */
 static void build(struct snapshot_builder *b)
 {
 	struct kernel *kernel = supervisor_kernel(b->sources.supervisor);

@@ -207,6 +207,24 @@ static void fold_process(struct kernel *kernel, const struct snapshot *before, s
 	fold_hists(kernel, process, s, &to->hists);
 }
 
+/* A process that changed during each read shows the values of the snapshot before. */
+static void fold_unread(struct kernel *kernel, const struct snapshot *before, struct snapshot *s,
+			const struct process_state *process)
+{
+	const struct snapshot_process *known = find(before, process);
+	struct snapshot_process *to = known ? snapshot_add_process(s, known->pid) : NULL;
+
+	if (!to)
+		return;
+	*to = *known;
+	to->job = job_of(before, s, process);
+	to->nr_culprits = 0;
+	to->nr_transitions = 0;
+	snapshot_set_transitions(s, to, known->nr_transitions);
+	to->hists = (struct snapshot_hists){};
+	fold_hists(kernel, process, s, &to->hists);
+}
+
 static void fold_thread(struct snapshot *s, const struct thread_record *record)
 {
 	struct snapshot_thread *to = snapshot_add_thread(s, record->tid, record->role);
@@ -221,7 +239,8 @@ void processes_fold(struct kernel *kernel, const struct kernel_snapshot *all,
 		    const struct snapshot *before, struct snapshot *s)
 {
 	for (u32 i = 0; i < all->nr_processes; i++)
-		fold_process(kernel, before, s, &all->processes[i]);
+		(process_is_whole(&all->processes[i]) ? fold_process : fold_unread)(
+			kernel, before, s, &all->processes[i]);
 	fold_culprits(kernel, s);
 	for (u32 i = 0; i < all->nr_threads; i++)
 		fold_thread(s, &all->threads[i]);

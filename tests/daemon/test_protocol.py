@@ -87,6 +87,27 @@ class Protocol(Case):
         self.assertGreaterEqual(ended, last_of(before))
         self.assertEqual(after["phase_transitions"] - sum(process["transitions"] for process in after["processes"]), ended)
 
+    def test_a_process_that_cannot_be_read_keeps_its_values_and_delays_no_other(self):
+        def later(one, whose):
+            return wait_until(lambda: transitions(two := self.client.ask("snapshot")["result"])[whose] > transitions(one)[whose] and two,
+                              f"process {whose} goes on")
+
+        def transitions(one):
+            self.assertEqual(len(one["processes"]), 3)
+            self.assertEqual(sum(process["transitions"] for process in one["processes"]), one["phase_transitions"])
+            self.assertEqual(one["processes"][0]["collectives"]["all_reduce"], 12)
+            self.assertIn("sync_wait", one["processes"][0]["hists"])
+            return [process["transitions"] for process in one["processes"]]
+
+        self.server.tell("train")
+        first = later(self.client.ask("snapshot")["result"], 0)
+        self.server.tell("torn")
+        torn = later(later(first, 1), 1)
+        still = later(torn, 1)
+        self.assertEqual(transitions(still)[0], transitions(torn)[0])
+        self.server.untell("torn")
+        later(still, 0)
+
     def test_subscriber_gets_snapshots_at_the_interval_until_it_unsubscribes(self):
         self.assertEqual(self.client.ask("subscribe", interval_ms=200)["result"], {})
         times = [self.client.push()["monotonic_ns"] for _ in range(6)]

@@ -159,7 +159,7 @@ static int session_follow(struct session *session, pid_t pid)
 			continue;
 		next += every;
 		err = session_report(session, false);
-		if (err < 0 && err != -EAGAIN)
+		if (err < 0)
 			log_warning("cannot create a report: %s", strerror(-err));
 	}
 	manager_poll(session->manager, 0);
