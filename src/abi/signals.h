@@ -5,6 +5,7 @@
 #include "abi/runtime.h"
 
 #define MAX_PROCESSES  1024
+#define MAX_MEMORY     (1 << 18) /* allocations, mappings and contexts of all processes */
 #define MAX_CALL_DEPTH 4
 /* Processes that can end between two reads of the events, which are 100 ms apart. */
 #define EXITS_MAX      1536

@@ -262,6 +262,20 @@ static void print_drops(const struct snapshot *snapshot, const struct term *term
 	term_print(term, STYLE_PLAIN, "%s\n", any ? "" : "none");
 }
 
+/* Who lost data because of a limit of its own. Others lost nothing. */
+static void print_quotas(const struct snapshot *snapshot, const struct term *term)
+{
+	for (u32 i = 0; i < snapshot->nr_over_quota; i++) {
+		const struct snapshot_quota *quota = &snapshot->over_quota[i];
+
+		print_label(term, "over quota");
+		term_print(term, STYLE_WARNING,
+			   "user %u: %s calls of processes, %s memory operations not followed\n",
+			   quota->uid, unit_count(quota->nr_processes).text,
+			   unit_count(quota->nr_memory).text);
+	}
+}
+
 static void print_roles(const struct snapshot *snapshot, const struct term *term)
 {
 	bool any = false;
@@ -298,6 +312,7 @@ static void print_rest(const struct snapshot *snapshot, const struct term *term)
 		   snapshot->learning.nr_profiles, snapshot->learning.nr_confident,
 		   unit_count(snapshot->learning.nr_observations).text);
 	print_drops(snapshot, term);
+	print_quotas(snapshot, term);
 	print_label(term, "own cost");
 	term_print(term, STYLE_PLAIN, "%s of CPU time, %s of memory",
 		   unit_ns(snapshot->cost.cpu_ns).text, unit_bytes(snapshot->cost.rss_bytes).text);

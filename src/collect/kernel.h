@@ -148,7 +148,19 @@ int kernel_find_holders(struct kernel *kernel);
 /* Looks at the open files of a process, and returns whether there is evidence now. */
 bool kernel_holds_gpu(struct kernel *kernel, pid_t pid, int pidfd);
 
-/* All ML processes and their threads. The data of each process is consistent. */
+/* A user who wanted more than its part of a table, and how often it was refused. */
+struct kernel_quota {
+	u32 uid;
+	u64 nr_processes;
+	u64 nr_memory;
+};
+/* Lists the users with most refusals, at most `max`. Returns their number. */
+u32 kernel_read_quotas(const struct kernel *kernel, struct kernel_quota *ret, u32 max);
+
+/*
+ * All ML processes and their threads. The data of a process is consistent if process_is_whole().
+ * A process that changes all the time may not be: then only its identity is valid.
+ */
 struct kernel_snapshot {
 	struct process_state *processes;
 	struct thread_record *threads;

@@ -26,8 +26,17 @@ struct library_links {
 #define THREAD_PROGRAMS_NR 8
 #define PROCESS_MAPS_NR	   4
 
+/* A process with entries in maps. */
+struct listed_process {
+	struct process_key key;
+	u64 group; /* its tenants: core/tenant.h */
+	u32 uid;
+	u32 lives;
+	s32 nr_memory; /* its entries in the table of GPU memory */
+};
+
 struct process_list {
-	struct process_key *keys;
+	struct listed_process *items;
 	u32 nr;
 	u32 capacity;
 };
@@ -78,7 +87,11 @@ void kernel_close_probes(struct kernel *kernel);
 void kernel_close_signals(struct kernel *kernel);
 void kernel_close_learning(struct kernel *kernel);
 void kernel_close_devices(struct kernel *kernel);
-void kernel_recount_tenants(struct kernel *kernel, const struct kernel_snapshot *snapshot);
+/* Corrects the counts of all tenants. The list has the live processes with their tenants. */
+void kernel_recount_tenants(struct kernel *kernel, const struct kernel_snapshot *snapshot,
+			    const struct process_list *list);
+/* The entries of a process that ended are deleted. */
+void kernel_release_memory(struct kernel *kernel, const struct listed_process *process);
 int kernel_look_at_files(struct kernel *kernel, pid_t pid);
 /* Takes a snapshot without a sweep. */
 int kernel_snapshot_take(struct kernel *kernel, struct kernel_snapshot *ret);

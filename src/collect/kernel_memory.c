@@ -29,108 +29,146 @@ static void process_maps(const struct kernel *kernel, struct bpf_map *ret[PROCES
 	ret[3] = kernel->skel->maps.culprits;
 }
 
-static bool list_has(const struct process_list *list, const struct process_key *key)
+static struct listed_process *list_find(const struct process_list *list,
+					const struct process_key *key)
 {
 	/* Keys of one process often follow each other, so the search starts at the end. */
 	for (u32 i = list->nr; i > 0; i--)
-		if (list->keys[i - 1].start_ns == key->start_ns &&
-		    list->keys[i - 1].tgid == key->tgid)
-			return true;
-	return false;
+		if (list->items[i - 1].key.start_ns == key->start_ns &&
+		    list->items[i - 1].key.tgid == key->tgid)
+			return &list->items[i - 1];
+	return NULL;
 }
 
-static int list_add(struct process_list *list, const struct process_key *key)
+static int list_add(struct process_list *list, const struct listed_process *process)
 {
 	if (list->nr == list->capacity) {
 		u32 capacity = list->capacity ? 2 * list->capacity : 64;
-		void *larger = realloc(list->keys, capacity * sizeof(*list->keys));
+		void *larger = realloc(list->items, capacity * sizeof(*list->items));
 
 		if (!larger)
 			return -ENOMEM;
-		list->keys = larger;
+		list->items = larger;
 		list->capacity = capacity;
 	}
-	list->keys[list->nr++] = *key;
+	list->items[list->nr++] = *process;
 	return 0;
 }
 
-/* Called for every key of every map. A negative result ends the walk. */
-typedef int (*key_fn)(void *ctx, struct bpf_map *map, const void *key);
+/* What is done with every key of every map. */
+struct walk {
+	/* A negative result ends the walk. */
+	int (*fn)(struct walk *walk, struct bpf_map *map, const void *key);
+	const struct bpf_map *memories;
+	struct process_list *list;
+	u64 nr;
+};
 
-static int for_each_key(const struct kernel *kernel, key_fn fn, void *ctx)
+/*
+ * The kernel begins again at the first key if the current one was deleted meanwhile, which the
+ * processes can do all the time. Therefore the number of steps has a bound. A key that the walk
+ * does not reach is found by the next sweep.
+ */
+static int for_each_key(const struct kernel *kernel, struct walk *walk)
 {
 	struct bpf_map *maps[PROCESS_MAPS_NR];
 	int err = 0;
 
+	walk->memories = kernel->skel->maps.memories;
 	process_maps(kernel, maps);
 	for (u32 i = 0; i < PROCESS_MAPS_NR; i++) {
 		char at[KEY_BYTES_MAX], next[KEY_BYTES_MAX];
 		size_t size = bpf_map__key_size(maps[i]);
 		int more = bpf_map__get_next_key(maps[i], NULL, next, size);
+		u64 left = 2ULL * bpf_map__max_entries(maps[i]);
 
 		/* The next key is read first, because `fn` may delete the current key. */
-		while (more == 0 && err == 0) {
+		while (more == 0 && err == 0 && left-- > 0) {
 			memcpy(at, next, size);
 			more = bpf_map__get_next_key(maps[i], at, next, size);
-			err = fn(ctx, maps[i], at);
+			err = walk->fn(walk, maps[i], at);
 		}
 	}
 	return err;
 }
 
-static int note_process(void *ctx, struct bpf_map *map, const void *key)
+static int note_process(struct walk *walk, struct bpf_map *map, const void *key)
 {
-	struct process_list *list = ctx;
-	struct process_key process;
+	struct listed_process process = {}, *known;
+	int err;
 
-	memcpy(&process, key, sizeof(process));
-	return list_has(list, &process) ? 0 : list_add(list, &process);
-}
-
-static int delete_listed(void *ctx, struct bpf_map *map, const void *key)
-{
-	struct process_key process;
-
-	memcpy(&process, key, sizeof(process));
-	if (list_has(ctx, &process))
-		bpf_map__delete_elem(map, key, bpf_map__key_size(map), 0);
+	memcpy(&process.key, key, sizeof(process.key));
+	known = list_find(walk->list, &process.key);
+	if (!known) {
+		err = list_add(walk->list, &process);
+		if (err < 0)
+			return err;
+		known = &walk->list->items[walk->list->nr - 1];
+	}
+	known->nr_memory += map == walk->memories;
 	return 0;
 }
 
-static int count_key(void *ctx, struct bpf_map *map, const void *key)
+static int delete_dead(struct walk *walk, struct bpf_map *map, const void *key)
 {
-	++*(u64 *)ctx;
+	struct listed_process *process;
+	struct process_key wanted;
+
+	memcpy(&wanted, key, sizeof(wanted));
+	process = list_find(walk->list, &wanted);
+	if (process && !process->lives &&
+	    bpf_map__delete_elem(map, key, bpf_map__key_size(map), 0) == 0)
+		process->nr_memory += map == walk->memories;
+	return 0;
+}
+
+static int count_key(struct walk *walk, struct bpf_map *map, const void *key)
+{
+	walk->nr++;
 	return 0;
 }
 
 int kernel_note_gone(struct kernel *kernel, const struct process_state *process)
 {
-	struct process_key key = { .start_ns = process->start_ns, .tgid = process->task.pid };
+	struct listed_process gone = {
+		.key = { .start_ns = process->start_ns, .tgid = process->task.pid },
+		.uid = process->uid,
+		.group = process->group,
+	};
 
-	return list_add(&kernel->gone, &key);
+	return list_add(&kernel->gone, &gone);
 }
 
 void kernel_forget_gone(struct kernel *kernel)
 {
+	struct walk walk = { .fn = delete_dead, .list = &kernel->gone };
+
 	if (kernel->gone.nr)
-		for_each_key(kernel, delete_listed, &kernel->gone);
+		for_each_key(kernel, &walk);
+	for (u32 i = 0; i < kernel->gone.nr; i++)
+		kernel_release_memory(kernel, &kernel->gone.items[i]);
 	kernel->gone.nr = 0;
 }
 
-static void keep_the_dead(struct process_list *list, const struct kernel_snapshot *snapshot)
+/* Marks the listed processes that live. Returns the number of the others. */
+static u32 mark_live(struct process_list *list, const struct kernel_snapshot *snapshot)
 {
-	u32 nr = 0;
+	u32 nr_dead = list->nr;
 
-	for (u32 i = 0; i < list->nr; i++) {
-		bool lives = false;
+	for (u32 i = 0; i < snapshot->nr_processes; i++) {
+		const struct process_state *process = &snapshot->processes[i];
+		struct process_key key = { .start_ns = process->start_ns,
+					   .tgid = process->task.pid };
+		struct listed_process *known = list_find(list, &key);
 
-		for (u32 p = 0; p < snapshot->nr_processes && !lives; p++)
-			lives = snapshot->processes[p].start_ns == list->keys[i].start_ns &&
-				snapshot->processes[p].task.pid == list->keys[i].tgid;
-		if (!lives)
-			list->keys[nr++] = list->keys[i];
+		if (!known)
+			continue;
+		known->lives = true;
+		known->uid = process->uid;
+		known->group = process->group;
+		nr_dead--;
 	}
-	list->nr = nr;
+	return nr_dead;
 }
 
 /* Lists the entries before the running processes: a process is known before it has entries. */
@@ -138,21 +176,22 @@ int kernel_sweep(struct kernel *kernel)
 {
 	struct process_list list = {};
 	struct kernel_snapshot snapshot = {};
+	struct walk note = { .fn = note_process, .list = &list };
+	struct walk delete = { .fn = delete_dead, .list = &list };
 	int err;
 
 	kernel->swept_ns = time_now_ns();
 	kernel->swept_drops = kernel->skel->bss->nr_dropped_events;
-	err = for_each_key(kernel, note_process, &list);
+	err = for_each_key(kernel, &note);
 	if (err == 0)
 		err = kernel_snapshot_take(kernel, &snapshot);
 	if (err == 0) {
-		kernel_recount_tenants(kernel, &snapshot);
-		keep_the_dead(&list, &snapshot);
-		if (list.nr)
-			for_each_key(kernel, delete_listed, &list);
+		if (mark_live(&list, &snapshot))
+			for_each_key(kernel, &delete);
+		kernel_recount_tenants(kernel, &snapshot, &list);
 	}
 	kernel_snapshot_done(&snapshot);
-	free(list.keys);
+	free(list.items);
 	return err < 0 ? err : kernel_sweep_groups(kernel);
 }
 
@@ -164,10 +203,10 @@ bool kernel_sweep_is_due(const struct kernel *kernel)
 
 u64 kernel_nr_entries(const struct kernel *kernel)
 {
-	u64 nr = kernel_nr_groups(kernel);
+	struct walk walk = { .fn = count_key };
 
-	for_each_key(kernel, count_key, &nr);
-	return nr;
+	for_each_key(kernel, &walk);
+	return walk.nr + kernel_nr_groups(kernel);
 }
 
 void kernel_learn_gpus(struct kernel *kernel, const struct gpu_event *event)

@@ -36,7 +36,7 @@ void kernel_close_signals(struct kernel *kernel)
 	for (u32 i = 0; i < THREAD_PROGRAMS_NR; i++)
 		bpf_link__destroy(kernel->threads[i]);
 	ring_buffer__free(kernel->events);
-	free(kernel->gone.keys);
+	free(kernel->gone.items);
 }
 
 /* Deletes the data of an exited process outside of its task storage. */

@@ -1,36 +1,119 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The counts of the processes of each tenant: see tenants.bpf.c. */
+/* What each tenant uses: see tenants.bpf.c. */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "collect/kernel_internal.h"
 
-static s32 count(const struct kernel_snapshot *snapshot, const struct tenant_key *key)
+static bool is_of(const struct tenant_key *key, u32 uid, u64 group)
+{
+	return key->kind == TENANT_USER ? uid == key->id : group == key->id;
+}
+
+static s32 count_processes(const struct kernel_snapshot *snapshot, const struct tenant_key *key)
 {
 	s32 nr = 0;
 
 	for (u32 i = 0; i < snapshot->nr_processes; i++)
-		nr += key->kind == TENANT_USER ? snapshot->processes[i].uid == key->id
-					       : snapshot->processes[i].group == key->id;
+		nr += is_of(key, snapshot->processes[i].uid, snapshot->processes[i].group);
 	return nr;
 }
 
-/* Processes that become known or end meanwhile are miscounted until the next call. */
-void kernel_recount_tenants(struct kernel *kernel, const struct kernel_snapshot *snapshot)
+static s32 count_memory(const struct process_list *list, const struct tenant_key *key)
+{
+	s32 nr = 0;
+
+	for (u32 i = 0; i < list->nr; i++)
+		if (list->items[i].lives && is_of(key, list->items[i].uid, list->items[i].group))
+			nr += list->items[i].nr_memory;
+	return nr;
+}
+
+/* What processes begin or end to use meanwhile is miscounted until the next call. */
+void kernel_recount_tenants(struct kernel *kernel, const struct kernel_snapshot *snapshot,
+			    const struct process_list *list)
 {
 	const struct bpf_map *map = kernel->skel->maps.tenants;
+	u32 left = 2 * bpf_map__max_entries(map);
 	struct tenant_key at, next;
 	int more = bpf_map__get_next_key(map, NULL, &next, sizeof(next));
 
-	while (more == 0) {
-		s32 nr;
+	while (more == 0 && left-- > 0) {
+		struct tenant_use use;
 
 		at = next;
 		more = bpf_map__get_next_key(map, &at, &next, sizeof(next));
-		nr = count(snapshot, &at);
-		if (nr)
-			bpf_map__update_elem(map, &at, sizeof(at), &nr, sizeof(nr), BPF_EXIST);
+		if (bpf_map__lookup_elem(map, &at, sizeof(at), &use, sizeof(use), 0) < 0)
+			continue;
+		use.nr_processes = count_processes(snapshot, &at);
+		use.nr_memory = count_memory(list, &at);
+		if (use.nr_processes || use.nr_memory || use.nr_processes_refused ||
+		    use.nr_memory_refused)
+			bpf_map__update_elem(map, &at, sizeof(at), &use, sizeof(use), BPF_EXIST);
 		else
 			bpf_map__delete_elem(map, &at, sizeof(at), 0);
 	}
+}
+
+static void release(struct kernel *kernel, u32 kind, u64 id, s32 nr)
+{
+	const struct bpf_map *map = kernel->skel->maps.tenants;
+	struct tenant_key key = { .id = id, .kind = kind };
+	struct tenant_use use;
+
+	if (!id || bpf_map__lookup_elem(map, &key, sizeof(key), &use, sizeof(use), 0) < 0)
+		return;
+	use.nr_memory -= nr;
+	bpf_map__update_elem(map, &key, sizeof(key), &use, sizeof(use), BPF_EXIST);
+}
+
+void kernel_release_memory(struct kernel *kernel, const struct listed_process *process)
+{
+	if (!process->nr_memory)
+		return;
+	release(kernel, TENANT_USER, process->uid, process->nr_memory);
+	release(kernel, TENANT_GROUP, process->group, process->nr_memory);
+}
+
+static u64 refusals(const struct kernel_quota *quota)
+{
+	return quota->nr_processes + quota->nr_memory;
+}
+
+/* Inserts a user into the list, sorted by refusals. If the list is full, the last is dropped. */
+static u32 insert(struct kernel_quota *list, u32 nr, u32 max, const struct kernel_quota *quota)
+{
+	u32 at;
+
+	if (nr == max && refusals(&list[max - 1]) >= refusals(quota))
+		return nr;
+	nr = nr < max ? nr + 1 : max;
+	for (at = nr - 1; at > 0 && refusals(&list[at - 1]) < refusals(quota); at--)
+		list[at] = list[at - 1];
+	list[at] = *quota;
+	return nr;
+}
+
+u32 kernel_read_quotas(const struct kernel *kernel, struct kernel_quota *ret, u32 max)
+{
+	const struct bpf_map *map = kernel->skel->maps.tenants;
+	u32 nr = 0, left = 2 * bpf_map__max_entries(map);
+	struct tenant_key at, next;
+	int more = bpf_map__get_next_key(map, NULL, &next, sizeof(next));
+
+	while (more == 0 && left-- > 0) {
+		struct tenant_use use;
+		struct kernel_quota quota;
+
+		at = next;
+		more = bpf_map__get_next_key(map, &at, &next, sizeof(next));
+		if (at.kind != TENANT_USER ||
+		    bpf_map__lookup_elem(map, &at, sizeof(at), &use, sizeof(use), 0) < 0)
+			continue;
+		quota = (struct kernel_quota){ (u32)at.id, use.nr_processes_refused,
+					       use.nr_memory_refused };
+		if (refusals(&quota))
+			nr = insert(ret, nr, max, &quota);
+	}
+	return nr;
 }

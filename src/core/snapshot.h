@@ -287,6 +287,15 @@ struct snapshot_limits {
 		.nr_hists = 16384,                                                                 \
 	})
 
+/* A user who wanted more than the part of a table that one user can have, and what was refused. */
+struct snapshot_quota {
+	u32 uid;
+	u64 nr_processes; /* calls of processes that are not followed */
+	u64 nr_memory;	  /* allocations, mappings and contexts */
+};
+
+#define SNAPSHOT_QUOTAS_MAX 16
+
 struct snapshot {
 	u64 time_ms;	  /* since the epoch */
 	u64 monotonic_ns; /* CLOCK_MONOTONIC, like all other times here */
@@ -318,6 +327,8 @@ struct snapshot {
 	struct snapshot_probes probes;
 	struct snapshot_cost cost;
 	u64 nr_dropped[DROP_NR];
+	struct snapshot_quota over_quota[SNAPSHOT_QUOTAS_MAX]; /* of the users with most refusals */
+	u32 nr_over_quota;
 };
 
 /* Makes an empty snapshot and allocates all its memory. -E2BIG: above SNAPSHOT_LIMITS_MAX. */

@@ -18,9 +18,17 @@ enum tenant_kind {
 	TENANT_GROUP, /* by the ID of the cgroup; the root cgroup, 0, is not capped */
 };
 
-/* The key of the map that counts the processes of each tenant. */
+/* The key of the map that counts what each tenant uses. */
 struct tenant_key {
 	u64 id;
 	u32 kind; /* enum tenant_kind */
 	u32 pad;
+};
+
+/* What a tenant uses, and how often it wanted more than its part. */
+struct tenant_use {
+	s32 nr_processes;
+	s32 nr_memory; /* entries in the table of GPU memory */
+	u64 nr_processes_refused;
+	u64 nr_memory_refused;
 };

@@ -210,6 +210,16 @@ static void fold_drops(const struct supervisor *supervisor, struct snapshot *s)
 		supervisor_nr_lost_maps(supervisor) + libraries.nr_libraries_excess;
 }
 
+static void fold_quotas(const struct kernel *kernel, struct snapshot *s)
+{
+	struct kernel_quota quotas[SNAPSHOT_QUOTAS_MAX];
+
+	s->nr_over_quota = kernel ? kernel_read_quotas(kernel, quotas, SNAPSHOT_QUOTAS_MAX) : 0;
+	for (u32 i = 0; i < s->nr_over_quota; i++)
+		s->over_quota[i] = (struct snapshot_quota){ quotas[i].uid, quotas[i].nr_processes,
+							    quotas[i].nr_memory };
+}
+
 static void fold_probes(const struct supervisor *supervisor, struct snapshot_probes *probes)
 {
 	struct library_counts counts = supervisor_libraries(supervisor);
@@ -312,6 +322,7 @@ static void build(struct snapshot_builder *b)
 	fold_scheduler(b->sources.supervisor, &s->sched);
 	fold_learning(b->sources.learning, s);
 	fold_drops(b->sources.supervisor, s);
+	fold_quotas(kernel, s);
 	fold_probes(b->sources.supervisor, &s->probes);
 	fold_cost(&b->sources, &s->cost);
 }

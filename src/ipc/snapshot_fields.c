@@ -104,6 +104,13 @@ const struct field thread_fields[] = {
 	{},
 };
 
+const struct field quota_fields[] = {
+	{ "uid",       FIELD_U32, AT(snapshot_quota, uid) },
+	{ "processes", FIELD_U64, AT(snapshot_quota, nr_processes) },
+	{ "memory",    FIELD_U64, AT(snapshot_quota, nr_memory) },
+	{},
+};
+
 const struct field gpu_fields[] = {
 	{ "gpu",  FIELD_U32, AT(snapshot_gpu, gpu) },
 	{ "uuid", TEXT(snapshot_gpu, uuid) },

@@ -36,6 +36,7 @@ extern const struct field memory_fields[];
 extern const struct field culprit_fields[];
 extern const struct field thread_fields[];
 extern const struct field gpu_fields[];
+extern const struct field quota_fields[];
 extern const struct field phase_detection_fields[];
 extern const struct field sched_fields[];
 extern const struct field class_fields[];

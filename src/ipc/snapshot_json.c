@@ -173,14 +173,15 @@ static bool put_sched(yyjson_mut_doc *doc, yyjson_mut_val *object,
 	return ok;
 }
 
-/* Writes the arrays: jobs, processes, threads, GPUs. */
+/* Writes the arrays: jobs, processes, threads, GPUs, users. */
 static bool put_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snapshot *s)
 {
 	yyjson_mut_val *jobs = yyjson_mut_obj_add_arr(doc, root, "jobs");
 	yyjson_mut_val *processes = yyjson_mut_obj_add_arr(doc, root, "processes");
 	yyjson_mut_val *threads = yyjson_mut_obj_add_arr(doc, root, "threads");
 	yyjson_mut_val *gpus = yyjson_mut_obj_add_arr(doc, root, "gpus");
-	bool ok = jobs && processes && threads && gpus;
+	yyjson_mut_val *quotas = yyjson_mut_obj_add_arr(doc, root, "over_quota");
+	bool ok = jobs && processes && threads && gpus && quotas;
 
 	for (u32 i = 0; ok && i < s->nr_jobs; i++) {
 		yyjson_mut_val *job = yyjson_mut_arr_add_obj(doc, jobs);
@@ -195,6 +196,9 @@ static bool put_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct sn
 				&s->threads[i]);
 	for (u32 i = 0; ok && i < s->nr_gpus; i++)
 		ok = put_gpu(doc, yyjson_mut_arr_add_obj(doc, gpus), &s->gpus[i]);
+	for (u32 i = 0; ok && i < s->nr_over_quota; i++)
+		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, quotas), quota_fields,
+				&s->over_quota[i]);
 	return ok;
 }
 

@@ -391,6 +391,9 @@ int snapshot_from_value(yyjson_val *root, struct snapshot **ret)
 	    (err = get_list(yyjson_obj_get(root, "processes"), s, get_process)) < 0 ||
 	    (err = get_list(yyjson_obj_get(root, "threads"), s, get_thread)) < 0 ||
 	    (err = get_list(yyjson_obj_get(root, "gpus"), s, get_gpu)) < 0 ||
+	    (err = get_inner(yyjson_obj_get(root, "over_quota"), quota_fields, s->over_quota,
+			     sizeof(s->over_quota[0]), SNAPSHOT_QUOTAS_MAX, &s->nr_over_quota)) <
+		    0 ||
 	    (err = get_hists(yyjson_obj_get(root, "gone"), s, &s->gone)) < 0 ||
 	    (err = get_fields(yyjson_obj_get(root, "phase_detection"), phase_detection_fields,
 			      &s->phase_detection)) < 0 ||

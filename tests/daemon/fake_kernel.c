@@ -395,6 +395,14 @@ const struct sched_ext_gap *kernel_scheduler_gap(const struct kernel *kernel)
 	return is_told("no-func") ? &no_func : NULL;
 }
 
+u32 kernel_read_quotas(const struct kernel *kernel, struct kernel_quota *ret, u32 max)
+{
+	if (!is_told("quota") || !max)
+		return 0;
+	ret[0] = (struct kernel_quota){ 1000, 3, 70 };
+	return 1;
+}
+
 struct kernel_drops kernel_drops(const struct kernel *kernel)
 {
 	return (struct kernel_drops){ .nr_events = 5 };

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Every method of docs/reference/protocol.md, with valid and with invalid requests."""
+import subprocess
 import time
 
 import tap
-from harness import Case, wait_until
+from harness import ZERNEL, Case, wait_until
 
 
 class Protocol(Case):
@@ -107,6 +108,14 @@ class Protocol(Case):
         self.assertEqual(transitions(still)[0], transitions(torn)[0])
         self.server.untell("torn")
         later(still, 0)
+
+    def test_users_beyond_their_quota_are_named(self):
+        self.assertEqual(self.client.ask("snapshot")["result"]["over_quota"], [])
+        self.server.tell("quota")
+        expected = [{"uid": 1000, "processes": 3, "memory": 70}]
+        wait_until(lambda: self.client.ask("snapshot")["result"]["over_quota"] == expected, "the user is named")
+        done = subprocess.run([ZERNEL, "status", "--socket", self.server.path], capture_output=True, text=True, check=True)
+        self.assertIn("user 1000: 3 calls of processes, 70 memory operations not followed", done.stdout)
 
     def test_subscriber_gets_snapshots_at_the_interval_until_it_unsubscribes(self):
         self.assertEqual(self.client.ask("subscribe", interval_ms=200)["result"], {})

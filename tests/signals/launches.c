@@ -3,12 +3,15 @@
  * Launches whose duration the caller sets; the runtime's launch calls the driver's. The launch
  * takes its own time too: it is shorter than what a probe on the call measures.
  */
+#include <stddef.h>
 #include <time.h>
 #include "abi/types.h"
 #include "base/time.h"
 
 int cudaLaunchKernel(u64 ns);
 int cuLaunchKernel(u64 ns);
+int cudaHostRegister(void *memory, size_t bytes, unsigned int flags);
+int cudaHostUnregister(void *memory);
 extern u64 launch_inner_ns;
 int runtime_launch(u64 ns) __attribute__((alias("cudaLaunchKernel")));
 int driver_launch(u64 ns) __attribute__((alias("cuLaunchKernel")));
@@ -34,4 +37,15 @@ int cudaLaunchKernel(u64 ns)
 
 	launch_inner_ns = time_now_ns() - begin;
 	return err ? -err : 0;
+}
+
+/* Memory exists only in the accounts. */
+int cudaHostRegister(void *memory, size_t bytes, unsigned int flags)
+{
+	return 0;
+}
+
+int cudaHostUnregister(void *memory)
+{
+	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * The cap on the followed processes of a user and of a group. Runs in a guest, because the ends of
- * processes can be followed only for the whole machine, and because it makes cgroups.
+ * The caps on the followed processes of a user and of a group, and on their memory. Runs in a
+ * guest, because the ends of processes can be followed only for the whole machine, and because it
+ * makes cgroups.
  */
 #include "signals/native.h"
 
@@ -13,7 +14,11 @@
 #define CAP	3
 #define CGROUPS "/sys/fs/cgroup"
 
+#define BYTES 4096
+
 int runtime_launch(u64 ns);
+int cudaHostRegister(void *memory, size_t bytes, unsigned int flags);
+int cudaHostUnregister(void *memory);
 
 static const char *launches_lib;
 
@@ -139,12 +144,113 @@ static void test_a_group_is_capped(void **state)
 	check_cap(0, CGROUPS "/a/b/pod1/c/cgroup.procs", 0, CGROUPS "/a/b/pod2/cgroup.procs");
 }
 
+/* A process that allocates and frees as it is told through a pipe: a number of allocations each. */
+struct allocator {
+	pid_t pid;
+	int to, from;
+};
+
+static void allocate(int from, int to)
+{
+	s32 nr, at = 0;
+
+	while (read(from, &nr, sizeof(nr)) == sizeof(nr)) {
+		for (; nr > 0; nr--)
+			cudaHostRegister((void *)(uintptr_t)(++at * BYTES), BYTES, 0);
+		for (; nr < 0; nr++)
+			cudaHostUnregister((void *)(uintptr_t)(at-- * BYTES));
+		if (write(to, &nr, sizeof(nr)) != sizeof(nr))
+			_exit(1);
+	}
+	_exit(0);
+}
+
+static struct allocator allocator_start(uid_t uid)
+{
+	int to[2], from[2];
+	pid_t pid;
+
+	assert_int_equal(pipe2(to, O_CLOEXEC), 0);
+	assert_int_equal(pipe2(from, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (setresuid(uid, uid, uid) < 0)
+			_exit(2);
+		close(to[1]);
+		allocate(to[0], from[1]);
+	}
+	close(to[0]);
+	close(from[1]);
+	return (struct allocator){ pid, to[1], from[0] };
+}
+
+static void allocator_do(const struct allocator *allocator, s32 nr)
+{
+	assert_int_equal(write(allocator->to, &nr, sizeof(nr)), sizeof(nr));
+	assert_int_equal(read(allocator->from, &nr, sizeof(nr)), sizeof(nr));
+}
+
+static void allocator_end(struct allocator *allocator)
+{
+	stop(allocator->pid);
+	close(allocator->to);
+	close(allocator->from);
+}
+
+/* The number of allocations of the process that are in the table. */
+static s64 nr_held(struct kernel *kernel, const struct allocator *allocator)
+{
+	struct process_state state = native_state(kernel, allocator->pid);
+	const struct memory_book *book = &state.host_books[LEVEL_RUNTIME];
+
+	return (s64)(book->nr_allocs - book->nr_frees);
+}
+
+static void test_memory_of_a_user_is_capped(void **state)
+{
+	CLEANUP(kernel_free_cleanup) struct kernel *kernel = kernel_with_cap();
+	struct allocator greedy = allocator_start(1000), other = allocator_start(1001);
+	struct allocator root = allocator_start(0);
+	struct kernel_quota quotas[2];
+
+	kernel->skel->data->tenant_memory_max = CAP;
+	allocator_do(&greedy, CAP + 2);
+	assert_int_equal(nr_held(kernel, &greedy), CAP);
+	/* The excess counts against this user and no other. */
+	allocator_do(&other, CAP);
+	assert_int_equal(nr_held(kernel, &other), CAP);
+	allocator_do(&root, 2 * CAP);
+	assert_int_equal(nr_held(kernel, &root), 2 * CAP);
+	assert_int_equal(kernel_read_quotas(kernel, quotas, ARRAY_SIZE(quotas)), 1);
+	assert_int_equal(quotas[0].uid, 1000);
+	assert_int_equal(quotas[0].nr_memory, 2);
+	/* What is freed can be used again. The first 2 frees are of what was refused. */
+	allocator_do(&greedy, -4);
+	assert_int_equal(nr_held(kernel, &greedy), CAP - 2);
+	allocator_do(&greedy, 2);
+	assert_int_equal(nr_held(kernel, &greedy), CAP);
+	/* A sweep finds the same counts, and the end of a process makes room. */
+	assert_int_equal(kernel_sweep(kernel), 0);
+	allocator_do(&greedy, 1);
+	assert_int_equal(nr_held(kernel, &greedy), CAP);
+	allocator_end(&greedy);
+	assert_int_equal(kernel_sweep(kernel), 0);
+	greedy = allocator_start(1000);
+	allocator_do(&greedy, CAP);
+	assert_int_equal(nr_held(kernel, &greedy), CAP);
+	allocator_end(&greedy);
+	allocator_end(&other);
+	allocator_end(&root);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_user_is_capped),
 		cmocka_unit_test(test_root_is_not_capped),
 		cmocka_unit_test(test_a_group_is_capped),
+		cmocka_unit_test(test_memory_of_a_user_is_capped),
 	};
 
 	if (argc != 2)

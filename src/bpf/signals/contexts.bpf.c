@@ -68,10 +68,10 @@ static void context_add(const struct traced_call *call, u64 context, u32 device)
 	memory.detail = call->row->detail;
 	memory.owner = __sync_fetch_and_add(&nr_contexts, 1) + 1;
 	if (memory.detail != DETAIL_PRIMARY) {
-		memory_put(&key, &memory);
+		memory_put(call->process, &key, &memory);
 		return;
 	}
-	if (bpf_map_update_elem(&memories, &key, &memory, BPF_NOEXIST)) {
+	if (memory_store(call->process, &key, &memory, BPF_NOEXIST)) {
 		known = bpf_map_lookup_elem(&memories, &key);
 		if (known)
 			__sync_fetch_and_add(&known->nr_refs, 1);
@@ -80,7 +80,7 @@ static void context_add(const struct traced_call *call, u64 context, u32 device)
 	}
 	key = memory_key(call->process, LEVEL_DRIVER, SPACE_PRIMARY, device);
 	memory.owner = context;
-	memory_put(&key, &memory);
+	memory_put(call->process, &key, &memory);
 }
 
 CALL_PROGRAM("uretprobe.multi", context_new_return)
@@ -143,7 +143,7 @@ static long drop_one(struct memory_map *map, struct memory_key *key, struct memo
 		return 0;
 	if (!copy.owner && (level != LEVEL_RUNTIME || copy.device != drop->device))
 		return 0;
-	if (bpf_map_delete_elem(map, key) == 0)
+	if (memory_delete(process, key))
 		memory_booked_free(process, level, &copy);
 	return 0;
 }
@@ -198,7 +198,7 @@ CALL_PROGRAM("uprobe.multi", context_free_enter)
 	key = memory_key(call.process, LEVEL_DRIVER, SPACE_CONTEXT, frame->arg[0]);
 	if (call.row->detail == DETAIL_PRIMARY)
 		key.address = primary_of(call.process, frame->arg[0]);
-	leaving_begin(gpu, LEAVING_CONTEXT, &key);
+	leaving_begin(call.process, gpu, LEAVING_CONTEXT, &key);
 }
 
 /*
@@ -241,6 +241,6 @@ CALL_PROGRAM("uretprobe.multi", context_free_return)
 	leaving = leaving_at(gpu, LEAVING_CONTEXT);
 	if (!failed && call.row->detail == DETAIL_NONE && context_top(gpu) == frame->arg[0])
 		context_pop(gpu);
-	if (leaving_end(leaving, failed))
+	if (leaving_end(call.process, leaving, failed))
 		drop_all(call.process, leaving->memory.owner, 0);
 }

@@ -150,7 +150,7 @@ CALL_PROGRAM("uretprobe.multi", alloc_return)
 	old = bpf_map_lookup_elem(&memories, &key);
 	if (old)
 		before = *old;
-	if (!memory_put(&key, &memory))
+	if (!memory_put(call.process, &key, &memory))
 		return;
 	/* The earlier allocation at this address must have been freed unobserved. */
 	if (before.nr_refs)
@@ -176,18 +176,18 @@ CALL_PROGRAM("uprobe.multi", free_enter)
 	if (!frame || !gpu)
 		return;
 	key = memory_key(call.process, call.row->level, space_of(call.row), frame->arg[0]);
-	leaving_begin(gpu, key.level, &key);
+	leaving_begin(call.process, gpu, key.level, &key);
 	if (key.level == LEVEL_RUNTIME)
 		return;
 	key.level = LEVEL_RUNTIME;
-	leaving_begin(gpu, key.level, &key);
+	leaving_begin(call.process, gpu, key.level, &key);
 }
 
 static void free_end(const struct traced_call *call, struct gpu_thread *gpu, u32 level, bool failed)
 {
 	struct leaving *leaving = leaving_at(gpu, level);
 
-	if (leaving_end(leaving, failed))
+	if (leaving_end(call->process, leaving, failed))
 		memory_booked_free(call->process, level, &leaving->memory);
 }
 
@@ -240,7 +240,7 @@ CALL_PROGRAM("uretprobe.multi", map_return)
 	mapping.bytes = frame->arg[1];
 	mapping.owner = frame->arg[2];
 	key = memory_key(call.process, call.row->level, SPACE_MAPPING, frame->arg[0]);
-	if (memory_put(&key, &mapping))
+	if (memory_put(call.process, &key, &mapping))
 		__sync_fetch_and_add(&handle->nr_refs, 1);
 }
 
@@ -276,7 +276,7 @@ static long range_unmap(u64 i, struct range *range)
 		return 1;
 	range->key.address += mapping->bytes;
 	copy.owner = mapping->owner;
-	if (bpf_map_delete_elem(&memories, &key))
+	if (!memory_delete(range->process, &key))
 		return 0;
 	key.space = SPACE_HANDLE;
 	key.address = copy.owner;
@@ -284,8 +284,7 @@ static long range_unmap(u64 i, struct range *range)
 	if (!memory)
 		return 0;
 	copy = *memory;
-	if (__sync_fetch_and_add(&memory->nr_refs, -1) == 1 &&
-	    bpf_map_delete_elem(&memories, &key) == 0)
+	if (__sync_fetch_and_add(&memory->nr_refs, -1) == 1 && memory_delete(range->process, &key))
 		memory_booked_free(range->process, key.level, &copy);
 	return 0;
 }

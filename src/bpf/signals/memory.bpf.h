@@ -13,8 +13,6 @@
  */
 #include "bpf/signals/calls.bpf.h"
 
-#define MAX_MEMORY (1 << 18)
-
 enum leaving_state {
 	LEAVING_NOTHING,
 	LEAVING_REFERENCE, /* other references remain */
@@ -62,12 +60,36 @@ static inline struct memory *memory_find(const struct process_state *process, u3
 	return bpf_map_lookup_elem(&memories, &key);
 }
 
-static inline bool memory_put(const struct memory_key *key, const struct memory *memory)
+/* Fails if the table is full, or the part of it that a tenant of the process may use. */
+static inline long memory_store(const struct process_state *process, const struct memory_key *key,
+				const struct memory *memory, u64 flags)
 {
-	if (bpf_map_update_elem(&memories, key, memory, BPF_ANY) == 0)
+	bool is_new = !bpf_map_lookup_elem(&memories, key);
+	long err;
+
+	if (is_new && !tenant_has_memory(process->uid, process->group))
+		return -28; /* ENOSPC */
+	err = bpf_map_update_elem(&memories, key, memory, flags);
+	if (is_new && !err)
+		tenant_add_memory(process->uid, process->group, 1);
+	return err;
+}
+
+static inline bool memory_put(const struct process_state *process, const struct memory_key *key,
+			      const struct memory *memory)
+{
+	if (memory_store(process, key, memory, BPF_ANY) == 0)
 		return true;
 	__sync_fetch_and_add(&nr_dropped_memory, 1);
 	return false;
+}
+
+static inline bool memory_delete(const struct process_state *process, const struct memory_key *key)
+{
+	if (bpf_map_delete_elem(&memories, key))
+		return false;
+	tenant_add_memory(process->uid, process->group, -1);
+	return true;
 }
 
 /* The account of the memory. Its device was checked at the allocation. */
@@ -98,7 +120,8 @@ static inline struct leaving *leaving_at(struct gpu_thread *gpu, u32 slot)
 }
 
 /* At the entry of a call that releases memory. */
-static inline void leaving_begin(struct gpu_thread *gpu, u32 slot, const struct memory_key *key)
+static inline void leaving_begin(const struct process_state *process, struct gpu_thread *gpu,
+				 u32 slot, const struct memory_key *key)
 {
 	struct leaving *leaving = leaving_at(gpu, slot);
 	struct memory *memory = bpf_map_lookup_elem(&memories, key);
@@ -108,8 +131,7 @@ static inline void leaving_begin(struct gpu_thread *gpu, u32 slot, const struct 
 	leaving->key = *key;
 	leaving->memory = *memory;
 	leaving->state = LEAVING_REFERENCE;
-	if (__sync_fetch_and_add(&memory->nr_refs, -1) == 1 &&
-	    bpf_map_delete_elem(&memories, key) == 0)
+	if (__sync_fetch_and_add(&memory->nr_refs, -1) == 1 && memory_delete(process, key))
 		leaving->state = LEAVING_ALL;
 }
 
@@ -117,7 +139,8 @@ static inline void leaving_begin(struct gpu_thread *gpu, u32 slot, const struct 
  * At its return: true if the last reference was released; `leaving` then
  * describes the memory.
  */
-static inline bool leaving_end(struct leaving *leaving, bool failed)
+static inline bool leaving_end(const struct process_state *process, struct leaving *leaving,
+			       bool failed)
 {
 	u64 state = leaving->state;
 	struct memory *memory;
@@ -127,7 +150,7 @@ static inline bool leaving_end(struct leaving *leaving, bool failed)
 		return state == LEAVING_ALL;
 	if (state == LEAVING_ALL) {
 		leaving->memory.nr_refs = 1;
-		memory_put(&leaving->key, &leaving->memory);
+		memory_put(process, &leaving->key, &leaving->memory);
 		return false;
 	}
 	memory = bpf_map_lookup_elem(&memories, &leaving->key);

@@ -9,6 +9,8 @@
 /* Hidden, which is static for the verifier: see threads.bpf.c. */
 __hidden int tenant_has_room(u32 uid, u64 group);
 __hidden int tenant_add(u32 uid, u64 group, s32 nr);
+__hidden int tenant_has_memory(u32 uid, u64 group);
+__hidden int tenant_add_memory(u32 uid, u64 group, s32 nr);
 
 static inline u32 tenant_user(struct task_struct *p)
 {
