@@ -86,6 +86,56 @@ int socket_listen(const char *path, mode_t mode, int *ret_fd)
 	return 0;
 }
 
+union control {
+	char bytes[CMSG_SPACE(sizeof(int))];
+	struct cmsghdr align;
+};
+
+int socket_send(int socket, int flags, const void *data, size_t size, int fd)
+{
+	struct iovec part = { .iov_base = (void *)data, .iov_len = size };
+	union control control = {};
+	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
+	struct cmsghdr *header;
+
+	if (fd >= 0) {
+		message.msg_control = &control;
+		message.msg_controllen = sizeof(control);
+		header = CMSG_FIRSTHDR(&message);
+		*header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(fd)),
+					    .cmsg_level = SOL_SOCKET,
+					    .cmsg_type = SCM_RIGHTS };
+		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
+	}
+	return sendmsg(socket, &message, flags | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+ssize_t socket_receive(int socket, int flags, void *data, size_t size, int *ret_fd)
+{
+	struct iovec part = { .iov_base = data, .iov_len = size };
+	union control control = {};
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = ret_fd ? &control : NULL,
+				  /* Not CMSG_SPACE(), which has room for two descriptors. */
+				  .msg_controllen = ret_fd ? CMSG_LEN(sizeof(int)) : 0 };
+	struct cmsghdr *header;
+	CLEANUP_FD int fd = -EBADF;
+	ssize_t nr = recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
+
+	if (nr < 0)
+		return -errno;
+	header = CMSG_FIRSTHDR(&message);
+	if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+	    header->cmsg_len == CMSG_LEN(sizeof(fd)))
+		memcpy(&fd, CMSG_DATA(header), sizeof(fd));
+	if (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
+		return -EMSGSIZE;
+	if (ret_fd)
+		*ret_fd = TAKE_FD(fd);
+	return nr;
+}
+
 int socket_peer_read(int fd, struct socket_peer *ret)
 {
 	struct socket_peer peer = { .pidfd = -EBADF };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Unix sockets, the identity of a peer, and reading lines from a descriptor. */
+/* Unix sockets, messages, the identity of a peer, and reading lines from a descriptor. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/socket.h>
@@ -19,6 +19,19 @@ int socket_connect(const char *path, int flags, int *ret_fd);
  * not a socket.
  */
 int socket_listen(const char *path, mode_t mode, int *ret_fd);
+
+/*
+ * One message of a SOCK_SEQPACKET socket, with a descriptor unless `fd` is negative. `flags` is 0
+ * or MSG_DONTWAIT.
+ */
+int socket_send(int socket, int flags, const void *data, size_t size, int fd);
+
+/*
+ * Receives one message of at most `size` bytes and returns its length, or 0 at the end. The caller
+ * closes *ret_fd, which is negative if no descriptor came with the message; with a `ret_fd` of
+ * NULL, descriptors are not accepted. -EMSGSIZE: the message is longer, or has several descriptors.
+ */
+ssize_t socket_receive(int socket, int flags, void *data, size_t size, int *ret_fd);
 
 #define SOCKET_GROUPS_MAX 256
 

@@ -8,13 +8,9 @@
  * that came with the request, and reply with its descriptor.
  */
 #include <errno.h>
-#include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
-#include <linux/filter.h>
 #include <linux/perf_event.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +22,11 @@
 #include <unistd.h>
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/sandbox.h"
+#include "base/socket.h"
 #include "collect/kernel_internal.h"
 
 #define PMU "/sys/bus/event_source/devices/uprobe/"
-
-#if defined(__x86_64__)
-#define ARCHITECTURE AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define ARCHITECTURE AUDIT_ARCH_AARCH64
-#endif
 
 struct request {
 	u64 offset;
@@ -47,52 +39,6 @@ struct opener {
 	int socket;
 	u32 type;
 };
-
-union control {
-	char bytes[CMSG_SPACE(sizeof(int))];
-	struct cmsghdr align;
-};
-
-/* Sends data, and a descriptor unless it is negative. */
-static int send_with(int socket, const void *data, size_t size, int fd)
-{
-	struct iovec part = { .iov_base = (void *)data, .iov_len = size };
-	union control control = {};
-	struct msghdr message = { .msg_iov = &part, .msg_iovlen = 1 };
-	struct cmsghdr *header;
-
-	if (fd >= 0) {
-		message.msg_control = &control;
-		message.msg_controllen = sizeof(control);
-		header = CMSG_FIRSTHDR(&message);
-		*header = (struct cmsghdr){ .cmsg_len = CMSG_LEN(sizeof(fd)),
-					    .cmsg_level = SOL_SOCKET,
-					    .cmsg_type = SCM_RIGHTS };
-		memcpy(CMSG_DATA(header), &fd, sizeof(fd));
-	}
-	return sendmsg(socket, &message, MSG_NOSIGNAL) < 0 ? -errno : 0;
-}
-
-/* Receives exactly `size` bytes; *ret_fd is negative without a descriptor. */
-static int receive_with(int socket, void *data, size_t size, int *ret_fd)
-{
-	struct iovec part = { .iov_base = data, .iov_len = size };
-	union control control = {};
-	struct msghdr message = { .msg_iov = &part,
-				  .msg_iovlen = 1,
-				  .msg_control = &control,
-				  .msg_controllen = sizeof(control) };
-	struct cmsghdr *header;
-	ssize_t nr = recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-
-	if (nr < 0)
-		return -errno;
-	*ret_fd = -EBADF;
-	header = CMSG_FIRSTHDR(&message);
-	if (header && header->cmsg_type == SCM_RIGHTS)
-		memcpy(ret_fd, CMSG_DATA(header), sizeof(*ret_fd));
-	return (size_t)nr == size ? 0 : -EPIPE;
-}
 
 static int open_uprobe(const struct request *request, int file)
 {
@@ -113,72 +59,28 @@ static int open_uprobe(const struct request *request, int file)
 	return fd < 0 ? -errno : fd;
 }
 
-static int drop_capabilities(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {};
-
-	if (syscall(__NR_capget, &header, sets) < 0)
-		return -errno;
-	for (u32 i = 0; i < _LINUX_CAPABILITY_U32S_3; i++) {
-		u32 kept = 0;
-
-		if (i == CAP_TO_INDEX(CAP_SYS_ADMIN))
-			kept |= CAP_TO_MASK(CAP_SYS_ADMIN);
-		if (i == CAP_TO_INDEX(CAP_PERFMON))
-			kept |= CAP_TO_MASK(CAP_PERFMON);
-		sets[i].permitted &= kept;
-		sets[i].effective = sets[i].permitted;
-		sets[i].inheritable = 0;
-	}
-	return syscall(__NR_capset, &header, sets) < 0 ? -errno : 0;
-}
-
-/* Every other system call ends the process. */
-static int restrict_calls(void)
-{
-#define ALLOW(call)                                                                                \
-	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, call, 0, 1),                                           \
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-	struct sock_filter filter[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		ALLOW(__NR_recvmsg),
-		ALLOW(__NR_sendmsg),
-		ALLOW(__NR_perf_event_open),
-		ALLOW(__NR_close),
-		ALLOW(__NR_exit_group),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-	};
-#undef ALLOW
-	struct sock_fprog program = { .len = ARRAY_SIZE(filter), .filter = filter };
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
-	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) < 0)
-		return -errno;
-	return 0;
-}
-
 /*
  * The child. It ends with the parent, whose end of the socket closes. It must not keep other files
  * of the parent open: BPF programs stay attached as long as their descriptors exist.
  */
 static _Noreturn void serve(int socket)
 {
+	static const int calls[] = { __NR_recvmsg, __NR_sendmsg, __NR_perf_event_open, __NR_close,
+				     __NR_exit_group };
 	struct request request;
 	int file, err = 0;
 
 	prctl(PR_SET_NAME, "zerneld-opener");
 	if (dup2(socket, 0) < 0 || syscall(__NR_close_range, 1, ~0U, 0) < 0 ||
-	    drop_capabilities() < 0 || restrict_calls() < 0)
+	    sandbox_keep_capabilities(SANDBOX_CAP(CAP_SYS_ADMIN) | SANDBOX_CAP(CAP_PERFMON)) < 0 ||
+	    sandbox_allow_calls(calls, ARRAY_SIZE(calls), 0) < 0)
 		_exit(EXIT_FAILURE);
-	while (err == 0 && receive_with(0, &request, sizeof(request), &file) == 0) {
+	while (err == 0 &&
+	       socket_receive(0, 0, &request, sizeof(request), &file) == sizeof(request)) {
 		CLEANUP_FD int library = file;
 		CLEANUP_FD int fd = open_uprobe(&request, library);
 
-		err = send_with(0, &fd, sizeof(fd), fd);
+		err = socket_send(0, 0, &fd, sizeof(fd), fd);
 	}
 	_exit(EXIT_SUCCESS);
 }
@@ -236,11 +138,13 @@ struct opener *opener_free(struct opener *opener)
 int opener_open(struct opener *opener, int file, unsigned long offset, bool returns)
 {
 	struct request request = { .offset = offset, .type = opener->type, .returns = returns };
-	int err = send_with(opener->socket, &request, sizeof(request), file), result, fd;
+	int err = socket_send(opener->socket, 0, &request, sizeof(request), file), result, fd;
+	ssize_t size;
 
-	if (err == 0)
-		err = receive_with(opener->socket, &result, sizeof(result), &fd);
 	if (err < 0)
 		return err;
+	size = socket_receive(opener->socket, 0, &result, sizeof(result), &fd);
+	if (size != sizeof(result))
+		return size < 0 ? (int)size : -EPIPE;
 	return result < 0 ? result : fd;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/sandbox.h"
 
 /* The watcher runs at once, also on a busy machine. */
 #define WATCHER_NICE (-20)
@@ -42,21 +43,6 @@ struct nice_watch {
 	u32 next;
 	pid_t pid;
 };
-
-/* Keeps only CAP_SYS_NICE. libcap allocates memory, which a forked thread must not do. */
-static int keep_sys_nice(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {};
-
-	data[0].effective = data[0].permitted = 1U << CAP_SYS_NICE;
-	for (int cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-		if (cap != CAP_SYS_NICE)
-			prctl(PR_CAPBSET_DROP, cap, 0, 0, 0);
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || syscall(SYS_capset, &header, data) < 0)
-		return -errno;
-	return 0;
-}
 
 static void ignore_signals(void)
 {
@@ -89,8 +75,10 @@ static int watcher_main(struct table *table, int fd)
 	/* Leave the process group to which a terminal sends signals. */
 	setsid();
 	prctl(PR_SET_NAME, "zerneld-restore", 0, 0, 0);
-	setpriority(PRIO_PROCESS, 0, WATCHER_NICE);
-	if (keep_only(fd) < 0 || keep_sys_nice() < 0 || write(STDIN_FILENO, "", 1) != 1)
+	/* Without CAP_SYS_NICE, this fails, and the watcher could not restore anything. */
+	if (setpriority(PRIO_PROCESS, 0, WATCHER_NICE) < 0 || keep_only(fd) < 0 ||
+	    sandbox_keep_capabilities(SANDBOX_CAP(CAP_SYS_NICE)) < 0 ||
+	    write(STDIN_FILENO, "", 1) != 1)
 		return EXIT_FAILURE;
 	pthread_mutex_lock(&table->alive);
 	restore_all(table->slots);
