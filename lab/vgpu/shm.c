@@ -168,10 +168,19 @@ static void shm_make(struct shm *shm, const struct shm_config *config)
 static int shm_open_file(int *ret_fd)
 {
 	const char *env = getenv("VGPU_SHM");
-	char path[64];
+	char path[4096];
 
 	snprintf(path, sizeof(path), "/dev/shm/vgpu-%u", getuid());
-	*ret_fd = open(env && *env ? env : path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (env && *env)
+		snprintf(path, sizeof(path), "%s", env);
+	/* Without O_CREAT first: the kernel refuses it for a file of another user in /dev/shm. */
+	*ret_fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (*ret_fd < 0 && errno == ENOENT) {
+		*ret_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+		/* Like the device files of a driver: monitors run as other users. */
+		if (*ret_fd >= 0)
+			fchmod(*ret_fd, 0666);
+	}
 	return *ret_fd < 0 ? -errno : 0;
 }
 

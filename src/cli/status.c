@@ -260,6 +260,11 @@ static void print_drops(const struct snapshot *snapshot, const struct term *term
 		any = true;
 	}
 	term_print(term, STYLE_PLAIN, "%s\n", any ? "" : "none");
+	if (!snapshot->nr_restarts)
+		return;
+	print_label(term, "restarts");
+	term_print(term, STYLE_WARNING, "%s (see: journalctl -u zerneld)\n",
+		   unit_count(snapshot->nr_restarts).text);
 }
 
 /* Who lost data because of a limit of its own. Others lost nothing. */

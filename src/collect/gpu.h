@@ -3,8 +3,9 @@
 
 /*
  * Samples from the GPU drivers: utilization, memory per process, location. Each source is a
- * struct gpu_source_ops. A field is set only when its bit is in `valid`; a missing value is
- * not zero.
+ * struct gpu_source_ops, in a process of its own: the vendor's library in zernel-gpu, and DRM
+ * descriptors of other users in zernel-discover. gpu_merge.h joins their samples. A field is set
+ * only when its bit is in `valid`; a missing value is not zero.
  */
 #include <stddef.h>
 #include <sys/types.h>
@@ -43,11 +44,12 @@ struct gpu_busy_time {
 	u64 at_ns;     /* known up to here */
 	u64 period_ns; /* distance of the last two samples of the counter */
 	u32 counter;   /* enum gpu_counter */
+	u32 pad;
 };
 
 struct gpu_sample {
 	u32 valid;	 /* bits of enum gpu_field */
-	u32 index;	 /* a GPU keeps its index as long as struct gpu exists */
+	u32 index;	 /* a GPU keeps its index */
 	s32 numa_node;	 /* -1 when unknown */
 	u32 utilisation; /* per cent */
 	u64 memory_used_bytes;
@@ -73,7 +75,7 @@ struct gpu_samples {
 	u32 nr_devices;
 	u32 nr_processes;
 	u32 nr_dropped; /* GPUs, processes or descriptors that did not fit */
-	u32 nr_stalled; /* sources that missed the deadline */
+	u32 nr_stalled; /* sources that do not answer */
 	struct gpu_sample devices[GPU_MAX_DEVICES];
 	struct gpu_process_sample processes[GPU_MAX_PROCESSES];
 };
@@ -82,7 +84,6 @@ struct gpu_config {
 	const char *nvml_library;
 	const char *procfs;
 	const char *sysfs;
-	u64 deadline_ns; /* maximum time that one sample may block the caller */
 };
 
 extern const struct gpu_config gpu_config_system;
@@ -100,19 +101,15 @@ struct gpu_source_ops {
 	void (*close)(void *source);
 };
 
+/* When two sources know the same GPU, the first one is used: the vendor's own library. */
+enum gpu_source {
+	GPU_SOURCE_VENDOR,
+	GPU_SOURCE_FDINFO,
+	GPU_SOURCE_NR,
+};
+
 extern const struct gpu_source_ops gpu_nvml_ops;
 extern const struct gpu_source_ops gpu_fdinfo_ops;
-
-struct gpu;
-
-/* Opens every source that this machine has. A machine without a source is not an error. */
-int gpu_new(const struct gpu_config *config, struct gpu **ret);
-struct gpu *gpu_free(struct gpu *gpu);
-DEFINE_CLEANUP(struct gpu, gpu_free);
-
-/* `now_ns` is CLOCK_MONOTONIC. Two sources that report the same PCI address give one GPU. */
-int gpu_read(struct gpu *gpu, const pid_t *pids, size_t nr_pids, u64 now_ns,
-	     struct gpu_samples *ret);
 
 /* For the sources: add an element, or count a drop and return NULL. */
 struct gpu_sample *gpu_samples_add_device(struct gpu_samples *samples);

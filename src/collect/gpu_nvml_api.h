@@ -4,7 +4,7 @@
 /*
  * The part of NVML that Zernel uses. The names, signatures and layouts come from its public
  * reference, so that the build needs neither its headers nor the library. These calls can
- * hang when the driver hangs, so gpu_nvml.c makes them in a separate thread.
+ * hang when the driver hangs, so only the process zernel-gpu makes them.
  */
 #include "base/macros.h"
 #include "collect/gpu.h"

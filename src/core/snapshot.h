@@ -42,6 +42,7 @@ enum snapshot_drop {
 	DROP_MAPS,		 /* library mappings that arrived too fast or exceeded a cap */
 	DROP_PROFILES,		 /* new profiles that found no free slot */
 	DROP_READS,		 /* reads of a process that changed too fast: it shows old values */
+	DROP_GPU_SAMPLES,	 /* a driver did not answer in time */
 	DROP_SNAPSHOT_PROCESSES, /* this one and the next ones did not fit in a snapshot */
 	DROP_SNAPSHOT_THREADS,
 	DROP_SNAPSHOT_JOBS,
@@ -329,6 +330,7 @@ struct snapshot {
 	u64 nr_dropped[DROP_NR];
 	struct snapshot_quota over_quota[SNAPSHOT_QUOTAS_MAX]; /* of the users with most refusals */
 	u32 nr_over_quota;
+	u64 nr_restarts; /* of processes that zerneld asks, after one failed or hung */
 };
 
 /* Makes an empty snapshot and allocates all its memory. -E2BIG: above SNAPSHOT_LIMITS_MAX. */

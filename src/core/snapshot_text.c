@@ -72,6 +72,7 @@ const char *snapshot_drop_label(u32 drop)
 		[DROP_MAPS] = "maps",
 		[DROP_PROFILES] = "profiles",
 		[DROP_READS] = "process_reads",
+		[DROP_GPU_SAMPLES] = "gpu_samples",
 		[DROP_SNAPSHOT_PROCESSES] = "snapshot_processes",
 		[DROP_SNAPSHOT_THREADS] = "snapshot_threads",
 		[DROP_SNAPSHOT_JOBS] = "snapshot_jobs",

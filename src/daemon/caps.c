@@ -20,7 +20,7 @@ static const struct {
 	{ CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE",
 	  "opens libraries that were replaced after they were mapped (/proc/PID/map_files)" },
 	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
-	  "reads /proc/PID of other users: maps, environment and GPU handles" },
+	  "reads /proc/PID of other users: maps and environment" },
 	{ CAP_SYS_NICE, "CAP_SYS_NICE",
 	  "attaches the scheduler as a real-time task, which a busy machine cannot delay; sets "
 	  "nice "

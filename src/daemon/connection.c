@@ -21,6 +21,8 @@ struct connection {
 	bool ended;   /* the client sends no more requests; pending ones are still answered */
 	bool closing; /* no more requests are answered; queued lines are still sent */
 	bool over;
+	bool is_waiting; /* for a snapshot; no other request is answered meanwhile */
+	u64 waiting_id;	 /* of its request */
 	int fd;
 	struct line_buffer input;
 	struct outbox output;
@@ -88,7 +90,8 @@ static void flush(struct connection *c)
 {
 	if (!c->over && outbox_flush(&c->output, c->fd, now_ms()) < 0)
 		c->over = true;
-	if (c->output.nr == 0 && (c->closing || (c->ended && !line_buffer_has_line(&c->input))))
+	if (c->output.nr == 0 && !c->is_waiting &&
+	    (c->closing || (c->ended && !line_buffer_has_line(&c->input))))
 		c->over = true;
 }
 
@@ -117,6 +120,11 @@ static void say_hello(struct connection *c, yyjson_val *params, struct reply *re
 		may[c->access]);
 	reply_accept(reply, length < 0 ? NULL : text, (size_t)length);
 	c->greeted = reply->result;
+}
+
+static bool can_take_snapshot(const struct connection *c)
+{
+	return !c->host->ops->prepare || c->host->ops->prepare(c->host->ops_ctx);
 }
 
 /* The snapshot comes first, because building it reads all pending events. */
@@ -181,6 +189,9 @@ static void unsubscribe(struct connection *c, yyjson_val *params, struct reply *
 
 static void snapshot(struct connection *c, yyjson_val *params, struct reply *reply)
 {
+	reply->is_later = !can_take_snapshot(c);
+	if (reply->is_later)
+		return;
 	reply->result = c->host->ops->snapshot(c->host->ops_ctx);
 	if (!reply->result)
 		reply_refuse(reply, PROTOCOL_FAILED, "no snapshot is available");
@@ -221,11 +232,21 @@ static void answer(struct connection *c, const struct protocol_request *request,
 		c->host->ops->request(c->host->ops_ctx, &c->peer, c->access, request, reply);
 }
 
+static void enqueue_reply(struct connection *c, u64 id, const struct reply *reply)
+{
+	char head[OUTBOX_HEAD_LEN];
+
+	snprintf(head, sizeof(head), "{\"id\":%llu,\"result\":", id);
+	if (reply->error)
+		enqueue_error(c, &id, reply->error, reply->explanation);
+	else
+		enqueue(c, reply->result, head);
+}
+
 static void take_line(struct connection *c, const char *line, size_t length)
 {
 	struct protocol_request request;
 	struct reply reply = {};
-	char head[OUTBOX_HEAD_LEN];
 
 	if (protocol_request_parse(line, length, &request) != PROTOCOL_OK) {
 		hang_up(c, PROTOCOL_MALFORMED,
@@ -233,11 +254,10 @@ static void take_line(struct connection *c, const char *line, size_t length)
 		return;
 	}
 	answer(c, &request, &reply);
-	snprintf(head, sizeof(head), "{\"id\":%llu,\"result\":", request.id);
-	if (reply.error)
-		enqueue_error(c, &request.id, reply.error, reply.explanation);
-	else
-		enqueue(c, reply.result, head);
+	c->is_waiting = reply.is_later;
+	c->waiting_id = request.id;
+	if (!reply.is_later)
+		enqueue_reply(c, request.id, &reply);
 	protocol_request_done(&request);
 }
 
@@ -247,7 +267,7 @@ static bool take_request(struct connection *c)
 	size_t length;
 	char *line;
 
-	if (c->closing || c->output.nr == OUTBOX_MAX ||
+	if (c->closing || c->is_waiting || c->output.nr == OUTBOX_MAX ||
 	    !line_buffer_next(&c->input, &line, &length))
 		return false;
 	take_line(c, line, length);
@@ -272,7 +292,7 @@ static void read_more(struct connection *c)
  */
 static void wait_for_more(struct connection *c)
 {
-	bool full = c->output.nr == OUTBOX_MAX;
+	bool full = c->output.nr == OUTBOX_MAX || c->is_waiting;
 	bool pending = line_buffer_has_line(&c->input);
 	u32 events = 0;
 
@@ -286,7 +306,7 @@ static void wait_for_more(struct connection *c)
 
 static bool may_read_more(const struct connection *c)
 {
-	return !c->closing && !c->ended && c->output.nr < OUTBOX_MAX;
+	return !c->closing && !c->ended && !c->is_waiting && c->output.nr < OUTBOX_MAX;
 }
 
 /*
@@ -297,7 +317,8 @@ static void on_event(void *ctx, u32 events)
 {
 	struct connection *c = ctx;
 
-	if (events & EPOLLERR)
+	/* A client that closed its socket does not wait any more. */
+	if (events & EPOLLERR || (c->is_waiting && events & EPOLLHUP))
 		c->over = true;
 	if (!take_request(c) && (events & (EPOLLIN | EPOLLHUP)) && may_read_more(c)) {
 		read_more(c);
@@ -312,7 +333,8 @@ static void on_event(void *ctx, u32 events)
 
 static bool push_is_due(const struct connection *c, u64 now)
 {
-	return c->interval_ms && now >= c->due_ms && !c->closing && !c->ended;
+	return c->interval_ms && now >= c->due_ms && !c->closing && !c->ended &&
+	       can_take_snapshot(c);
 }
 
 static void push(struct connection *c, u64 now)
@@ -326,6 +348,21 @@ static void push(struct connection *c, u64 now)
 	}
 	enqueue_push(c);
 	flush(c);
+}
+
+/* Answers the request that waits, if the snapshot can be taken now. */
+static void resume(struct connection *c)
+{
+	struct reply reply = {};
+
+	snapshot(c, NULL, &reply);
+	if (reply.is_later)
+		return;
+	c->is_waiting = false;
+	enqueue_reply(c, c->waiting_id, &reply);
+	flush(c);
+	if (!c->over)
+		wait_for_more(c);
 }
 
 /* A client that can do nothing may not keep its place. */
@@ -347,6 +384,8 @@ bool connection_tick(struct connection *c, u64 now)
 	if (is_stalled(c, now) || is_useless(c, now)) {
 		c->host->counts->nr_dropped++;
 		c->over = true;
+	} else if (c->is_waiting) {
+		resume(c);
 	} else if (push_is_due(c, now)) {
 		push(c, now);
 		if (!c->over)
@@ -415,6 +454,7 @@ void connection_set_access(struct connection *c, const struct access_groups *gro
 		return;
 	end_recording(c);
 	c->interval_ms = 0;
+	c->over |= c->is_waiting;
 }
 
 struct connection **connection_next(struct connection *c)

@@ -19,6 +19,7 @@
 
 struct daemon {
 	const struct options *options;
+	struct starter *starter; /* owned by the caller */
 	struct config config;
 	struct loop *loop;
 	struct learning *learning;
@@ -160,6 +161,11 @@ static struct daemon *daemon_of(struct requests *requests)
 	return container_of(requests, struct daemon, requests);
 }
 
+static bool on_prepare(void *ctx)
+{
+	return snapshot_builder_prepare(daemon_of(ctx)->builder);
+}
+
 static struct message *on_snapshot(void *ctx)
 {
 	return snapshot_builder_message(daemon_of(ctx)->builder);
@@ -199,9 +205,18 @@ static void on_kernel_event(void *ctx, struct kernel *kernel, const struct event
 	timeline_add(&d->timeline, event);
 }
 
+/* Clients that wait for a snapshot of this time get it now. */
+static void on_sample(void *ctx)
+{
+	struct daemon *d = ctx;
+
+	server_resume(d->server);
+}
+
 static int open_server(struct daemon *d)
 {
 	static const struct server_ops ops = { .request = requests_answer,
+					       .prepare = on_prepare,
 					       .snapshot = on_snapshot,
 					       .record_begin = on_record_begin,
 					       .record_end = on_record_end,
@@ -287,7 +302,7 @@ static int open_parts(struct daemon *d)
 	if (err < 0)
 		return err;
 	if (d->config.sample_gpus)
-		err = devices_new(&gpu_config_system, &d->devices);
+		err = devices_new(d->starter, d->loop, on_sample, d, &d->devices);
 	if (err < 0)
 		return err;
 	err = snapshot_builder_new(ZERNEL_VERSION, &d->builder);
@@ -300,7 +315,7 @@ static int open_parts(struct daemon *d)
 	return 0;
 }
 
-int daemon_new(const struct options *options, struct daemon **ret)
+int daemon_new(const struct options *options, struct starter *starter, struct daemon **ret)
 {
 	CLEANUP(daemon_free_cleanup) struct daemon *d = calloc(1, sizeof(*d));
 	struct config_problem problem = {};
@@ -309,6 +324,7 @@ int daemon_new(const struct options *options, struct daemon **ret)
 	if (!d)
 		return -ENOMEM;
 	d->options = options;
+	d->starter = starter;
 	d->signal_fd = d->timer_fd = d->measure_fd = -EBADF;
 	err = options_load_config(options, &d->config, &problem);
 	if (err < 0) {

@@ -5,7 +5,6 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/time.h"
-#include "daemon/sampler.h"
 
 struct devices {
 	struct sampler *sampler;
@@ -14,7 +13,8 @@ struct devices {
 	bool asked; /* the driver has answered at least once */
 };
 
-int devices_new(const struct gpu_config *config, struct devices **ret)
+int devices_new(struct starter *starter, struct loop *loop, void (*on_sample)(void *ctx), void *ctx,
+		struct devices **ret)
 {
 	CLEANUP(devices_free_cleanup) struct devices *d = calloc(1, sizeof(*d));
 	int err;
@@ -22,7 +22,7 @@ int devices_new(const struct gpu_config *config, struct devices **ret)
 	if (!d)
 		return -ENOMEM;
 	d->answer = true;
-	err = sampler_new(config, &d->sampler);
+	err = sampler_new(starter, loop, on_sample, ctx, &d->sampler);
 	if (err < 0)
 		return err;
 	*ret = TAKE_PTR(d);
@@ -39,7 +39,7 @@ struct devices *devices_free(struct devices *d)
 }
 
 /* Logs once when the driver stops answering and once when it answers again. */
-static void ask(struct devices *d)
+void devices_update(struct devices *d)
 {
 	bool answer =
 		sampler_read(d->sampler, time_now_ns(), &d->samples) && !d->samples.nr_stalled;
@@ -55,6 +55,15 @@ static void ask(struct devices *d)
 		log_event(LOG_LEVEL_WARNING, "gpu-silent",
 			  "the GPU driver does not answer: snapshots omit utilization and memory "
 			  "of GPUs until it answers");
+}
+
+/* For the scheduler. A GPU without a known node gets no preference. */
+static void tell_nodes(const struct devices *d, struct kernel *kernel)
+{
+	for (u32 i = 0; i < d->samples.nr_devices; i++)
+		if (d->samples.devices[i].valid & GPU_HAS_NUMA_NODE)
+			kernel_set_gpu_node(kernel, d->samples.devices[i].index,
+					    (u32)d->samples.devices[i].numa_node);
 }
 
 /* The phase detector in the BPF programs also uses the utilization. */
@@ -82,16 +91,23 @@ static void name_users(struct devices *d, const struct snapshot *last)
 
 void devices_tick(struct devices *d, struct kernel *kernel, const struct snapshot *last)
 {
-	ask(d);
-	if (kernel)
+	devices_update(d);
+	if (kernel) {
+		tell_nodes(d, kernel);
 		tell_utilization(d, kernel);
+	}
 	name_users(d, last);
+	sampler_tick(d->sampler, time_now_ns());
 }
 
-void devices_refresh(struct devices *d)
+bool devices_prepare(struct devices *d)
 {
-	sampler_refresh(d->sampler);
-	ask(d);
+	return sampler_prepare(d->sampler, time_now_ns());
+}
+
+struct sampler_counts devices_counts(const struct devices *d)
+{
+	return sampler_counts(d->sampler);
 }
 
 const struct gpu_samples *devices_samples(const struct devices *d)

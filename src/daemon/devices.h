@@ -10,22 +10,29 @@
 #include "collect/gpu.h"
 #include "collect/kernel.h"
 #include "core/snapshot.h"
+#include "daemon/sampler.h"
 
 struct devices;
 
-/* Starts sampling. */
-int devices_new(const struct gpu_config *config, struct devices **ret);
+/* Starts sampling. `on_sample` is called after each sample. */
+int devices_new(struct starter *starter, struct loop *loop, void (*on_sample)(void *ctx), void *ctx,
+		struct devices **ret);
 struct devices *devices_free(struct devices *devices);
 DEFINE_CLEANUP(struct devices, devices_free);
 
 /* Call it once a second. `kernel` may be NULL. `last` contains the processes to sample. */
 void devices_tick(struct devices *devices, struct kernel *kernel, const struct snapshot *last);
 
-/* Samples the GPUs again, for a snapshot. */
-void devices_refresh(struct devices *devices);
+/* Whether a snapshot can be taken now. If not, the GPUs are sampled for it: sampler_prepare(). */
+bool devices_prepare(struct devices *devices);
+
+/* Uses the latest samples, for a snapshot. */
+void devices_update(struct devices *devices);
 
 /* The latest samples. */
 const struct gpu_samples *devices_samples(const struct devices *devices);
+
+struct sampler_counts devices_counts(const struct devices *devices);
 
 /* False while the driver does not answer. Then only the identity of the GPUs is valid. */
 bool devices_answer(const struct devices *devices);

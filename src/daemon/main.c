@@ -20,6 +20,7 @@ static void leave_service_manager(void)
 
 int main(int argc, char **argv)
 {
+	CLEANUP(starter_free_cleanup) struct starter *starter = NULL;
 	CLEANUP(daemon_free_cleanup) struct daemon *daemon = NULL;
 	struct options options;
 	int err = options_parse(argc, argv, &options);
@@ -29,7 +30,13 @@ int main(int argc, char **argv)
 	log_start_service(options.log_level);
 	if (options.foreground)
 		leave_service_manager();
-	if (daemon_new(&options, &daemon) < 0)
+	/* First, so that the process has nothing of zerneld: no file, no thread and no memory. */
+	err = starter_new(&starter);
+	if (err < 0) {
+		log_error("cannot start a process: %s", strerror(-err));
+		return EXIT_FAILURE;
+	}
+	if (daemon_new(&options, starter, &daemon) < 0)
 		return EXIT_FAILURE;
 	err = caps_drop();
 	if (err < 0) {

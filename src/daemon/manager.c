@@ -11,7 +11,6 @@
 #include "base/cleanup.h"
 #include "base/time.h"
 #include "base/worker.h"
-#include "collect/gpu.h"
 #include "collect/gpu_devices.h"
 #include "collect/mmap_events.h"
 #include "daemon/manager.h"
@@ -170,21 +169,6 @@ static void on_exit_process(void *ctx, pid_t pid)
 	library_set_forget_process(manager->libraries, pid);
 }
 
-/* Reads the NUMA nodes of the GPUs. A GPU without a known node gets no preference. */
-static void learn_gpu_nodes(struct kernel *kernel)
-{
-	CLEANUP_FREE struct gpu_samples *samples = calloc(1, sizeof(*samples));
-	CLEANUP(gpu_free_cleanup) struct gpu *gpu = NULL;
-
-	if (!samples || gpu_new(&gpu_config_system, &gpu) < 0 ||
-	    gpu_read(gpu, NULL, 0, time_now_ns(), samples) < 0)
-		return;
-	for (u32 i = 0; i < samples->nr_devices; i++)
-		if (samples->devices[i].valid & GPU_HAS_NUMA_NODE)
-			kernel_set_gpu_node(kernel, samples->devices[i].index,
-					    (u32)samples->devices[i].numa_node);
-}
-
 /* Files that were opened before their device was known to be a GPU are found now. */
 static int update_devices(struct manager *manager)
 {
@@ -259,7 +243,6 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	manager->kernel = kernel;
 	manager->handler = handler;
 	manager->ctx = ctx;
-	learn_gpu_nodes(kernel);
 	manager->wants_threads = manager->is_whole = pid < 0;
 	err = watch_devices(manager);
 	if (err < 0)

@@ -1,93 +1,81 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/sampler.h"
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "base/cleanup.h"
-#include "base/signals.h"
 #include "base/time.h"
-#include "daemon/loop.h"
+#include "collect/gpu_merge.h"
+#include "collect/gpu_message.h"
+#include "daemon/helper.h"
 
-/* How long sampler_free() waits for the thread before it abandons the thread. */
-#define PATIENCE_S 2
+/* The first call of the vendor's library initializes every GPU of the machine. */
+#define FIRST_NS  (60 * NSEC_PER_SEC)
+#define ANSWER_NS SAMPLER_STALE_NS
 
-struct sampler {
-	struct gpu_config config; /* its strings are constants */
-	pthread_t thread;
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	pthread_cond_t sampled;
-
-	/* Protected by the lock. */
-	bool quit;
-	bool asked; /* sample now */
-	bool slow;  /* it did not answer in time, and has not answered since */
-	pid_t pids[GPU_MAX_PROCESSES];
-	size_t nr_pids;
-	u64 sampled_ns; /* 0: never */
-	struct gpu_samples answer;
-
-	/* Used only by the thread. */
-	pid_t work_pids[GPU_MAX_PROCESSES];
-	struct gpu_samples work;
+struct source {
+	struct sampler *sampler;
+	struct helper helper;
+	bool is_slow; /* it did not answer in time, and has not answered since */
+	u64 number;   /* of the last request */
+	u64 sampled_ns;
+	struct gpu_samples samples;
 };
 
-/* Call it with the lock held. Returns false if the thread must exit. */
-static bool wait_a_second(struct sampler *s)
-{
-	const struct timespec until = time_after(NSEC_PER_SEC);
+struct sampler {
+	struct source sources[GPU_SOURCE_NR];
+	struct gpu_request request;
+	struct gpu_merge merge;
+	struct gpu_samples merged;
+	u64 nr_lost;
+	void (*on_sample)(void *ctx);
+	void *ctx;
+};
 
-	while (!s->quit && !s->asked)
-		if (pthread_cond_clockwait(&s->wake, &s->lock, CLOCK_MONOTONIC, &until))
-			break;
-	return !s->quit;
+static int on_answer(void *ctx, const void *message, size_t size)
+{
+	struct source *source = ctx;
+	const struct gpu_reply *reply = message;
+	u64 now_ns = time_now_ns();
+
+	if (!gpu_reply_is_valid(reply, size, now_ns) || reply->number != source->number)
+		return -EBADMSG;
+	source->samples = reply->samples;
+	source->sampled_ns = now_ns;
+	source->is_slow = false;
+	source->sampler->on_sample(source->sampler->ctx);
+	return 0;
 }
 
-static void *sampler_thread(void *argument)
+static const struct {
+	enum program program;
+	const char *name;
+} rows[GPU_SOURCE_NR] = {
+	[GPU_SOURCE_VENDOR] = { PROGRAM_GPU, "zernel-gpu" },
+	[GPU_SOURCE_FDINFO] = { PROGRAM_FDINFO, "zernel-discover fdinfo" },
+};
+
+int sampler_new(struct starter *starter, struct loop *loop, void (*on_sample)(void *ctx), void *ctx,
+		struct sampler **ret)
 {
-	struct sampler *s = argument;
-	CLEANUP(gpu_free_cleanup) struct gpu *gpu = NULL;
-	bool go_on = gpu_new(&s->config, &gpu) == 0;
-
-	while (go_on) {
-		size_t nr;
-		int err;
-
-		pthread_mutex_lock(&s->lock);
-		s->asked = false;
-		nr = s->nr_pids;
-		memcpy(s->work_pids, s->pids, nr * sizeof(*s->pids));
-		pthread_mutex_unlock(&s->lock);
-		err = gpu_read(gpu, s->work_pids, nr, time_now_ns(), &s->work);
-		pthread_mutex_lock(&s->lock);
-		if (err == 0) {
-			s->answer = s->work;
-			s->sampled_ns = time_now_ns();
-			s->slow = false;
-			pthread_cond_signal(&s->sampled);
-		}
-		go_on = wait_a_second(s);
-		pthread_mutex_unlock(&s->lock);
-	}
-	return NULL;
-}
-
-int sampler_new(const struct gpu_config *config, struct sampler **ret)
-{
+	static const struct helper_ops ops = { .message_bytes = sizeof(struct gpu_reply),
+					       .first_ns = FIRST_NS,
+					       .answer_ns = ANSWER_NS,
+					       .on_answer = on_answer };
 	struct sampler *s = calloc(1, sizeof(*s));
-	int err;
+	int err = 0;
 
 	if (!s)
 		return -ENOMEM;
-	s->config = *config;
-	pthread_mutex_init(&s->lock, NULL);
-	pthread_cond_init(&s->wake, NULL);
-	pthread_cond_init(&s->sampled, NULL);
-	err = signals_start_thread(sampler_thread, s, &s->thread);
+	s->on_sample = on_sample;
+	s->ctx = ctx;
+	for (u32 i = 0; i < GPU_SOURCE_NR && err == 0; i++) {
+		s->sources[i].sampler = s;
+		err = helper_init(&s->sources[i].helper, starter, loop, rows[i].program,
+				  rows[i].name, &ops, &s->sources[i]);
+	}
 	if (err < 0) {
-		free(s);
+		sampler_free(s);
 		return err;
 	}
 	*ret = s;
@@ -96,68 +84,115 @@ int sampler_new(const struct gpu_config *config, struct sampler **ret)
 
 struct sampler *sampler_free(struct sampler *s)
 {
-	struct timespec until;
-
 	if (!s)
 		return NULL;
-	pthread_mutex_lock(&s->lock);
-	s->quit = true;
-	pthread_cond_signal(&s->wake);
-	pthread_mutex_unlock(&s->lock);
-	until = time_after(PATIENCE_S * NSEC_PER_SEC);
-	/* An abandoned thread still uses this memory, so the memory is not freed. */
-	if (pthread_clockjoin_np(s->thread, NULL, CLOCK_MONOTONIC, &until)) {
-		pthread_detach(s->thread);
-		return NULL;
-	}
-	pthread_cond_destroy(&s->wake);
-	pthread_cond_destroy(&s->sampled);
-	pthread_mutex_destroy(&s->lock);
+	for (u32 i = 0; i < GPU_SOURCE_NR; i++)
+		if (s->sources[i].helper.ops)
+			helper_done(&s->sources[i].helper);
 	free(s);
 	return NULL;
+}
+
+/* Descriptors are read only of the processes that can use a GPU. */
+static bool is_needed(const struct sampler *s, u32 source)
+{
+	return source == GPU_SOURCE_VENDOR || s->request.nr_pids;
+}
+
+static bool is_fresh(const struct source *source, u64 now_ns)
+{
+	return source->sampled_ns && now_ns < source->sampled_ns + SAMPLER_STALE_NS;
+}
+
+static void ask(struct sampler *s, struct source *source, u64 now_ns)
+{
+	s->request.number = ++source->number;
+	helper_ask(&source->helper, &s->request, sizeof(s->request), now_ns);
+}
+
+void sampler_tick(struct sampler *s, u64 now_ns)
+{
+	for (u32 i = 0; i < GPU_SOURCE_NR; i++) {
+		struct source *source = &s->sources[i];
+
+		if (!is_needed(s, i))
+			continue;
+		helper_tick(&source->helper, now_ns);
+		if (helper_is_idle(&source->helper))
+			ask(s, source, now_ns);
+		else
+			s->nr_lost += source->sampled_ns || source->helper.start_ns;
+	}
 }
 
 void sampler_set_pids(struct sampler *s, const pid_t *pids, size_t nr)
 {
 	nr = nr < GPU_MAX_PROCESSES ? nr : GPU_MAX_PROCESSES;
-	pthread_mutex_lock(&s->lock);
-	memcpy(s->pids, pids, nr * sizeof(*pids));
-	s->nr_pids = nr;
-	pthread_mutex_unlock(&s->lock);
+	memcpy(s->request.pids, pids, nr * sizeof(*pids));
+	s->request.nr_pids = (u32)nr;
 }
 
-static bool is_fresh(const struct sampler *s, u64 now_ns)
+/* Whether a snapshot should wait for the source. Asks it if it is idle. */
+static bool is_awaited(struct sampler *s, u32 i, u64 now_ns)
 {
-	return s->sampled_ns && now_ns < s->sampled_ns + SAMPLER_STALE_NS;
+	struct source *source = &s->sources[i];
+	const struct helper *helper = &source->helper;
+
+	if (!is_needed(s, i) || source->is_slow || !is_fresh(source, now_ns) ||
+	    now_ns < source->sampled_ns + SAMPLER_RECENT_NS)
+		return false;
+	if (helper_is_idle(helper))
+		ask(s, source, now_ns);
+	else
+		source->is_slow = now_ns >= helper->asked_ns + SAMPLER_REFRESH_NS;
+	return helper->is_asked && !source->is_slow;
 }
 
-void sampler_refresh(struct sampler *s)
+bool sampler_prepare(struct sampler *s, u64 now_ns)
 {
-	const struct timespec until = time_after(SAMPLER_REFRESH_NS);
-	u64 now_ns = time_now_ns(), wanted_ns;
-	int err = 0;
+	bool awaited = false;
 
-	pthread_mutex_lock(&s->lock);
-	wanted_ns = s->sampled_ns + SAMPLER_RECENT_NS;
-	if (now_ns >= wanted_ns) {
-		s->asked = true;
-		pthread_cond_signal(&s->wake);
-	}
-	while (!err && !s->slow && is_fresh(s, now_ns) && s->sampled_ns < now_ns &&
-	       now_ns >= wanted_ns)
-		err = pthread_cond_clockwait(&s->sampled, &s->lock, CLOCK_MONOTONIC, &until);
-	s->slow |= err != 0;
-	pthread_mutex_unlock(&s->lock);
+	for (u32 i = 0; i < GPU_SOURCE_NR; i++)
+		awaited |= is_awaited(s, i, now_ns);
+	return !awaited;
+}
+
+/* The identity of a GPU does not change while its driver is silent. */
+static void forget_values(struct gpu_samples *samples)
+{
+	for (u32 i = 0; i < samples->nr_devices; i++)
+		samples->devices[i].valid &= GPU_IDENTITY;
+	samples->nr_processes = 0;
+	samples->nr_dropped = 0;
+	samples->nr_stalled = samples->nr_devices != 0;
 }
 
 bool sampler_read(struct sampler *s, u64 now_ns, struct gpu_samples *ret)
 {
-	bool fresh;
+	bool any = false;
 
-	pthread_mutex_lock(&s->lock);
-	fresh = is_fresh(s, now_ns);
-	if (fresh)
-		*ret = s->answer;
-	pthread_mutex_unlock(&s->lock);
-	return fresh;
+	memset(&s->merged, 0, sizeof(s->merged));
+	for (u32 i = 0; i < GPU_SOURCE_NR; i++) {
+		struct source *source = &s->sources[i];
+
+		if (!source->sampled_ns)
+			continue;
+		any = true;
+		if (!is_fresh(source, now_ns))
+			forget_values(&source->samples);
+		source->samples.nr_stalled &= is_needed(s, i);
+		gpu_merge_add(&s->merge, i, &source->samples, &s->merged);
+	}
+	if (any)
+		*ret = s->merged;
+	return any;
+}
+
+struct sampler_counts sampler_counts(const struct sampler *s)
+{
+	struct sampler_counts counts = { .nr_lost = s->nr_lost };
+
+	for (u32 i = 0; i < GPU_SOURCE_NR; i++)
+		counts.nr_restarts += s->sources[i].helper.nr_restarts;
+	return counts;
 }

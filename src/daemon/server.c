@@ -252,6 +252,11 @@ int server_tick(struct server *server)
 	return err < 0 ? err : 1;
 }
 
+void server_resume(struct server *server)
+{
+	reap(server, time_now_ns() / NSEC_PER_MSEC);
+}
+
 void server_reload(struct server *server)
 {
 	server->groups = access_groups_read();

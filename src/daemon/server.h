@@ -26,6 +26,7 @@ struct server;
 
 /* The outcome of a request: a result, or an error with an explanation. */
 struct reply {
+	bool is_later; /* neither: the client waits for a snapshot */
 	enum protocol_error error;
 	char explanation[256];
 	struct message *result;
@@ -40,6 +41,11 @@ struct server_ops {
 	/* Answers a request of a client that may read. `access` shows whether it may change. */
 	void (*request)(void *ctx, const struct socket_peer *peer, enum access access,
 			const struct protocol_request *request, struct reply *reply);
+	/*
+	 * Returns whether snapshot() can be called now. If not, the client waits: server_resume()
+	 * and server_tick() call it again. NULL: always.
+	 */
+	bool (*prepare)(void *ctx);
 	/* Returns a reference to a fresh snapshot; NULL if no snapshot is available. */
 	struct message *(*snapshot)(void *ctx);
 	/*
@@ -70,6 +76,9 @@ DEFINE_CLEANUP(struct server, server_free);
  * deleted, recreates it and returns 1, or returns an error if this fails.
  */
 int server_tick(struct server *server);
+
+/* Call it when ops->prepare() can return true for clients that wait. */
+void server_resume(struct server *server);
 
 /* Reads the groups again and updates the access of all clients. */
 void server_reload(struct server *server);

@@ -102,6 +102,14 @@ static void fold_busy_time(const struct gpu_busy_time *busy, struct snapshot_gpu
 	gpu->busy_counter = busy->counter;
 }
 
+static void fold_sampler(const struct devices *devices, struct snapshot *s)
+{
+	struct sampler_counts counts = devices_counts(devices);
+
+	s->nr_restarts = counts.nr_restarts;
+	s->nr_dropped[DROP_GPU_SAMPLES] = counts.nr_lost;
+}
+
 static void fold_devices(const struct devices *devices, struct snapshot *s)
 {
 	static const struct {
@@ -302,7 +310,7 @@ static void build(struct snapshot_builder *b)
 	b->built_ns = time_now_ns();
 	b->nr_changes = supervisor_status(b->sources.supervisor)->nr_changes;
 	if (b->sources.devices)
-		devices_refresh(b->sources.devices);
+		devices_update(b->sources.devices);
 	if (kernel && read_processes(b, kernel, &all) < 0)
 		return;
 	message_unref(b->text);
@@ -313,8 +321,10 @@ static void build(struct snapshot_builder *b)
 	fold_identity(b, s);
 	if (kernel)
 		s->lacks = kernel_lacks(kernel, &s->refused);
-	if (b->sources.devices)
+	if (b->sources.devices) {
 		fold_devices(b->sources.devices, s);
+		fold_sampler(b->sources.devices, s);
+	}
 	processes_fold(kernel, &all, b->before, s);
 	kernel_snapshot_done(&all);
 	snapshot_carry(s, b->before);
@@ -357,6 +367,11 @@ static bool is_fresh(const struct snapshot_builder *b)
 {
 	return time_now_ns() < b->built_ns + FRESH_NS &&
 	       b->nr_changes == supervisor_status(b->sources.supervisor)->nr_changes;
+}
+
+bool snapshot_builder_prepare(struct snapshot_builder *b)
+{
+	return is_fresh(b) || !b->sources.devices || devices_prepare(b->sources.devices);
 }
 
 struct message *snapshot_builder_message(struct snapshot_builder *b)

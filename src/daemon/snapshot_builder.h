@@ -39,5 +39,11 @@ void snapshot_builder_on_event(struct snapshot_builder *builder, struct kernel *
 /* The last snapshot. Valid until the next call of any function in this header. */
 const struct snapshot *snapshot_builder_last(const struct snapshot_builder *builder);
 
+/*
+ * Whether a snapshot can be taken now. If not, the GPUs are sampled for it: see
+ * sampler_prepare().
+ */
+bool snapshot_builder_prepare(struct snapshot_builder *builder);
+
 /* Returns a reference to the snapshot as JSON; NULL when out of memory. */
 struct message *snapshot_builder_message(struct snapshot_builder *builder);

@@ -18,6 +18,7 @@ const struct field snapshot_fields[] = {
 	{ "refused",      FIELD_LABELS,   AT(snapshot, refused), FEATURE_NR, feature_label },
 	{ "roles",        FIELD_COUNTS32, AT(snapshot, nr_role), ROLE_NR, role_label },
 	{ "dropped",      FIELD_COUNTS,   AT(snapshot, nr_dropped), DROP_NR, snapshot_drop_label },
+	{ "restarts",     FIELD_U64,      AT(snapshot, nr_restarts) },
 	{ "gone_collectives", FIELD_COUNTS, AT(snapshot, gone_collectives.nr), COLLECTIVE_NR, operation_label },
 	{ "gone_collective_bytes", FIELD_COUNTS, AT(snapshot, gone_collectives.bytes), COLLECTIVE_NR,
 	  operation_label },

@@ -98,6 +98,7 @@ static void add_drops(struct metrics *m, const struct snapshot *s)
 	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)
 		nr_snapshot += s->nr_dropped[drop];
 	add_value(m, METRIC_DROPPED, &(struct metric_labels){ .kind = "snapshot" }, nr_snapshot);
+	add_value(m, METRIC_RESTARTS, &(struct metric_labels){}, s->nr_restarts);
 }
 
 static void add_gpus(struct metrics *m, const struct snapshot *s)

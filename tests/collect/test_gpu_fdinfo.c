@@ -332,7 +332,7 @@ static void test_changes_while_scanning(void **state)
 static void test_real_procfs(void **state)
 {
 	struct gpu_config config = tree_config;
-	struct gpu *real;
+	struct gpu *real = NULL;
 	pid_t pids[40];
 
 	config.procfs = "/proc";

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Tests NVML that is missing, is incomplete, or hangs. */
+/* Tests NVML that is missing or incomplete. tests/daemon has one that hangs. */
 #include "base/time.h"
 #include "collect/tree.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "base/cleanup.h"
 #include "collect/fake_nvml.h"
-#include "support/timing.h"
 
 #define MS NSEC_PER_MSEC
 
@@ -46,55 +43,6 @@ static struct gpu *open_gpu(void)
 static void read_gpu(struct gpu *gpu)
 {
 	assert_int_equal(gpu_read(gpu, NULL, 0, time_now_ns(), &samples), 0);
-}
-
-static int nr_threads(void)
-{
-	DIR *dir = opendir("/proc/self/task");
-	int nr = -2; /* . and .. */
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		nr++;
-	closedir(dir);
-	return nr;
-}
-
-/* A joined thread can stay listed for a short time. */
-static void await_threads(int nr)
-{
-	for (u64 start = time_now_ns(); nr_threads() > nr && time_now_ns() < start + PATIENCE_NS;)
-		usleep(10000);
-	assert_int_equal(nr_threads(), nr);
-}
-
-/* The deadlines below are short; the thread can miss them when it gets no CPU. */
-static void await_answer(struct gpu *gpu)
-{
-	read_gpu(gpu);
-	for (u64 start = time_now_ns();
-	     samples.nr_stalled && time_now_ns() < start + PATIENCE_NS;) {
-		usleep(10000);
-		read_gpu(gpu);
-	}
-	assert_int_equal(samples.nr_stalled, 0);
-}
-
-/* Waits until the call that hangs has been made. */
-static void await_calls(const struct fake_nvml *fake, int nr)
-{
-	for (u64 start = time_now_ns();
-	     fake->nr_utilization < nr && time_now_ns() < start + PATIENCE_NS;)
-		usleep(10000);
-	assert_int_equal(fake->nr_utilization, nr);
-}
-
-static long sleeps(void)
-{
-	struct rusage usage;
-
-	assert_int_equal(getrusage(RUSAGE_THREAD, &usage), 0);
-	return usage.ru_nvcsw;
 }
 
 static void test_absent_library(void **state)
@@ -383,109 +331,6 @@ static void test_two_sources_one_device(void **state)
 	dlclose(library);
 }
 
-static void check_stalled(struct gpu *gpu)
-{
-	read_gpu(gpu);
-	assert_int_equal(samples.nr_stalled, 1);
-	assert_int_equal(samples.nr_devices, 2);
-	assert_int_equal(samples.nr_processes, 0);
-	for (u32 i = 0; i < 2; i++)
-		assert_int_equal(samples.devices[i].valid & ~(u32)GPU_IDENTITY, 0);
-}
-
-static void test_hanging_call(void **state)
-{
-	struct fake_nvml *fake;
-	void *library = fake_load("libfake-nvml.so", &fake);
-	int before = nr_threads(), calls;
-	struct gpu *gpu;
-	long slept;
-	u64 start;
-
-	tree_config.deadline_ns = 300 * MS;
-	gpu = open_gpu();
-	await_answer(gpu);
-	calls = fake->nr_utilization;
-	fake->hang_utilization = 1;
-	start = time_now_ns();
-	check_stalled(gpu);
-	start = time_now_ns() - start;
-	assert_true(start >= 290 * MS);
-	timing_assert(start <= 5000 * MS);
-	/* Only the first sample waits, and no calls queue up behind the hanging call. */
-	await_calls(fake, calls + 1);
-	slept = sleeps();
-	for (int i = 0; i < 100; i++)
-		check_stalled(gpu);
-	assert_true(sleeps() - slept < 50);
-	assert_int_equal(fake->nr_utilization, calls + 1);
-	assert_int_equal(nr_threads(), before + 1);
-	/* After the hang, the old reply is not used; a new sample is requested. */
-	fake->hang_utilization = 0;
-	await_answer(gpu);
-	assert_true(samples.devices[1].valid & GPU_HAS_UTILISATION);
-	assert_int_equal(samples.devices[1].utilisation, 41);
-	assert_true(fake->nr_utilization >= calls + 4);
-	gpu_free(gpu);
-	await_threads(before);
-	dlclose(library);
-}
-
-/* A free during a hang returns immediately, and the thread may return later without harm. */
-static void test_free_while_stuck(void **state)
-{
-	struct fake_nvml *fake;
-	void *library = fake_load("libfake-nvml.so", &fake);
-	int before = nr_threads();
-	struct gpu *gpu;
-	u64 start;
-
-	tree_config.deadline_ns = 1000 * MS;
-	gpu = open_gpu();
-	await_answer(gpu);
-	fake->hang_utilization = 1;
-	check_stalled(gpu);
-	start = time_now_ns();
-	gpu_free(gpu);
-	timing_assert(time_now_ns() - start <= 700 * MS);
-	assert_int_equal(nr_threads(), before + 1);
-	assert_int_equal(fake->nr_shutdown, 0);
-	fake->hang_utilization = 0;
-	await_threads(before);
-	assert_int_equal(fake->nr_shutdown, 1);
-	dlclose(library);
-}
-
-static void test_hanging_init(void **state)
-{
-	struct fake_nvml *fake;
-	void *library = fake_load("libfake-nvml.so", &fake);
-	struct gpu *gpu;
-
-	tree_config.deadline_ns = 50 * MS;
-	fake->hang_init = 1;
-	gpu = open_gpu();
-	read_gpu(gpu);
-	assert_int_equal(samples.nr_devices, 0);
-	assert_int_equal(samples.nr_stalled, 1);
-	fake->hang_init = 0;
-	await_answer(gpu);
-	assert_int_equal(samples.nr_devices, 2);
-	assert_true(samples.devices[0].valid & GPU_HAS_UTILISATION);
-	gpu_free(gpu);
-
-	/* The init returns late with an error: no GPUs, and the source is no longer stalled. */
-	tree_config.deadline_ns = 50 * MS;
-	fake->hang_init = 1;
-	fake->init_result = 9;
-	gpu = open_gpu();
-	fake->hang_init = 0;
-	await_answer(gpu);
-	assert_int_equal(samples.nr_devices, 0);
-	gpu_free(gpu);
-	dlclose(library);
-}
-
 #define TREE_TEST(name) cmocka_unit_test_setup_teardown(name, tree_setup, tree_teardown)
 
 int main(int argc, char **argv)
@@ -501,9 +346,6 @@ int main(int argc, char **argv)
 		TREE_TEST(test_busy_time_by_utilization),
 		TREE_TEST(test_busy_time_has_the_time_of_its_samples),
 		TREE_TEST(test_two_sources_one_device),
-		TREE_TEST(test_hanging_call),
-		TREE_TEST(test_free_while_stuck),
-		TREE_TEST(test_hanging_init),
 	};
 
 	if (argc != 2)

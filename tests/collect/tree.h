@@ -14,10 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "collect/gpu.h"
-
-/* Timeout for events that happen immediately unless this process gets no CPU. */
-#define PATIENCE_NS (60 * NSEC_PER_SEC)
+#include "collect/sources.h"
 
 static char tree_root[] = "/tmp/test_collect.XXXXXX";
 static struct gpu_config tree_config;
@@ -74,7 +71,6 @@ static inline int tree_setup(void **state)
 		.nvml_library = "libabsent-in-every-test.so.1",
 		.procfs = strdup(tree_path("proc")),
 		.sysfs = strdup(tree_path("sys")),
-		.deadline_ns = PATIENCE_NS,
 	};
 	return tree_config.procfs && tree_config.sysfs ? 0 : -1;
 }

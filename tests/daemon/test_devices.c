@@ -24,12 +24,15 @@ static struct {
 	bool fresh;
 	pid_t pids[GPU_MAX_PROCESSES];
 	size_t nr_pids;
-	u32 nr_refreshed;
+	bool is_awaited;
+	u32 nr_ticks;
 } sampler;
 
-static u32 told[NR_GPUS]; /* utilization of each GPU that was passed to the kernel */
+static u32 nodes[NR_GPUS]; /* NUMA node of each GPU that was passed to the kernel */
+static u32 told[NR_GPUS];  /* utilization of each GPU that was passed to the kernel */
 
-int sampler_new(const struct gpu_config *config, struct sampler **ret)
+int sampler_new(struct starter *starter, struct loop *loop, void (*on_sample)(void *ctx), void *ctx,
+		struct sampler **ret)
 {
 	*ret = (struct sampler *)&sampler;
 	return 0;
@@ -46,9 +49,19 @@ void sampler_set_pids(struct sampler *s, const pid_t *pids, size_t nr)
 	sampler.nr_pids = nr;
 }
 
-void sampler_refresh(struct sampler *s)
+bool sampler_prepare(struct sampler *s, u64 now_ns)
 {
-	sampler.nr_refreshed++;
+	return !sampler.is_awaited;
+}
+
+void sampler_tick(struct sampler *s, u64 now_ns)
+{
+	sampler.nr_ticks++;
+}
+
+struct sampler_counts sampler_counts(const struct sampler *s)
+{
+	return (struct sampler_counts){ .nr_lost = 7 };
 }
 
 bool sampler_read(struct sampler *s, u64 now_ns, struct gpu_samples *ret)
@@ -63,6 +76,11 @@ void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent)
 	told[gpu] = percent;
 }
 
+void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node)
+{
+	nodes[gpu] = node;
+}
+
 void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu)
 {
 	told[gpu] = UNKNOWN;
@@ -75,9 +93,12 @@ static int start_afresh(void **state)
 	sampler.samples.nr_devices = 2;
 	sampler.samples.devices[0] = (struct gpu_sample){ .index = 1, .utilisation = 7 };
 	sampler.samples.devices[1] =
-		(struct gpu_sample){ .index = 2, .utilisation = 40, .valid = GPU_HAS_UTILISATION };
+		(struct gpu_sample){ .index = 2,
+				     .utilisation = 40,
+				     .numa_node = 1,
+				     .valid = GPU_HAS_UTILISATION | GPU_HAS_NUMA_NODE };
 	for (u32 i = 0; i < NR_GPUS; i++)
-		told[i] = NOT_TOLD;
+		told[i] = nodes[i] = NOT_TOLD;
 	return 0;
 }
 
@@ -92,7 +113,7 @@ static void the_kernel_gets_the_utilization(void **state)
 {
 	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
 
-	assert_int_equal(devices_new(&gpu_config_system, &devices), 0);
+	assert_int_equal(devices_new(NULL, NULL, NULL, NULL, &devices), 0);
 	sampler.fresh = true;
 	tick(devices, NULL);
 	assert_int_equal(told[2], NOT_TOLD);
@@ -101,13 +122,15 @@ static void the_kernel_gets_the_utilization(void **state)
 	assert_int_equal(told[0], NOT_TOLD);
 	assert_int_equal(told[1], UNKNOWN);
 	assert_int_equal(told[2], 40);
+	assert_int_equal(nodes[1], NOT_TOLD);
+	assert_int_equal(nodes[2], 1);
 }
 
 static void the_kernel_forgets_the_utilization_while_the_driver_is_silent(void **state)
 {
 	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
 
-	assert_int_equal(devices_new(&gpu_config_system, &devices), 0);
+	assert_int_equal(devices_new(NULL, NULL, NULL, NULL, &devices), 0);
 	sampler.fresh = true;
 	tick(devices, KERNEL);
 	sampler.fresh = false;
@@ -129,13 +152,16 @@ static void a_snapshot_gets_samples_of_its_own_time(void **state)
 {
 	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
 
-	assert_int_equal(devices_new(&gpu_config_system, &devices), 0);
+	assert_int_equal(devices_new(NULL, NULL, NULL, NULL, &devices), 0);
 	sampler.fresh = true;
 	tick(devices, NULL);
-	assert_int_equal(sampler.nr_refreshed, 0);
+	assert_int_equal(sampler.nr_ticks, 1);
+	sampler.is_awaited = true;
+	assert_false(devices_prepare(devices));
+	sampler.is_awaited = false;
 	sampler.samples.devices[1].utilisation = 90;
-	devices_refresh(devices);
-	assert_int_equal(sampler.nr_refreshed, 1);
+	assert_true(devices_prepare(devices));
+	devices_update(devices);
 	assert_int_equal(devices_samples(devices)->devices[1].utilisation, 90);
 }
 
@@ -143,7 +169,7 @@ static void silence_before_the_first_answer_is_not_reported(void **state)
 {
 	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
 
-	assert_int_equal(devices_new(&gpu_config_system, &devices), 0);
+	assert_int_equal(devices_new(NULL, NULL, NULL, NULL, &devices), 0);
 	tick(devices, KERNEL);
 	assert_true(devices_answer(devices));
 	assert_int_equal(devices_samples(devices)->nr_devices, 0);
@@ -157,7 +183,7 @@ static void the_sampler_gets_the_processes_of_the_last_snapshot(void **state)
 
 	for (u32 i = 0; i < NR_PIDS; i++)
 		processes[i].pid = FIRST_PID + i;
-	assert_int_equal(devices_new(&gpu_config_system, &devices), 0);
+	assert_int_equal(devices_new(NULL, NULL, NULL, NULL, &devices), 0);
 	devices_tick(devices, NULL, &last);
 	assert_int_equal(sampler.nr_pids, 2);
 	assert_int_equal(sampler.pids[1], FIRST_PID + 1);

@@ -31,7 +31,9 @@ class Watching(Case):
     def setUpClass(cls):
         print("# kernel", os.uname().release)
         devices = pathlib.Path(tempfile.mkdtemp()) / "vgpu"
+        devices.parent.chmod(0o755)
         devices.touch()
+        devices.chmod(0o666)
         os.environ.update(LD_LIBRARY_PATH=str(LAB / "vgpu"), VGPU_SHM=str(devices))
         cls.predicted = doctor()
         # Without nice values: on 2 CPUs, a promoted launcher and its loader would leave no CPU for samples of their phases.

@@ -2,6 +2,7 @@
 """zerneld with a kernel that refuses BPF, ejects the scheduler or requests a restart, and with a deleted socket."""
 import os
 import pathlib
+import re
 import shutil
 import signal
 import struct
@@ -12,6 +13,30 @@ import time
 import tap
 import harness
 from harness import BUILD, Case, wait_until, ZERNEL
+
+
+# The capabilities of linux/capability.h that the documentation names.
+NUMBERS = {"CAP_SETGID": 6, "CAP_SETUID": 7, "CAP_SETPCAP": 8, "CAP_SYS_PTRACE": 19, "CAP_SYS_ADMIN": 21, "CAP_SYS_NICE": 23,
+           "CAP_DAC_READ_SEARCH": 2, "CAP_PERFMON": 38, "CAP_BPF": 39, "CAP_CHECKPOINT_RESTORE": 40}
+# A program that was built with a sanitizer does not restrict its system calls.
+SANITIZED = b"__asan_init" in ZERNEL.read_bytes()
+
+
+def status_of(task):
+    return dict(line.split(":\t") for line in (task / "status").read_text().splitlines() if ":\t" in line)
+
+
+def bits(text):
+    return {i for i in range(64) if int(text, 16) >> i & 1}
+
+
+def family(pid):
+    """Returns a process and all its descendants."""
+    pids = [pid]
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            pids += family(int(child))
+    return pids
 
 
 SCHED_EXT = "[scheduler]\nactuator=sched_ext\n"
@@ -283,8 +308,35 @@ class Life(Case):
         for task in tasks.iterdir():
             self.has_few_capabilities(task)
 
+    def documented(self):
+        """Yields name and capabilities of each process, from the table of docs/operate/security.md."""
+        page = pathlib.Path(os.environ["ZERNEL_SOURCE"], "docs/operate/security.md").read_text(encoding="utf-8")
+        for line in page.splitlines():
+            if match := re.match(r"\| `(zernel[\w-]*)`(?: `\w+`)? \| [^|]+ \| ([^|]+) \|", line):
+                yield match[1], {NUMBERS[name] for name in re.findall(r"`(CAP_\w+)`", match[2])}
+
+    def test_every_thread_of_every_process_has_the_documented_capabilities(self):
+        server = self.zerneld(config="[gpu]\nsample=yes\n[scheduler]\nactuator=nice\n")
+        documented = list(self.documented())
+        wanted = {"zerneld-fake", "zerneld-starter", "zernel-gpu", "zernel-discover", "zerneld-restore"}
+
+        def tasks():
+            return [status_of(task) for pid in family(server.process.pid) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()]
+        wait_until(lambda: {task["Name"] for task in tasks()} == wanted, f"all processes run: {tasks()}")
+        had = bits(status_of(pathlib.Path("/proc/self"))["CapPrm"])
+        for task in tasks():
+            name = task["Name"].replace("-fake", "")
+            print("#", name, "uid", task["Uid"].split()[0], "CapEff", task["CapEff"], "CapBnd", task["CapBnd"])
+            allowed = [capabilities & had for other, capabilities in documented if other == name]
+            self.assertIn(bits(task["CapEff"]), allowed, name)
+            self.assertEqual(task["CapEff"], task["CapPrm"], name)
+            self.assertLessEqual(bits(task["CapBnd"]), bits(task["CapPrm"]), name)
+            self.assertEqual((task["CapInh"], task["CapAmb"], task["NoNewPrivs"]), ("0" * 16, "0" * 16, "1"), name)
+            self.assertEqual(task["Uid"].split()[0] == "0", name.startswith("zerneld"), name)
+            self.assertEqual(task["Seccomp"] == "2", name.startswith("zernel-") and not SANITIZED, name)
+
     def has_few_capabilities(self, task):
-        status = dict(line.split(":\t") for line in (task / "status").read_text().splitlines() if ":\t" in line)
+        status = status_of(task)
         print("# CapPrm", status["CapPrm"], "CapBnd", status["CapBnd"])
         names = subprocess.run([harness.ZERNELD, "--print-capabilities"], text=True,
                                capture_output=True, check=True).stdout
@@ -348,7 +400,7 @@ class Devices(Case):
         wait_until(lambda: len(gpus()) == 2, "GPUs are sampled")
         self.assertEqual([gpu["busy_percent"] for gpu in gpus()], [40, 41])
         self.assertEqual([gpu.get("numa_node") for gpu in gpus()], [None, 3], "only known nodes")
-        self.assertEqual([line for line in server.did() if " node " in line], ["gpu 1 node 3"])
+        wait_until(lambda: {line for line in server.did() if " node " in line} == {"gpu 1 node 3"}, "the kernel gets the node")
         wait_until(lambda: server.did()[-2:] == ["gpu 0 40%", "gpu 1 41%"], "the kernel gets the utilization")
         server.tell("hang")
         server.said("the GPU driver does not answer")
@@ -364,6 +416,58 @@ class Devices(Case):
         server.tell("hang")
         time.sleep(1.5)
         self.assertEqual(server.stop(), 0)
+
+
+    def helper(self, server, name):
+        for pid in family(server.process.pid):
+            if pathlib.Path(f"/proc/{pid}/comm").read_text().strip() == name:
+                return pid
+        return None
+
+    def test_a_killed_sampler_is_started_again_and_counted(self):
+        os.environ["LD_LIBRARY_PATH"] = str(BUILD / "tests/daemon")
+        self.addCleanup(os.environ.pop, "LD_LIBRARY_PATH")
+        server = self.zerneld(config="[gpu]\nsample=yes\n")
+
+        def snapshot():
+            with server.client() as client:
+                return client.ask("snapshot")["result"]
+        wait_until(lambda: len(snapshot()["gpus"]) == 2, "GPUs are sampled")
+        self.assertEqual((snapshot()["restarts"], snapshot()["dropped"]["gpu_samples"]), (0, 0))
+        first = self.helper(server, "zernel-gpu")
+        os.kill(first, signal.SIGKILL)
+        server.said("zernel-gpu ended: zerneld starts it again in 1 s")
+        wait_until(lambda: self.helper(server, "zernel-gpu") not in (None, first), "it runs again")
+        wait_until(lambda: snapshot()["gpus"][0].get("busy_percent") == 40, "the GPU is sampled again")
+        after = snapshot()
+        self.assertEqual(after["restarts"], 1)
+        self.assertGreater(after["dropped"]["gpu_samples"], 0)
+        status = subprocess.run([ZERNEL, "status", "--socket", server.path], capture_output=True, text=True, check=False).stdout
+        self.assertRegex(status, r"(?m)^restarts +1 ")
+
+    def test_a_stopped_sampler_is_killed_and_no_snapshot_waits_for_it(self):
+        os.environ["LD_LIBRARY_PATH"] = str(BUILD / "tests/daemon")
+        self.addCleanup(os.environ.pop, "LD_LIBRARY_PATH")
+        server = self.zerneld(config="[gpu]\nsample=yes\n")
+        with server.client() as client, server.client() as other:
+            wait_until(lambda: len(client.ask("snapshot")["result"]["gpus"]) == 2, "GPUs are sampled")
+            first = self.helper(server, "zernel-gpu")
+            os.kill(first, signal.SIGSTOP)
+            time.sleep(0.2)  # the last snapshot is not used again
+            client.send(b'{"id":900,"method":"snapshot"}\n')
+            # While one client waits for a sample, zerneld answers another.
+            self.assertIn("result", other.ask("policy.get"))
+            self.assertEqual(client.reply()["id"], 900)
+            server.said("zernel-gpu does not answer: zerneld starts it again")
+            wait_until(lambda: self.helper(server, "zernel-gpu") not in (None, first), "it runs again")
+            wait_until(lambda: client.ask("snapshot")["result"]["gpus"][0].get("busy_percent") == 40, "the GPU is sampled again")
+
+    def test_the_processes_end_with_zerneld(self):
+        server = self.zerneld(config="[gpu]\nsample=yes\n")
+        wait_until(lambda: self.helper(server, "zernel-gpu") and self.helper(server, "zernel-discover"), "all processes run")
+        pids = family(server.process.pid)
+        server.stop(signal.SIGKILL)
+        wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}/comm").exists() for pid in pids), "all processes have ended")
 
 
 class Learned(Case):

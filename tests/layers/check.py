@@ -18,6 +18,8 @@ MAY_USE = {
     "base": {"abi"},
     "bpf": {"abi", "core"},
     "collect": {"abi", "core", "base"},
+    "gpu": {"abi", "core", "base", "collect"},
+    "discover": {"abi", "core", "base", "collect"},
     "config": {"abi", "core", "base"},
     "store": {"abi", "core", "base"},
     "ipc": {"abi", "core", "base"},

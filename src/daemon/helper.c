@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/helper.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "base/socket.h"
+#include "base/time.h"
+
+#define BACKOFF_MIN_NS NSEC_PER_SEC
+#define BACKOFF_MAX_NS (64 * NSEC_PER_SEC)
+/* A process that lived longer than this starts again with the shortest pause. */
+#define LASTING_NS     (60 * NSEC_PER_SEC)
+
+static void stop(struct helper *helper)
+{
+	if (!helper->is_running)
+		return;
+	starter_kill(helper->starter, helper->program);
+	loop_remove(helper->loop, &helper->source);
+	cleanup_fd(&helper->fd);
+	helper->fd = -EBADF;
+	helper->is_running = helper->is_asked = false;
+}
+
+/* Pauses grow, so that the log stays short: after the longest pause, nothing is logged. */
+static void fail(struct helper *helper, const char *why)
+{
+	u64 now_ns = time_now_ns();
+
+	stop(helper);
+	if (now_ns >= helper->started_ns + LASTING_NS)
+		helper->backoff_ns = BACKOFF_MIN_NS;
+	if (helper->backoff_ns < BACKOFF_MAX_NS)
+		log_event(LOG_LEVEL_WARNING, "process-failed",
+			  "%s %s: zerneld starts it again in %llu s", helper->name, why,
+			  helper->backoff_ns / NSEC_PER_SEC);
+	helper->start_ns = now_ns + helper->backoff_ns;
+	if (helper->backoff_ns < BACKOFF_MAX_NS)
+		helper->backoff_ns *= 2;
+}
+
+static void on_event(void *ctx, u32 events)
+{
+	struct helper *helper = ctx;
+	ssize_t size = socket_receive(helper->fd, MSG_DONTWAIT, helper->buffer,
+				      helper->ops->message_bytes, NULL);
+
+	if (size == -EAGAIN || size == -EINTR)
+		return;
+	if (size == 0 || size == -ECONNRESET) {
+		fail(helper, "ended");
+		return;
+	}
+	if (size < 0 || !helper->is_asked ||
+	    helper->ops->on_answer(helper->ctx, helper->buffer, (size_t)size) < 0) {
+		fail(helper, "sent an invalid message");
+		return;
+	}
+	helper->is_asked = false;
+	helper->has_answered = true;
+}
+
+static void start(struct helper *helper, u64 now_ns)
+{
+	int err = starter_start(helper->starter, helper->program, &helper->fd);
+
+	helper->started_ns = now_ns;
+	if (err == 0) {
+		helper->is_running = true;
+		err = loop_add(helper->loop, &helper->source, helper->fd, EPOLLIN);
+	}
+	if (err < 0) {
+		fail(helper, strerror(-err));
+		return;
+	}
+	helper->nr_restarts += helper->start_ns != 0;
+	helper->has_answered = false;
+}
+
+int helper_init(struct helper *helper, struct starter *starter, struct loop *loop,
+		enum program program, const char *name, const struct helper_ops *ops, void *ctx)
+{
+	*helper = (struct helper){
+		.starter = starter,
+		.loop = loop,
+		.program = program,
+		.name = name,
+		.ops = ops,
+		.ctx = ctx,
+		.buffer = malloc(ops->message_bytes),
+		.source = { .on_event = on_event, .ctx = helper, .fd = -EBADF },
+		.fd = -EBADF,
+		.backoff_ns = BACKOFF_MIN_NS,
+	};
+	return helper->buffer ? 0 : -ENOMEM;
+}
+
+void helper_done(struct helper *helper)
+{
+	stop(helper);
+	free(helper->buffer);
+}
+
+void helper_tick(struct helper *helper, u64 now_ns)
+{
+	u64 patience_ns = helper->has_answered ? helper->ops->answer_ns : helper->ops->first_ns;
+
+	if (!helper->is_running && now_ns >= helper->start_ns)
+		start(helper, now_ns);
+	else if (helper->is_asked && now_ns >= helper->asked_ns + patience_ns)
+		fail(helper, "does not answer");
+}
+
+bool helper_is_idle(const struct helper *helper)
+{
+	return helper->is_running && !helper->is_asked;
+}
+
+void helper_ask(struct helper *helper, const void *request, size_t size, u64 now_ns)
+{
+	int err = socket_send(helper->fd, MSG_DONTWAIT, request, size, -1);
+
+	if (err == -EAGAIN)
+		return;
+	if (err < 0) {
+		fail(helper, "ended");
+		return;
+	}
+	helper->is_asked = true;
+	helper->asked_ns = now_ns;
+}

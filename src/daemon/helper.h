@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * A process that zerneld asks and never waits for. It has one request at a time. It is killed when
+ * it does not answer in time or answers nonsense, and started again at growing intervals.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include "daemon/loop.h"
+#include "daemon/starter.h"
+
+struct helper_ops {
+	size_t message_bytes; /* maximum size of an answer */
+	u64 first_ns;	      /* how long the first answer may take */
+	u64 answer_ns;	      /* how long each other answer may take */
+	/* Handles an answer. Negative: it is invalid, and the process is killed. */
+	int (*on_answer)(void *ctx, const void *message, size_t size);
+};
+
+struct helper {
+	struct starter *starter;
+	struct loop *loop;
+	enum program program;
+	const char *name; /* for the log */
+	const struct helper_ops *ops;
+	void *ctx;
+	void *buffer;
+	struct loop_source source;
+	int fd;
+	bool is_running;
+	bool is_asked;	   /* and has not answered */
+	bool has_answered; /* since it was started */
+	u64 asked_ns;
+	u64 started_ns;
+	u64 start_ns;	/* when to start it again */
+	u64 backoff_ns; /* the next pause before a start */
+	u64 nr_restarts;
+};
+
+/* Starts nothing: helper_tick() does. `ops` and `name` must outlive the helper. */
+int helper_init(struct helper *helper, struct starter *starter, struct loop *loop,
+		enum program program, const char *name, const struct helper_ops *ops, void *ctx);
+void helper_done(struct helper *helper);
+
+/* Starts the process if it is due, and kills it if it does not answer. Call it often. */
+void helper_tick(struct helper *helper, u64 now_ns);
+
+/* Whether helper_ask() can be called: the process runs and has no request. */
+bool helper_is_idle(const struct helper *helper);
+void helper_ask(struct helper *helper, const void *request, size_t size, u64 now_ns);
