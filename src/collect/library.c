@@ -39,25 +39,33 @@ static bool id_equal(const struct library_id *a, const struct library_id *b)
 	return a->device == b->device && a->inode == b->inode && a->changed_ns == b->changed_ns;
 }
 
-static struct barren *barren_slot(struct library_set *set, const struct stat *st)
+static struct barren *barren_slot(struct library_set *set, const struct stat *st,
+				  enum runtime runtime)
 {
-	return &set->barren[(st->st_ino * 31 + st->st_dev) % BARREN_SLOTS];
+	return &set->barren[((st->st_ino * 31 + st->st_dev) * RUNTIME_NR + runtime) % BARREN_SLOTS];
 }
 
-static bool barren_is(const struct barren *barren, const struct stat *st)
+static bool barren_is(const struct barren *barren, const struct stat *st, enum runtime runtime,
+		      bool is_executable)
 {
-	return barren->device == st->st_dev && barren->inode == st->st_ino &&
+	return barren->runtime == runtime && barren->is_executable == is_executable &&
+	       barren->device == st->st_dev && barren->inode == st->st_ino &&
 	       barren->size == st->st_size && barren->changed.tv_sec == st->st_ctim.tv_sec &&
 	       barren->changed.tv_nsec == st->st_ctim.tv_nsec;
 }
 
-/* A file that is being detached is attached again in another slot. */
-static int find_slot(const struct library_set *set, const struct library_id *id)
+/*
+ * A file that is being detached is attached again in another slot. A file with the names of two
+ * runtimes has a slot for each.
+ */
+static int find_slot(const struct library_set *set, const struct library_id *id,
+		     enum runtime runtime)
 {
 	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
 		const struct library *library = set->library[slot];
 
-		if (library && library->state != LIBRARY_DETACHING && id_equal(&library->id, id))
+		if (library && library->state != LIBRARY_DETACHING && library->runtime == runtime &&
+		    id_equal(&library->id, id))
 			return (int)slot;
 	}
 	return -ENOENT;
@@ -195,13 +203,14 @@ static int library_examine(struct library_set *set, int fd, struct library *foun
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	known = barren_slot(set, &st);
-	if (barren_is(known, &st))
+	known = barren_slot(set, &st, found->runtime);
+	if (barren_is(known, &st, found->runtime, found->is_executable))
 		return -ENOENT;
 	set->counts.nr_examined++;
 	err = library_resolve(fd, found->runtime, found->is_executable, &found->probes);
 	if (err == -ENOEXEC || (!err && !found->probes.nr)) {
-		*known = (struct barren){ st.st_dev, st.st_ino, st.st_ctim, st.st_size };
+		*known = (struct barren){ found->runtime, found->is_executable, st.st_dev,
+					  st.st_ino,	  st.st_ctim,		st.st_size };
 		return -ENOENT;
 	}
 	return err;
@@ -226,7 +235,7 @@ static int scan_file(struct scan *scan, int fd, enum runtime runtime, const char
 	err = library_identify(fd, &found.id);
 	if (err < 0)
 		return err;
-	slot = find_slot(scan->set, &found.id);
+	slot = find_slot(scan->set, &found.id, runtime);
 	if (slot < 0) {
 		err = library_examine(scan->set, fd, &found);
 		if (err < 0)
@@ -340,7 +349,7 @@ int library_set_exec_process(struct library_set *set, pid_t pid)
 		snprintf(path, sizeof(path), "%s/%d/exe", set->proc, pid);
 		if (stat(path, &st) < 0)
 			return -errno;
-		if (barren_is(barren_slot(set, &st), &st))
+		if (barren_is(barren_slot(set, &st, RUNTIME_CUDA), &st, RUNTIME_CUDA, true))
 			return 0;
 	}
 	return library_set_scan_process(set, pid);

@@ -17,8 +17,13 @@ struct process {
 	u64 look_after_ns;
 };
 
-/* A file without traced calls. A change of its content changes its ctime. */
+/*
+ * A file without traced calls of a runtime. A change of its content changes its ctime. The runtime
+ * follows from a name that any user can give to the file, so it says nothing about other runtimes.
+ */
 struct barren {
+	enum runtime runtime;
+	bool is_executable; /* functions that are not exported were searched too */
 	dev_t device;
 	ino_t inode;
 	struct timespec changed;

@@ -452,6 +452,48 @@ static void test_failed_attach_and_file_without_calls(void **state)
 	remove_process(8);
 }
 
+/*
+ * Another user can execute a library that is not the user's own. It is then searched for the CUDA
+ * runtime, which it does not have.
+ */
+static void test_executed_library_stays_known(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	assert_int_equal(symlink(driver, in_proc("7/exe")), 0);
+	fclose(fopen(in_proc("7/maps"), "we"));
+	assert_int_equal(library_set_exec_process(set, 7), 0);
+	assert_int_equal(library_set_count(set).nr_examined, 1);
+	add_process(8, "/libcuda.so.1", driver, true);
+	assert_int_equal(library_set_scan_process(set, 8), 0);
+	assert_int_equal(recorder.nr_attached, 1);
+	/* The search of the executable is not repeated. */
+	assert_int_equal(library_set_exec_process(set, 7), 0);
+	assert_int_equal(library_set_count(set).nr_examined, 2);
+	remove_process(7);
+	remove_process(8);
+}
+
+/* A name that a user gave to the file does not decide for the users of its real name. */
+static void test_file_with_two_names(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	add_process(7, "/libcudart.so.12", fixture, true);
+	add_process(8, "/libcuda.so.1", fixture, true);
+	assert_int_equal(library_set_scan_process(set, 8), 0);
+	assert_int_equal(recorder.nr_attached, 0);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_attached, 1);
+	assert_int_equal(library_set_scan_process(set, 8), 0);
+	assert_true(library_set_has_process(set, 7));
+	assert_false(library_set_has_process(set, 8));
+	remove_process(7);
+	remove_process(8);
+}
+
 /* A process without libraries is not scanned when its executable is known to have no calls. */
 static void test_exec(void **state)
 {
@@ -689,6 +731,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_link_stays_in_root),
 		cmocka_unit_test(test_unreadable_keeps_its_use),
 		cmocka_unit_test(test_failed_attach_and_file_without_calls),
+		cmocka_unit_test(test_executed_library_stays_known),
+		cmocka_unit_test(test_file_with_two_names),
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_scan_all),
 		cmocka_unit_test(test_excess_processes),
