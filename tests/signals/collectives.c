@@ -22,14 +22,20 @@ static void nap(u64 ns)
 
 int ncclAllReduce(u64 futex_ns, void *to, u64 count, int type)
 {
-	struct timespec time = { 0, (long)futex_ns };
+	struct timespec time = { (time_t)(futex_ns / NSEC_PER_SEC),
+				 (long)(futex_ns % NSEC_PER_SEC) };
 	u32 word = 0;
 
 	inside_since_ns = time_now_ns();
 	if (futex_ns)
-		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
+		syscall(SYS_futex, to ? to : &word, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
 	inside_until_ns = time_now_ns();
 	return count ? 0 : NCCL_INVALID_ARGUMENT;
+}
+
+void collectives_wake(u32 *futex)
+{
+	syscall(SYS_futex, futex, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
 int cudaStreamSynchronize(u64 ns)

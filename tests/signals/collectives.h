@@ -7,8 +7,10 @@
  */
 #include "abi/types.h"
 
-/* Waits for that long on a futex. Fails if the count is 0. */
+/* Waits for that long on a futex: the one at `to`, unless it is NULL. Fails if the count is 0. */
 int ncclAllReduce(u64 futex_ns, void *to, u64 count, int type);
+/* Wakes the thread that waits on that futex. */
+void collectives_wake(u32 *futex);
 int cudaStreamSynchronize(u64 ns);
 int MPI_Barrier(u64 ns);
 /* The size is the number of the communicator. */

@@ -7,6 +7,8 @@
  */
 #include "signals/native.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include "core/collectives.h"
 #include "signals/collectives.h"
@@ -197,10 +199,10 @@ static void test_single_rank_waits_for_no_rank(void **state)
 	assert_int_equal(seen.rank_wait.count, 0);
 }
 
-static void test_sleep_inside_a_collective_is_a_wait_for_ranks(void **state)
+/* Also watches sleeps, which needs programs at every context switch of the machine. */
+static struct probes probes_attach_in_guest(void)
 {
 	struct probes probes;
-	struct seen seen;
 
 	if (!getenv("ZERNEL_IN_GUEST")) {
 		print_message("# skipped: watches every context switch of the machine, so it only "
@@ -209,6 +211,14 @@ static void test_sleep_inside_a_collective_is_a_wait_for_ranks(void **state)
 	}
 	probes = probes_attach();
 	assert_int_equal(kernel_attach_threads(probes.kernel), 0);
+	return probes;
+}
+
+static void test_sleep_inside_a_collective_is_a_wait_for_ranks(void **state)
+{
+	struct probes probes = probes_attach_in_guest();
+	struct seen seen;
+
 	for (u32 i = 0; i < NR_ROUNDS; i++) {
 		ncclAllReduce(20 * NSEC_PER_MSEC, NULL, 100, TYPE_F32);
 		ncclAllReduce(0, NULL, 100, TYPE_F32);
@@ -220,6 +230,38 @@ static void test_sleep_inside_a_collective_is_a_wait_for_ranks(void **state)
 	assert_true(hist_mean(&seen.rank_wait) >= 20 * NSEC_PER_MSEC);
 }
 
+/* A lock that another thread of the process passes on. */
+static u32 lock;
+static atomic_bool is_done;
+
+static void *pass_on(void *unused)
+{
+	const struct timespec pause = { .tv_nsec = 5 * NSEC_PER_MSEC };
+
+	while (!is_done) {
+		nanosleep(&pause, NULL);
+		collectives_wake(&lock);
+	}
+	return NULL;
+}
+
+static void test_lock_inside_a_collective_is_no_wait_for_ranks(void **state)
+{
+	struct probes probes = probes_attach_in_guest();
+	pthread_t other;
+	struct seen seen;
+
+	assert_int_equal(pthread_create(&other, NULL, pass_on, NULL), 0);
+	for (u32 i = 0; i < NR_ROUNDS; i++)
+		ncclAllReduce(100 * NSEC_PER_SEC, &lock, 100, TYPE_F32);
+	is_done = true;
+	assert_int_equal(pthread_join(other, NULL), 0);
+	seen = probes_detach(&probes);
+	assert_int_equal(seen.state.nr_collectives[DETAIL_ALL_REDUCE - COLLECTIVE_FIRST],
+			 NR_ROUNDS);
+	assert_int_equal(seen.rank_wait.count, 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +271,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_syncs_without_collectives_wait_for_no_rank),
 		cmocka_unit_test(test_single_rank_waits_for_no_rank),
 		cmocka_unit_test(test_sleep_inside_a_collective_is_a_wait_for_ranks),
+		cmocka_unit_test(test_lock_inside_a_collective_is_no_wait_for_ranks),
 	};
 
 	if (argc != 2)

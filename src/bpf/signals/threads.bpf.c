@@ -207,6 +207,18 @@ static void thread_woken(struct task_struct *p, struct thread_state *thread, u64
 	__sync_fetch_and_add(&process->window.io_wait_ns, waited);
 }
 
+/*
+ * A futex wait inside a collective is a wait for another rank, unless a thread of the own process
+ * ends it that is in no collective: that thread passes on a lock of their runtime.
+ */
+static void collective_goes_on(struct task_struct *p, struct thread_state *thread,
+			       struct task_struct *waker, struct thread_state *waking)
+{
+	if (thread->futex_since_ns && waker->tgid == p->tgid &&
+	    (!waking || thread_call_kind(waking) != CALL_KIND_COLLECTIVE))
+		thread->futex_since_ns = 0;
+}
+
 /* A member of the family wakes the launcher while it may be waiting for data. */
 static void launcher_fed(struct task_struct *p, struct process_state *process,
 			 struct task_struct *waker, u64 now)
@@ -249,8 +261,10 @@ int BPF_PROG(thread_waking, struct task_struct *p)
 		return 0;
 	thread = thread_find(p);
 	waking = thread_find(waker);
-	if (thread)
+	if (thread) {
 		thread_woken(p, thread, bpf_ktime_get_ns());
+		collective_goes_on(p, thread, waker, waking);
+	}
 	if (is_launcher(thread) || (waking && waking->role == ROLE_LOADER))
 		process_hears(p, thread, waker, waking, bpf_ktime_get_ns());
 	/* The consumer wakes a loader that was ahead, because there is room again. */
