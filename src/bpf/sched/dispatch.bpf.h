@@ -184,8 +184,7 @@ static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, 
  * up its slice and is due before all waiting tasks keeps its CPU. A task that
  * yielded or was preempted earlier does not.
  */
-static bool is_due_again(struct task_struct *prev, struct sched_task *task, struct sched_cpu *here,
-			 u32 llc, u64 now)
+static bool is_due_again(struct task_struct *prev, struct sched_task *task, u32 llc, u64 now)
 {
 	u64 due;
 
@@ -195,7 +194,6 @@ static bool is_due_again(struct task_struct *prev, struct sched_task *task, stru
 	if (may_wait(QUEUE_FIRST, llc) || may_wait(QUEUE_LOADERS, llc) ||
 	    spinner_is_due(llc, now) || !head_of(QUEUE_ORDINARY, llc, &due))
 		return false;
-	charge(prev, task, here, false, now);
 	if (!before(key_at(task, llc), due))
 		return false;
 	advance_clock(llc_at(llc), task->vtime);
@@ -214,15 +212,15 @@ static struct sched_task *waiting_prev(struct task_struct *prev)
 }
 
 /* Whether the previous task keeps the CPU although other tasks may wait. */
-static bool keeps_cpu(struct task_struct *prev, struct sched_task *task, struct sched_cpu *here,
-		      u32 cpu, u32 llc, bool others_first, u64 now)
+static bool keeps_cpu(struct task_struct *prev, struct sched_task *task, u32 cpu, u32 llc,
+		      bool others_first, u64 now)
 {
 	bool keeps;
 
 	if (held_back_by(prev, task))
 		return false;
 	keeps = (!others_first && goes_on(prev, task, llc, now)) ||
-		is_due_again(prev, task, here, llc, now);
+		is_due_again(prev, task, llc, now);
 	/*
 	 * A CPU may be marked for a task that preempted it and then ran
 	 * elsewhere. Record the class of the task that is really here.
@@ -238,10 +236,8 @@ static bool keeps_cpu(struct task_struct *prev, struct sched_task *task, struct 
  * serves, because its group was released meanwhile or because the kernel decided so.
  * Therefore the CPU looks again.
  */
-static void goes_on_alone(struct task_struct *prev, struct sched_task *task, struct sched_cpu *here,
-			  u32 cpu, u64 now)
+static void goes_on_alone(struct task_struct *prev, struct sched_task *task, u32 cpu, u64 now)
 {
-	charge(prev, task, here, false, now);
 	limits_check(task->group, now);
 	if (held_back_by(prev, task)) {
 		scx_bpf_kick_cpu(cpu, 0);

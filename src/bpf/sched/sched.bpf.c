@@ -237,11 +237,18 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 	struct sched_task *prev_task = waiting_prev(prev);
 	struct sched_cpu *here = this_cpu();
 	u32 own = queue_of_cpu(cpu), nr_llcs = topology.nr_llcs, i;
-	bool others_first = cpu_at(cpu)->debt_ns > DEBT_LIMIT_NS;
 	u64 now = bpf_ktime_get_ns();
+	bool others_first;
 
 	if (!here)
 		return;
+	/*
+	 * A task that keeps its CPU from slice to slice never stops, so ops.stopping is not
+	 * called. Its time counts before it is decided whether it goes on.
+	 */
+	if (prev_task)
+		charge(prev, prev_task, here, false, now);
+	others_first = cpu_at(cpu)->debt_ns > DEBT_LIMIT_NS;
 	sweep(own, now);
 	if (serve_queue(QUEUE_SYSTEM, own))
 		return;
@@ -252,7 +259,7 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 	 */
 	if ((here->nr_turns++ & 1) && serve_overdue(own))
 		return;
-	if (prev_task && keeps_cpu(prev, prev_task, here, cpu, own, others_first, now))
+	if (prev_task && keeps_cpu(prev, prev_task, cpu, own, others_first, now))
 		return;
 	bpf_for(i, 0, nr_llcs) {
 		if (serve((own + i) % nr_llcs, cpu, others_first, now))
@@ -265,7 +272,7 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 		}
 	}
 	if (prev_task)
-		goes_on_alone(prev, prev_task, here, cpu, now);
+		goes_on_alone(prev, prev_task, cpu, now);
 }
 
 /*

@@ -3,6 +3,7 @@
 import contextlib
 import pathlib
 import statistics
+import time
 
 from compare import run, scenarios, stats
 
@@ -15,6 +16,9 @@ DEVICE_FILE = "/dev/zernel-vgpu0"
 PROMOTED_AT_MOST = 2 * 25 * 1.05
 # A launch and a sync after every 50 ms of CPU time: even with a small share, at least every 0.9 s.
 FAKE = "--launches 1 --kernel-us 10 --copy-bytes 0 --loaders 0 --optimizer-us 50000 --sync block".split()
+# The same, but the launcher never sleeps: its sync spins, and nothing else waits.
+SLEEPLESS = "--launches 1 --kernel-us 10 --copy-bytes 0 --loaders 0 --optimizer-us 20000 --sync spin".split()
+RESERVED_PERCENT = 30  # of each CPU, for ordinary tasks
 FAKE_SETTLE_SECONDS = 2.5  # until the probes are attached, and each process has synced
 
 
@@ -58,6 +62,21 @@ def fake(device_file, used):
     return measure
 
 
+def sleepless(seconds):
+    """On one CPU, beside an idle one that runs everything else: a launcher that never sleeps and a hog, in one group."""
+    shm = pathlib.Path("/dev/shm/sleepless")
+    shm.unlink(missing_ok=True)
+    env = {"VGPU_SHM": str(shm), "VGPU_DEVICE_FILE": DEVICE_FILE}
+    with groups.tree({"both": {}}) as (both,), both.start(
+            ["taskset", "-c", 1, machine.BUILD / "lab/train/train", *SLEEPLESS, "--seconds", seconds + 10], env) as launcher:
+        hog = both.start_hogs(1, cpus={1})
+        time.sleep(FAKE_SETTLE_SECONDS)
+        with machine.Waits() as waits:
+            got, = machine.cpu_time_of(hog, seconds)
+        launcher.kill()
+    return 100 * got / seconds, 1000 * waits.longest_seconds
+
+
 def per_cent_of_cpus(made, seconds, settle):
     return [100 * cpus / scenarios.CPUS for cpus in groups.cpus_used(made, seconds, settle)]
 
@@ -78,5 +97,8 @@ def pods_case(name):
 TRUST = (
     Case("fake-gpu", fake("", groups.shares), (Figure("share of a fake GPU user, weight 100 : 300, %", like_eevdf(3)),)),
     Case("gpu", fake(DEVICE_FILE, per_cent_of_cpus), (Figure("the same with a device file, % of all CPUs", at_most(PROMOTED_AT_MOST)),)),
+    Case("sleepless", sleepless, (
+        Figure("a hog beside a launcher that never sleeps, % of its CPU", at_least(0.95 * RESERVED_PERCENT)),
+        Figure("longest wait of any task beside it, ms", at_most(100)))),
 )
 JOBS = tuple(pods_case(name) for name in ("noisy", "spin", "forkstorm"))
