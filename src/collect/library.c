@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "collect/library.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/cleanup.h"
@@ -17,19 +14,7 @@
 #define LOOK_MIN_NS	      NSEC_PER_SEC
 #define LOOK_MAX_NS	      (64 * NSEC_PER_SEC)
 
-struct scan {
-	struct library_set *set;
-	pid_t pid;
-	struct tenant owner;
-	bool has_owner; /* it and has_room are known */
-	bool has_room;	/* in the list of processes */
-	bool is_excess;
-	bool is_partial; /* at least one file could not be read */
-	bool has_collective;
-	struct uses uses;
-};
-
-static int open_pidfd(pid_t pid)
+int library_open_process(pid_t pid)
 {
 	return (int)syscall(SYS_pidfd_open, pid, 0);
 }
@@ -37,21 +22,6 @@ static int open_pidfd(pid_t pid)
 static bool id_equal(const struct library_id *a, const struct library_id *b)
 {
 	return a->device == b->device && a->inode == b->inode && a->changed_ns == b->changed_ns;
-}
-
-static struct barren *barren_slot(struct library_set *set, const struct stat *st,
-				  enum runtime runtime)
-{
-	return &set->barren[((st->st_ino * 31 + st->st_dev) * RUNTIME_NR + runtime) % BARREN_SLOTS];
-}
-
-static bool barren_is(const struct barren *barren, const struct stat *st, enum runtime runtime,
-		      bool is_executable)
-{
-	return barren->runtime == runtime && barren->is_executable == is_executable &&
-	       barren->device == st->st_dev && barren->inode == st->st_ino &&
-	       barren->size == st->st_size && barren->changed.tv_sec == st->st_ctim.tv_sec &&
-	       barren->changed.tv_nsec == st->st_ctim.tv_nsec;
 }
 
 /*
@@ -194,64 +164,31 @@ static void process_mark(struct library_set *set, pid_t pid, int pidfd, bool has
 	set->ops->collective(set->ctx, pidfd, has_collective);
 }
 
-/* Searches a file for traced calls, unless it is known to have none. -ENOENT: it has none. */
-static int library_examine(struct library_set *set, int fd, struct library *found)
+/* Adds a file to the uses of the scan. */
+static int add_found(struct library_set *set, const struct library_found *found, int fd)
 {
-	struct barren *known;
-	struct stat st;
-	int err;
+	struct scan *scan = &set->scan;
+	int slot = find_slot(set, &found->id, found->runtime);
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	known = barren_slot(set, &st, found->runtime);
-	if (barren_is(known, &st, found->runtime, found->is_executable))
-		return -ENOENT;
-	set->counts.nr_examined++;
-	err = library_resolve(fd, found->runtime, found->is_executable, &found->probes);
-	if (err == -ENOEXEC || (!err && !found->probes.nr)) {
-		*known = (struct barren){ found->runtime, found->is_executable, st.st_dev,
-					  st.st_ino,	  st.st_ctim,		st.st_size };
-		return -ENOENT;
+	if (!scan->has_owner) {
+		scan->owner = found->owner;
+		scan->has_room = has_room(set, &scan->owner);
+		scan->has_owner = true;
 	}
-	return err;
-}
-
-/* Few processes have a library, so the owner is read when the first one is found. */
-static void scan_owner(struct scan *scan)
-{
-	if (scan->has_owner)
-		return;
-	scan->owner = tenant_of(scan->set->proc, scan->pid);
-	scan->has_room = has_room(scan->set, &scan->owner);
-	scan->has_owner = true;
-}
-
-/* Adds a file to the uses of the scan; `path` is NULL for the executable. */
-static int scan_file(struct scan *scan, int fd, enum runtime runtime, const char *path)
-{
-	struct library found = { .runtime = runtime, .is_executable = !path };
-	int slot, err;
-
-	err = library_identify(fd, &found.id);
-	if (err < 0)
-		return err;
-	slot = find_slot(scan->set, &found.id, runtime);
-	if (slot < 0) {
-		err = library_examine(scan->set, fd, &found);
-		if (err < 0)
-			return err;
-	}
-	scan_owner(scan);
 	/* A process that does not fit in the list would never detach the library. */
 	if (!scan->has_room) {
 		scan->is_excess = true;
 		return 0;
 	}
 	if (slot < 0) {
-		snprintf(found.name, sizeof(found.name), "%s",
-			 path ? strrchr(path, '/') + 1 : "executable");
-		found.owner = scan->owner;
-		slot = library_add(scan->set, fd, &found);
+		struct library library = { .id = found->id,
+					   .runtime = found->runtime,
+					   .owner = scan->owner,
+					   .is_executable = found->is_executable,
+					   .probes = found->probes };
+
+		memcpy(library.name, found->name, sizeof(library.name));
+		slot = library_add(set, fd, &library);
 	}
 	if (slot < 0)
 		return slot;
@@ -259,62 +196,72 @@ static int scan_file(struct scan *scan, int fd, enum runtime runtime, const char
 	return 0;
 }
 
-/* An error concerns only one file, so the scan continues. */
-static void note_result(struct scan *scan, int err)
-{
-	if (err == 0 || err == -ENOENT)
-		return;
-	scan->set->counts.nr_unreadable++;
-	scan->is_partial = true;
-}
-
-static int on_mapping(void *ctx, const struct mapping *mapping)
-{
-	struct scan *scan = ctx;
-	int runtime = library_runtime_of(mapping->path);
-	CLEANUP_FD int fd = -EBADF;
-
-	scan->has_collective |= library_is_collective(mapping->path);
-	if (runtime < 0 || !mapping->is_code)
-		return 0;
-	fd = library_open_mapped(scan->set->proc, scan->pid, mapping);
-	note_result(scan, fd < 0 ? fd : scan_file(scan, fd, (enum runtime)runtime, mapping->path));
-	return 0;
-}
-
-/* Kernel threads and processes that just exited have no executable. */
-static void scan_executable(struct scan *scan)
-{
-	CLEANUP_FD int fd = library_open_executable(scan->set->proc, scan->pid);
-
-	if (fd >= 0)
-		note_result(scan, scan_file(scan, fd, RUNTIME_CUDA, NULL));
-}
-
-int library_set_scan_process(struct library_set *set, pid_t pid)
+void library_set_begin(struct library_set *set, pid_t pid, int pidfd)
 {
 	const struct process *known = process_find(set, pid);
-	struct scan scan = {
-		.set = set,
+
+	set->scan = (struct scan){
 		.pid = pid,
+		.pidfd = pidfd,
 		.owner = known ? known->owner : (struct tenant){},
 		.has_owner = known,
 		.has_room = known,
 	};
-	CLEANUP_FD int pidfd = open_pidfd(pid);
-	int err;
+}
 
-	scan_executable(&scan);
-	err = maps_read(set->proc, pid, on_mapping, &scan);
+void library_set_found(struct library_set *set, const struct library_found *found, int fd)
+{
+	int err = add_found(set, found, fd);
+
+	if (err == 0 || err == -ENOENT)
+		return;
+	set->counts.nr_unreadable++;
+	set->scan.is_partial = true;
+}
+
+void library_set_scanned(struct library_set *set, const struct library_scanned *scanned)
+{
+	struct scan *scan = &set->scan;
+	const struct process *known = process_find(set, scan->pid);
+
+	set->counts.nr_examined += scanned->nr_examined;
+	set->counts.nr_unreadable += scanned->nr_unreadable;
 	/* Files that could not be read are assumed to be unchanged. */
-	if (!err && scan.is_partial && known)
-		uses_merge(&scan.uses, &known->uses);
-	if (err < 0)
-		scan.uses = (struct uses){};
-	set->counts.nr_processes_excess += scan.is_excess;
-	process_update(set, pid, &scan.owner, &scan.uses);
-	process_mark(set, pid, pidfd, scan.has_collective);
-	return err;
+	if (!scanned->error && (scanned->is_partial || scan->is_partial) && known)
+		uses_merge(&scan->uses, &known->uses);
+	if (scanned->error < 0)
+		scan->uses = (struct uses){};
+	set->counts.nr_processes_excess += scan->is_excess;
+	process_update(set, scan->pid, &scan->owner, &scan->uses);
+	process_mark(set, scan->pid, scan->pidfd, scanned->has_collective);
+}
+
+static void on_found(void *ctx, const struct library_found *found, int fd)
+{
+	library_set_found(ctx, found, fd);
+}
+
+static void on_scanned(void *ctx, const struct library_scanned *scanned)
+{
+	library_set_scanned(ctx, scanned);
+}
+
+static int scan_now(struct library_set *set, pid_t pid, enum library_scan_kind kind)
+{
+	CLEANUP_FD int pidfd = -EBADF;
+
+	if (set->ops->scan) {
+		set->ops->scan(set->ctx, pid, kind);
+		return 0;
+	}
+	pidfd = library_open_process(pid);
+	library_set_begin(set, pid, pidfd);
+	return library_scan(set->scanner, pid, kind);
+}
+
+int library_set_scan_process(struct library_set *set, pid_t pid)
+{
+	return scan_now(set, pid, LIBRARY_SCAN_MAPS);
 }
 
 void library_set_look_again(struct library_set *set, u64 now_ns)
@@ -335,44 +282,33 @@ void library_set_look_again(struct library_set *set, u64 now_ns)
 	}
 }
 
-/* Checks only the executable: many programs start, and very few contain a runtime. */
 int library_set_exec_process(struct library_set *set, pid_t pid)
 {
 	struct process *process = process_find(set, pid);
-	char path[PATH_MAX];
-	struct stat st;
 
-	if (process) {
-		process->holds_gpu = false;
-		process->look_ns = process->look_after_ns = 0;
-	} else {
-		snprintf(path, sizeof(path), "%s/%d/exe", set->proc, pid);
-		if (stat(path, &st) < 0)
-			return -errno;
-		if (barren_is(barren_slot(set, &st, RUNTIME_CUDA), &st, RUNTIME_CUDA, true))
-			return 0;
-	}
-	return library_set_scan_process(set, pid);
+	if (!process)
+		return scan_now(set, pid, LIBRARY_SCAN_EXEC);
+	process->holds_gpu = false;
+	process->look_ns = process->look_after_ns = 0;
+	return scan_now(set, pid, LIBRARY_SCAN_MAPS);
+}
+
+static void scan_unknown(void *ctx, pid_t pid)
+{
+	struct library_set *set = ctx;
+
+	if (!process_find(set, pid))
+		(void)library_set_scan_process(set, pid);
 }
 
 int library_set_scan_all(struct library_set *set)
 {
-	DIR *directory;
-	struct dirent *entry;
-
 	/* Backwards, because a scan may remove its own process from the list. */
 	for (u32 i = set->nr_processes; i-- > 0;)
 		(void)library_set_scan_process(set, set->processes[i].pid);
-	directory = opendir(set->proc);
-	if (!directory)
-		return -errno;
-	while ((entry = readdir(directory))) {
-		pid_t pid = atoi(entry->d_name);
-
-		if (pid > 0 && !process_find(set, pid))
-			(void)library_set_scan_process(set, pid);
-	}
-	closedir(directory);
+	if (!set->ops->scan_all)
+		return library_scan_list(set->scanner, scan_unknown, set);
+	set->ops->scan_all(set->ctx);
 	return 0;
 }
 
@@ -394,7 +330,7 @@ int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child)
 	uses = process->uses;
 	has_collective = process->has_collective;
 	process_update(set, child, &owner, &uses);
-	pidfd = open_pidfd(child);
+	pidfd = library_open_process(child);
 	process_mark(set, child, pidfd, has_collective);
 	return 0;
 }
@@ -461,19 +397,21 @@ const struct library *library_set_at(const struct library_set *set, u32 slot)
 int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		    struct library_set **ret)
 {
-	struct library_set *set = calloc(1, sizeof(*set));
+	static const struct library_scan_handler handler = { on_found, on_scanned };
+	CLEANUP(library_set_free_cleanup) struct library_set *set = calloc(1, sizeof(*set));
+	int err;
 
 	if (!set)
 		return -ENOMEM;
 	set->ops = ops;
 	set->ctx = ctx;
-	set->proc = strdup(proc);
 	set->processes = calloc(LIBRARY_PROCESS_MAX, sizeof(*set->processes));
-	if (!set->proc || !set->processes) {
-		library_set_free(set);
+	if (!set->processes)
 		return -ENOMEM;
-	}
-	*ret = set;
+	err = library_scanner_new(proc, &handler, set, &set->scanner);
+	if (err < 0)
+		return err;
+	*ret = TAKE_PTR(set);
 	return 0;
 }
 
@@ -485,7 +423,7 @@ struct library_set *library_set_free(struct library_set *set)
 		if (set->library[slot])
 			library_remove(set, set->library[slot]);
 	free(set->processes);
-	free(set->proc);
+	library_scanner_free(set->scanner);
 	free(set);
 	return NULL;
 }

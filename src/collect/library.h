@@ -14,8 +14,7 @@
 #include <sys/types.h>
 #include "abi/runtime.h"
 #include "base/macros.h"
-#include "collect/library_file.h"
-#include "collect/tenant.h"
+#include "collect/library_scan.h"
 
 /* Maximum number of attached files, and of processes that use them; tenant.h has the caps of a
  * user. */
@@ -47,7 +46,7 @@ struct library {
 	enum runtime runtime;
 	struct tenant owner; /* of the process that first mapped it */
 	bool is_executable;
-	char name[256];		       /* the file name in one of the processes, for messages */
+	char name[LIBRARY_NAME_BYTES]; /* the file name in one of the processes, for messages */
 	char path[LIBRARY_PATH_BYTES]; /* the path to attach to: that of `fd` */
 	struct library_probes probes;
 	/*
@@ -78,6 +77,12 @@ struct library_ops {
 	void (*collective)(void *ctx, int pidfd, bool is_mapped);
 	/* Whether the process has opened a GPU. Called until it has. */
 	bool (*holds_gpu)(void *ctx, pid_t pid, int pidfd);
+	/*
+	 * Scans a process, or all processes, in another process: library_set_begin(). NULL: the set
+	 * scans by itself, at once.
+	 */
+	void (*scan)(void *ctx, pid_t pid, enum library_scan_kind kind);
+	void (*scan_all)(void *ctx);
 };
 
 struct library_counts {
@@ -108,6 +113,15 @@ DEFINE_CLEANUP(struct library_set, library_set_free);
  * function of struct library_ops.
  */
 void library_set_done(struct library_set *set, u32 slot, int err);
+
+/*
+ * The results of a scan, from another process: begin() with a pidfd that the caller opened before
+ * the scan and closes after scanned(), then found() for each file.
+ */
+int library_open_process(pid_t pid);
+void library_set_begin(struct library_set *set, pid_t pid, int pidfd);
+void library_set_found(struct library_set *set, const struct library_found *found, int fd);
+void library_set_scanned(struct library_set *set, const struct library_scanned *scanned);
 
 /*
  * Updates the set with the current mappings of a process. Call it when the process mapped a

@@ -96,7 +96,8 @@ static int open_regular(int path_fd)
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", path_fd);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	/* Without O_NONBLOCK, an owner with a lease on the file could delay this for 45 s. */
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	return fd < 0 ? -errno : fd;
 }
 

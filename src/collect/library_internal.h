@@ -2,10 +2,7 @@
 #pragma once
 
 /* Shared only by library.c and library_attach.c. */
-#include <time.h>
 #include "collect/library_uses.h"
-
-#define BARREN_SLOTS 1024
 
 struct process {
 	pid_t pid;
@@ -17,21 +14,21 @@ struct process {
 	u64 look_after_ns;
 };
 
-/*
- * A file without traced calls of a runtime. A change of its content changes its ctime. The runtime
- * follows from a name that any user can give to the file, so it says nothing about other runtimes.
- */
-struct barren {
-	enum runtime runtime;
-	bool is_executable; /* functions that are not exported were searched too */
-	dev_t device;
-	ino_t inode;
-	struct timespec changed;
-	off_t size;
+/* The scan that is under way. */
+struct scan {
+	pid_t pid;
+	int pidfd; /* of the caller */
+	struct tenant owner;
+	bool has_owner; /* it and has_room are known */
+	bool has_room;	/* in the list of processes */
+	bool is_excess;
+	bool is_partial; /* at least one file could not be added */
+	struct uses uses;
 };
 
 struct library_set {
-	char *proc;
+	struct library_scanner *scanner;
+	struct scan scan;
 	const struct library_ops *ops;
 	void *ctx;
 	struct library *library[LIBRARY_MAX];
@@ -41,8 +38,6 @@ struct library_set {
 	struct process *processes; /* LIBRARY_PROCESS_MAX, sorted by pid */
 	u32 nr_processes;
 	struct library_counts counts;
-	struct barren
-		barren[BARREN_SLOTS]; /* indexed by hash; a newer file replaces an older one */
 };
 
 /* Adds a new file, and returns its slot. -ENOENT: there is no free slot, which was counted. */

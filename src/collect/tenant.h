@@ -7,7 +7,8 @@
 #include "core/tenant.h"
 
 struct tenant {
-	u32 uid;   /* 0 is not capped: containers often run as root, and have their own group */
+	u32 uid; /* 0 is not capped: containers often run as root, and have their own group */
+	u32 pad;
 	u64 group; /* 0: the root cgroup, which is not capped */
 };
 

@@ -17,16 +17,11 @@ static const struct {
 	  "failed" },
 	{ CAP_PERFMON, "CAP_PERFMON",
 	  "attaches probes to GPU libraries, is notified of every mapping of code" },
-	{ CAP_CHECKPOINT_RESTORE, "CAP_CHECKPOINT_RESTORE",
-	  "opens libraries that were replaced after they were mapped (/proc/PID/map_files)" },
-	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE",
-	  "reads /proc/PID of other users: maps and environment" },
+	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "reads the environment of processes of other users" },
 	{ CAP_SYS_NICE, "CAP_SYS_NICE",
 	  "attaches the scheduler as a real-time task, which a busy machine cannot delay; sets "
 	  "nice "
 	  "values of threads" },
-	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH",
-	  "opens libraries in directories that only their owner can read" },
 };
 #define NR_KEPT ARRAY_SIZE(kept)
 

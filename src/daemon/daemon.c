@@ -255,6 +255,7 @@ static int open_sources(struct daemon *d)
 static int open_kernel(struct daemon *d)
 {
 	struct supervisor_config config = {
+		.starter = d->starter,
 		.policy = policy_of(&d->config),
 		.phase_detection = d->config.phase_detection,
 		.attach = d->config.attach,

@@ -40,13 +40,17 @@ static void fail(struct helper *helper, const char *why)
 	helper->start_ns = now_ns + helper->backoff_ns;
 	if (helper->backoff_ns < BACKOFF_MAX_NS)
 		helper->backoff_ns *= 2;
+	if (helper->ops->on_fail)
+		helper->ops->on_fail(helper->ctx);
 }
 
 static void on_event(void *ctx, u32 events)
 {
 	struct helper *helper = ctx;
+	CLEANUP_FD int fd = -EBADF;
 	ssize_t size = socket_receive(helper->fd, MSG_DONTWAIT, helper->buffer,
-				      helper->ops->message_bytes, NULL);
+				      helper->ops->message_bytes, &fd);
+	int more = -EBADMSG;
 
 	if (size == -EAGAIN || size == -EINTR)
 		return;
@@ -54,13 +58,17 @@ static void on_event(void *ctx, u32 events)
 		fail(helper, "ended");
 		return;
 	}
-	if (size < 0 || !helper->is_asked ||
-	    helper->ops->on_answer(helper->ctx, helper->buffer, (size_t)size) < 0) {
+	if (size > 0 && helper->is_asked)
+		more = helper->ops->on_answer(helper->ctx, helper->buffer, (size_t)size, fd);
+	if (more < 0) {
 		fail(helper, "sent an invalid message");
 		return;
 	}
-	helper->is_asked = false;
+	helper->is_asked = more > 0;
+	helper->asked_ns = time_now_ns();
 	helper->has_answered = true;
+	if (!more && helper->ops->on_idle)
+		helper->ops->on_idle(helper->ctx);
 }
 
 static void start(struct helper *helper, u64 now_ns)

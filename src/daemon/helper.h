@@ -13,9 +13,16 @@
 struct helper_ops {
 	size_t message_bytes; /* maximum size of an answer */
 	u64 first_ns;	      /* how long the first answer may take */
-	u64 answer_ns;	      /* how long each other answer may take */
-	/* Handles an answer. Negative: it is invalid, and the process is killed. */
-	int (*on_answer)(void *ctx, const void *message, size_t size);
+	u64 answer_ns;	      /* how long each other message may take */
+	/*
+	 * Handles a message of an answer, with a descriptor unless `fd` is negative, which the
+	 * caller closes. Positive: more messages follow. Negative: the message is invalid, and
+	 * the process is killed.
+	 */
+	int (*on_answer)(void *ctx, const void *message, size_t size, int fd);
+	/* Unless NULL: an answer is complete, so that the process can be asked again; it failed. */
+	void (*on_idle)(void *ctx);
+	void (*on_fail)(void *ctx);
 };
 
 struct helper {

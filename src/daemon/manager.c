@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/time.h"
 #include "base/worker.h"
 #include "collect/gpu_devices.h"
@@ -139,15 +139,28 @@ static void on_exec(void *ctx, pid_t pid)
 	library_set_exec_process(manager->libraries, pid);
 }
 
-/* A process frees its memory before its exit event is sent. */
+/* A process frees its memory before its exit event is sent. Every user may read its size. */
 static bool has_memory(pid_t pid)
 {
-	CLEANUP_FD int fd = -EBADF;
-	char path[32], byte;
+	char path[32];
+	uint64_t nr_pages;
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	return fd >= 0 && read(fd, &byte, 1) == 1;
+	snprintf(path, sizeof(path), "/proc/%d/statm", pid);
+	return file_read_number(path, &nr_pages) == 0 && nr_pages > 0;
+}
+
+static void on_scan(void *ctx, pid_t pid, enum library_scan_kind kind)
+{
+	struct manager *manager = ctx;
+
+	manager->handler->scan(manager->ctx, pid, kind);
+}
+
+static void on_scan_all(void *ctx)
+{
+	struct manager *manager = ctx;
+
+	manager->handler->scan_all(manager->ctx);
 }
 
 /* Events of different CPUs are not ordered: the exit of the child can arrive before the fork. */
@@ -155,6 +168,9 @@ static void on_fork(void *ctx, pid_t parent, pid_t child)
 {
 	struct manager *manager = ctx;
 
+	/* A child inherits mappings that are not known yet. */
+	if (manager->handler->is_wanted && manager->handler->is_wanted(manager->ctx, parent))
+		on_scan(manager, child, LIBRARY_SCAN_MAPS);
 	if (!library_set_has_process(manager->libraries, parent))
 		return;
 	library_set_fork_process(manager->libraries, parent, child);
@@ -228,6 +244,15 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		.collective = on_collective,
 		.holds_gpu = on_holds_gpu,
 	};
+	static const struct library_ops remote_ops = {
+		.attach = on_operation,
+		.detach = on_operation,
+		.set_launches = on_operation,
+		.scan = on_scan,
+		.scan_all = on_scan_all,
+		.collective = on_collective,
+		.holds_gpu = on_holds_gpu,
+	};
 	static const struct mmap_handler mmap_handler = {
 		.on_map = on_map,
 		.on_exec = on_exec,
@@ -254,7 +279,8 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	err = worker_new(LIBRARY_MAX, run_operation, manager, &manager->worker);
 	if (err < 0)
 		return err;
-	err = library_set_new("/proc", &library_ops, manager, &manager->libraries);
+	err = library_set_new("/proc", handler->scan ? &remote_ops : &library_ops, manager,
+			      &manager->libraries);
 	if (err < 0)
 		return err;
 	err = mmap_events_new(pid, &mmap_handler, manager, &manager->maps);
@@ -327,6 +353,11 @@ int manager_poll(struct manager *manager, int timeout_ms)
 	library_set_look_again(manager->libraries, time_now_ns());
 	library_set_drop_unused(manager->libraries, time_now_ns());
 	return err < 0 ? err : kernel_read_events(manager->kernel);
+}
+
+struct library_set *manager_library_set(const struct manager *manager)
+{
+	return manager->libraries;
 }
 
 u64 manager_nr_lost_maps(const struct manager *manager)

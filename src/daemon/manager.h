@@ -15,6 +15,13 @@ struct manager_handler {
 	kernel_event_fn on_event;
 	/* Called when attaching fails. It is tried again when the library is seen again. */
 	void (*on_attach_error)(void *ctx, const struct library *library, int err);
+	/*
+	 * Scan a process, or all processes, in another process, and whether the result is still
+	 * missing. All NULL: the manager scans by itself, at once.
+	 */
+	void (*scan)(void *ctx, pid_t pid, enum library_scan_kind kind);
+	void (*scan_all)(void *ctx);
+	bool (*is_wanted)(void *ctx, pid_t pid);
 };
 
 /*
@@ -55,6 +62,9 @@ int manager_poll(struct manager *manager, int timeout_ms);
 
 /* Waits until all libraries that were found are attached. */
 int manager_wait(struct manager *manager);
+
+/* The set that gets the results of scans in another process. */
+struct library_set *manager_library_set(const struct manager *manager);
 
 /* The number of mapping events that were lost because events arrived too fast. */
 u64 manager_nr_lost_maps(const struct manager *manager);

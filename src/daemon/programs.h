@@ -30,9 +30,19 @@ static const struct program_row program_rows[PROGRAM_NR] = {
 			     .capabilities = SANDBOX_CAP(CAP_SYS_PTRACE),
 			     .memory_bytes = 64ULL << 20,
 			     .nr_files = 16 },
+	[PROGRAM_LIBRARIES] = { .file = "zernel-discover",
+				.argument = "libraries",
+				.build_dir = "../../src/discover/",
+				.user = "zernel-discover",
+				.capabilities = SANDBOX_CAP(CAP_SYS_PTRACE) |
+						SANDBOX_CAP(CAP_DAC_READ_SEARCH) |
+						SANDBOX_CAP(CAP_CHECKPOINT_RESTORE),
+				.memory_bytes = 256ULL << 20,
+				.nr_files = 64 },
 };
 
 /* What zerneld-starter keeps: to become the users above, and what it passes on to them. */
 #define PROGRAM_CAPABILITIES                                                                       \
 	(SANDBOX_CAP(CAP_SETUID) | SANDBOX_CAP(CAP_SETGID) | SANDBOX_CAP(CAP_SETPCAP) |            \
-	 SANDBOX_CAP(CAP_SYS_PTRACE))
+	 SANDBOX_CAP(CAP_SYS_PTRACE) | SANDBOX_CAP(CAP_DAC_READ_SEARCH) |                          \
+	 SANDBOX_CAP(CAP_CHECKPOINT_RESTORE))

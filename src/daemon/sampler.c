@@ -32,13 +32,13 @@ struct sampler {
 	void *ctx;
 };
 
-static int on_answer(void *ctx, const void *message, size_t size)
+static int on_answer(void *ctx, const void *message, size_t size, int fd)
 {
 	struct source *source = ctx;
 	const struct gpu_reply *reply = message;
 	u64 now_ns = time_now_ns();
 
-	if (!gpu_reply_is_valid(reply, size, now_ns) || reply->number != source->number)
+	if (fd >= 0 || !gpu_reply_is_valid(reply, size, now_ns) || reply->number != source->number)
 		return -EBADMSG;
 	source->samples = reply->samples;
 	source->sampled_ns = now_ns;

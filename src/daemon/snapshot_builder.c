@@ -199,8 +199,11 @@ static void fold_drops(const struct supervisor *supervisor, struct snapshot *s)
 {
 	const struct kernel *kernel = supervisor_kernel(supervisor);
 	struct library_counts libraries = supervisor_libraries(supervisor);
+	struct discovery_counts discovery = supervisor_discovery(supervisor);
 	struct kernel_drops drops;
 
+	s->nr_restarts += discovery.nr_restarts;
+	s->nr_dropped[DROP_MAPS] = discovery.nr_lost;
 	if (!kernel)
 		return;
 	drops = kernel_drops(kernel);
@@ -214,7 +217,7 @@ static void fold_drops(const struct supervisor *supervisor, struct snapshot *s)
 	s->nr_dropped[DROP_MEMORY] = drops.nr_memory;
 	s->nr_dropped[DROP_OBSERVATIONS] = drops.nr_observations;
 	s->nr_dropped[DROP_READS] = drops.nr_torn;
-	s->nr_dropped[DROP_MAPS] =
+	s->nr_dropped[DROP_MAPS] +=
 		supervisor_nr_lost_maps(supervisor) + libraries.nr_libraries_excess;
 }
 

@@ -11,8 +11,9 @@
 #include "base/macros.h"
 
 enum program {
-	PROGRAM_GPU,	/* zernel-gpu: the vendor's library */
-	PROGRAM_FDINFO, /* zernel-discover fdinfo: DRM descriptors of other users */
+	PROGRAM_GPU,	   /* zernel-gpu: the vendor's library */
+	PROGRAM_FDINFO,	   /* zernel-discover fdinfo: DRM descriptors of other users */
+	PROGRAM_LIBRARIES, /* zernel-discover libraries: their maps and files */
 	PROGRAM_NR,
 };
 

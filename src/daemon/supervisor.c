@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/sched_ext.h"
 #include "base/time.h"
+#include "daemon/discovery.h"
 #include "daemon/limits.h"
 #include "daemon/manager.h"
 
@@ -31,6 +32,7 @@ struct supervisor {
 	struct loop_source maps;
 	struct limits limits;
 	struct nice *nice;
+	struct discovery *discovery;
 	bool acts;   /* zerneld should act, with whatever actuator */
 	bool wanted; /* the scheduler should be attached */
 	bool timeline;
@@ -124,10 +126,32 @@ static void on_attach_error(void *ctx, const struct library *library, int err)
 	log_warning("cannot attach probes to %s: %s", library->name, strerror(-err));
 }
 
+static void on_scan(void *ctx, pid_t pid, enum library_scan_kind kind)
+{
+	struct supervisor *s = ctx;
+
+	discovery_want(s->discovery, pid, kind);
+}
+
+static void on_scan_all(void *ctx)
+{
+	struct supervisor *s = ctx;
+
+	discovery_want_all(s->discovery);
+}
+
+static bool on_is_wanted(void *ctx, pid_t pid)
+{
+	const struct supervisor *s = ctx;
+
+	return discovery_is_wanted(s->discovery, pid);
+}
+
 static void poll_manager(struct supervisor *s)
 {
 	int err = manager_poll(s->manager, 0);
 
+	discovery_tick(s->discovery, time_now_ns());
 	if (err < 0)
 		log_warning("cannot read events from the kernel: %s", strerror(-err));
 }
@@ -145,6 +169,7 @@ static void unload(struct supervisor *s)
 	kernel_detach_scheduler(s->kernel);
 	learning_detach(s->learning);
 	loop_remove(s->loop, &s->maps);
+	discovery_set_target(s->discovery, NULL);
 	if (s->manager && manager_stop(s->manager) < 0) {
 		/* The thread of the manager still uses both, so they are not freed. */
 		log_warning("the kernel still attaches or detaches probes: zerneld does not wait");
@@ -168,11 +193,18 @@ static void set_device_files(struct supervisor *s)
 
 static int connect_kernel(struct supervisor *s, struct kernel *kernel)
 {
-	static const struct manager_handler handler = { on_kernel_event, on_attach_error };
+	static const struct manager_handler handler = {
+		.on_event = on_kernel_event,
+		.on_attach_error = on_attach_error,
+		.scan = on_scan,
+		.scan_all = on_scan_all,
+		.is_wanted = on_is_wanted,
+	};
 	int err = manager_new(kernel, -1, s->timeline, &handler, s, &s->manager);
 
 	if (err < 0)
 		return err;
+	discovery_set_target(s->discovery, manager_library_set(s->manager));
 	set_device_files(s);
 	err = loop_add(s->loop, &s->maps, manager_fd(s->manager), EPOLLIN);
 	if (err < 0)
@@ -392,9 +424,11 @@ int supervisor_new(const struct supervisor_config *config, struct loop *loop,
 		   struct supervisor **ret)
 {
 	struct supervisor *s = calloc(1, sizeof(*s));
+	struct discovery *discovery = NULL;
 	struct nice *nice = NULL;
 
-	if (!s || nice_new(&nice) < 0) {
+	if (!s || discovery_new(config->starter, loop, &discovery) < 0 || nice_new(&nice) < 0) {
+		discovery_free(discovery);
 		free(s);
 		return -ENOMEM;
 	}
@@ -405,6 +439,7 @@ int supervisor_new(const struct supervisor_config *config, struct loop *loop,
 		.on_event = on_event,
 		.ctx = ctx,
 		.nice = nice,
+		.discovery = discovery,
 		.acts = config->attach != CONFIG_ATTACH_NO,
 		.maps = { .on_event = on_maps, .ctx = s, .fd = -EBADF },
 	};
@@ -423,6 +458,7 @@ struct supervisor *supervisor_free(struct supervisor *s)
 	nice_free(s->nice);
 	unload(s);
 	limits_done(&s->limits);
+	discovery_free(s->discovery);
 	free(s);
 	return NULL;
 }
@@ -474,6 +510,11 @@ u64 supervisor_nr_lost_maps(const struct supervisor *s)
 struct library_counts supervisor_libraries(const struct supervisor *s)
 {
 	return s->kernel ? manager_libraries(s->manager) : (struct library_counts){};
+}
+
+struct discovery_counts supervisor_discovery(const struct supervisor *s)
+{
+	return discovery_counts(s->discovery);
 }
 
 const struct supervisor_status *supervisor_status(const struct supervisor *s)

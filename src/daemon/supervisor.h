@@ -11,6 +11,7 @@
 #include "config/config.h"
 #include "core/cpu_limit.h"
 #include "core/snapshot.h"
+#include "daemon/discovery.h"
 #include "daemon/learning.h"
 #include "daemon/loop.h"
 #include "daemon/nice.h"
@@ -18,6 +19,7 @@
 struct supervisor;
 
 struct supervisor_config {
+	struct starter *starter;
 	struct sched_policy policy;
 	struct phase_config phase_detection;
 	enum config_attach attach;
@@ -55,6 +57,7 @@ void supervisor_tick(struct supervisor *supervisor);
 struct kernel *supervisor_kernel(const struct supervisor *supervisor);
 /* The number of lost mapping events. */
 u64 supervisor_nr_lost_maps(const struct supervisor *supervisor);
+struct discovery_counts supervisor_discovery(const struct supervisor *supervisor);
 struct library_counts supervisor_libraries(const struct supervisor *supervisor);
 const struct supervisor_status *supervisor_status(const struct supervisor *supervisor);
 struct nice_counts supervisor_nice(const struct supervisor *supervisor);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include "base/sandbox.h"
 #include "collect/gpu_message.h"
+#include "collect/library_message.h"
 
 /* The descriptors of DRM drivers: /proc/PID/fdinfo, and the NUMA node of a GPU in /sys. */
 static void read_fdinfo(void)
@@ -19,8 +20,15 @@ static void read_fdinfo(void)
 	gpu_serve(STDIN_FILENO, &gpu_fdinfo_ops, &gpu_config_system);
 }
 
+/* Their mappings and libraries. */
+static void read_libraries(void)
+{
+	scan_serve(STDIN_FILENO, "/proc");
+}
+
 /* clang-format off */
 static const int calls[] = {
+	SYS_openat2, SYS_fstatfs,
 	SYS_read, SYS_pread64, SYS_openat, SYS_close, SYS_fstat, SYS_newfstatat, SYS_lseek,
 	SYS_getdents64, SYS_fcntl, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise,
 	SYS_brk, SYS_futex, SYS_getrandom, SYS_clock_gettime, SYS_sendmsg, SYS_recvmsg,
@@ -34,6 +42,10 @@ static const struct {
 	void (*run)(void);
 } tasks[] = {
 	{ "fdinfo", SANDBOX_CAP(CAP_SYS_PTRACE), read_fdinfo },
+	{ "libraries",
+	  SANDBOX_CAP(CAP_SYS_PTRACE) | SANDBOX_CAP(CAP_DAC_READ_SEARCH) |
+		  SANDBOX_CAP(CAP_CHECKPOINT_RESTORE),
+	  read_libraries },
 };
 
 int main(int argc, char **argv)

@@ -26,6 +26,14 @@ def status_of(task):
     return dict(line.split(":\t") for line in (task / "status").read_text().splitlines() if ":\t" in line)
 
 
+def helper(server, argument):
+    """Returns the pid of a process of zernel-discover."""
+    for pid in family(server.process.pid):
+        if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[1:2] == [argument.encode()]:
+            return pid
+    return None
+
+
 def bits(text):
     return {i for i in range(64) if int(text, 16) >> i & 1}
 
@@ -322,7 +330,9 @@ class Life(Case):
 
         def tasks():
             return [status_of(task) for pid in family(server.process.pid) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()]
-        wait_until(lambda: {task["Name"] for task in tasks()} == wanted, f"all processes run: {tasks()}")
+        wait_until(lambda: {task["Name"] for task in tasks()} == wanted and
+                   all(task["Seccomp"] == "2" for task in tasks() if task["Name"].startswith("zernel-") and not SANITIZED),
+                   f"all processes run: {tasks()}")
         had = bits(status_of(pathlib.Path("/proc/self"))["CapPrm"])
         for task in tasks():
             name = task["Name"].replace("-fake", "")
@@ -386,6 +396,38 @@ class Libraries(Case):
                        "the library is counted")
         self.assertEqual(server.stop(), 0)
         self.assertEqual(self.lines(server), [f"{what} {self.NAME}" for what in ("attach", "attached", "detach")])
+
+
+    def test_a_killed_process_that_scans_is_started_again(self):
+        self.job()
+        server = self.zerneld()
+        wait_until(lambda: f"attached {self.NAME}" in server.did(), "the library is found")
+        first = helper(server, "libraries")
+        os.kill(first, signal.SIGKILL)
+        server.said("zernel-discover libraries ended: zerneld starts it again in 1 s")
+        wait_until(lambda: helper(server, "libraries") not in (None, first), "it runs again")
+        with server.client() as client:
+            self.assertEqual(client.ask("snapshot")["result"]["restarts"], 1)
+
+    def test_a_lease_delays_nothing(self):
+        """A user holds a write lease on the library that the user's own process maps. Without O_NONBLOCK, an open takes 45 s."""
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="zerneld-lease."))
+        self.addCleanup(shutil.rmtree, directory)
+        library = shutil.copy(BUILD / "lab/vgpu/libcudart.so.12", directory / "libcudart.so.leased")
+        code = ("import fcntl, mmap, os, signal, sys; signal.signal(signal.SIGIO, signal.SIG_IGN); "
+                "file = os.open(sys.argv[1], os.O_RDWR); "
+                "kept = mmap.mmap(file, 0, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC); "
+                "fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK); print(flush=True); sys.stdin.read()")
+        holder = subprocess.Popen(["python3", "-c", code, library], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.addCleanup(holder.communicate)
+        holder.stdout.readline()
+        self.job()
+        server = self.zerneld()
+        wait_until(lambda: f"attached {self.NAME}" in server.did(), "the library of the other process is found")
+        with server.client() as client:
+            self.assertGreater(client.ask("snapshot")["result"]["probes"]["failed"], 0)
+        leases = pathlib.Path("/proc/locks").read_text(encoding="utf-8")
+        self.assertRegex(leases, rf"LEASE +\w+ +\w+ +{holder.pid}\b", "the lease was not waited for")
 
 
 class Devices(Case):

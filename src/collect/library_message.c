@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "collect/library_message.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "base/socket.h"
+
+/* Each kind of message has a fixed size. */
+static size_t size_of(u32 kind)
+{
+	static const size_t sizes[] = {
+		[SCAN_FOUND] = sizeof(struct library_found),
+		[SCAN_SCANNED] = sizeof(struct library_scanned),
+		[SCAN_PIDS] = SCAN_PIDS_MAX * sizeof(s32),
+	};
+
+	return kind < ARRAY_SIZE(sizes) ? offsetof(struct scan_message, found) + sizes[kind] : 0;
+}
+
+static bool found_is_valid(const struct library_found *found)
+{
+	if (found->runtime >= RUNTIME_NR || found->is_executable > 1 || !found->probes.nr ||
+	    found->probes.nr > ELF_SYMBOLS_MAX || !memchr(found->name, '\0', sizeof(found->name)))
+		return false;
+	for (const char *c = found->name; *c; c++)
+		if (*c < ' ' || *c > '~')
+			return false;
+	for (u32 i = 0; i < found->probes.nr; i++) {
+		const struct library_probe *probe = &found->probes.probe[i];
+
+		if (probe->call >= CALL_NR || call_rows[probe->call].runtime != found->runtime ||
+		    probe->is_stepped > 1 || probe->offset > INT64_MAX)
+			return false;
+	}
+	return true;
+}
+
+bool scan_message_is_valid(const struct scan_message *message, size_t size, bool has_fd)
+{
+	if (size < offsetof(struct scan_message, found) || size != size_of(message->kind) ||
+	    has_fd != (message->kind == SCAN_FOUND))
+		return false;
+	if (message->kind == SCAN_FOUND)
+		return found_is_valid(&message->found);
+	if (message->kind == SCAN_SCANNED)
+		return message->scanned.error <= 0 && message->scanned.has_collective <= 1 &&
+		       message->scanned.is_partial <= 1;
+	return message->nr <= SCAN_PIDS_MAX;
+}
+
+struct server {
+	int socket;
+	int err;
+	struct library_scanner *scanner;
+	struct scan_message message;
+};
+
+static void reply(struct server *server, u32 kind, int fd)
+{
+	server->message.kind = kind;
+	if (!server->err)
+		server->err = socket_send(server->socket, 0, &server->message, size_of(kind), fd);
+}
+
+/* A user chooses the name of a file, and the name is printed. */
+static void make_printable(char *text)
+{
+	for (; *text; text++)
+		if (*text < ' ' || *text > '~')
+			*text = '?';
+}
+
+static void on_found(void *ctx, const struct library_found *found, int fd)
+{
+	struct server *server = ctx;
+
+	server->message.found = *found;
+	make_printable(server->message.found.name);
+	reply(server, SCAN_FOUND, fd);
+}
+
+static void on_scanned(void *ctx, const struct library_scanned *scanned)
+{
+	struct server *server = ctx;
+
+	server->message.scanned = *scanned;
+	reply(server, SCAN_SCANNED, -1);
+}
+
+static void add_pid(void *ctx, pid_t pid)
+{
+	struct server *server = ctx;
+
+	server->message.pids[server->message.nr++] = pid;
+	if (server->message.nr < SCAN_PIDS_MAX)
+		return;
+	reply(server, SCAN_PIDS, -1);
+	server->message.nr = 0;
+}
+
+static void answer(struct server *server, const struct scan_request *request)
+{
+	server->message.nr = 0;
+	for (u32 i = 0; i < request->nr && !server->err; i++)
+		(void)library_scan(server->scanner, request->rows[i].pid, request->rows[i].kind);
+	if (request->nr)
+		return;
+	(void)library_scan_list(server->scanner, add_pid, server);
+	reply(server, SCAN_PIDS, -1);
+}
+
+void scan_serve(int socket, const char *proc)
+{
+	static const struct library_scan_handler handler = { on_found, on_scanned };
+	static struct server server; /* too large for a stack */
+	struct scan_request request;
+
+	server.socket = socket;
+	if (library_scanner_new(proc, &handler, &server, &server.scanner) < 0)
+		return;
+	while (!server.err &&
+	       socket_receive(socket, 0, &request, sizeof(request), NULL) == sizeof(request) &&
+	       request.nr <= SCAN_ROWS_MAX)
+		answer(&server, &request);
+	library_scanner_free(server.scanner);
+}
