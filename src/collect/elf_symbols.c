@@ -11,6 +11,11 @@
 #define DYNAMIC_MAX  4096
 #define SYMBOLS_MAX  (1U << 20)
 #define WINDOW_BYTES 8192
+/*
+ * Maximum number of reads of a file. A file can have its names in an order in which each one needs
+ * a read, and a million of them.
+ */
+#define READS_MAX    32768
 
 #if defined(__x86_64__)
 #define MACHINE EM_X86_64
@@ -26,7 +31,8 @@ struct window {
 	u8 *bytes; /* buffer of WINDOW_BYTES */
 	u64 start;
 	size_t size;
-	int error; /* the first error of the source */
+	int error;     /* the first error of the source */
+	u32 *nr_reads; /* of all windows */
 };
 
 struct segment {
@@ -65,6 +71,8 @@ static const u8 *window_at(struct window *window, u64 offset, size_t size)
 		return NULL;
 	if (offset < window->start || offset - window->start + size > window->size) {
 		window->size = 0;
+		if (++*window->nr_reads > READS_MAX)
+			return NULL;
 		n = window->source->read(window->source->ctx, window->bytes, WINDOW_BYTES, start);
 		if (n < 0) {
 			window->error = window->error ?: (int)n;
@@ -355,8 +363,9 @@ int elf_find_symbols(const struct elf_source *source, const struct elf_query *qu
 		     struct elf_symbols *ret)
 {
 	u8 table_bytes[WINDOW_BYTES], string_bytes[WINDOW_BYTES];
-	struct window tables = { .source = source, .bytes = table_bytes };
-	struct window strings = { .source = source, .bytes = string_bytes };
+	u32 nr_reads = 0;
+	struct window tables = { .source = source, .bytes = table_bytes, .nr_reads = &nr_reads };
+	struct window strings = { .source = source, .bytes = string_bytes, .nr_reads = &nr_reads };
 	struct elf_symbols found = {};
 	struct scan scan = {
 		.tables = &tables,
@@ -376,6 +385,7 @@ int elf_find_symbols(const struct elf_source *source, const struct elf_query *qu
 		scan_sections(&scan, &header);
 	if (tables.error || strings.error)
 		return tables.error ?: strings.error;
+	found.nr_dropped += nr_reads > READS_MAX;
 	*ret = found;
 	return 0;
 }

@@ -270,6 +270,72 @@ static void test_few_reads(void **state)
 	assert_in_range(counted.nr_reads, 1, 10 + 4 * query.nr_names);
 }
 
+#define CRAFTED_SYMBOLS (1U << 20)
+#define CRAFTED_STRINGS (1ULL << 26) /* offset of the names */
+
+/* Only the headers and symbols exist; the rest of the file is zero. Neighbors have distant names.
+ */
+static ssize_t read_crafted(void *ctx, void *buffer, size_t size, u64 offset)
+{
+	const Elf64_Ehdr header = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64,
+						 ELFDATA2LSB },
+				    .e_type = ET_DYN,
+#if defined(__x86_64__)
+				    .e_machine = EM_X86_64,
+#else
+				    .e_machine = EM_AARCH64,
+#endif
+				    .e_phentsize = sizeof(Elf64_Phdr),
+				    .e_shoff = 64,
+				    .e_shentsize = sizeof(Elf64_Shdr),
+				    .e_shnum = 2 };
+	const Elf64_Shdr sections[] = {
+		{ .sh_type = SHT_SYMTAB,
+		  .sh_entsize = sizeof(Elf64_Sym),
+		  .sh_link = 1,
+		  .sh_offset = 4096,
+		  .sh_size = CRAFTED_SYMBOLS * sizeof(Elf64_Sym) },
+		{ .sh_type = SHT_STRTAB, .sh_offset = CRAFTED_STRINGS, .sh_size = 1 << 24 },
+	};
+	u32 *nr_reads = ctx;
+	u8 *bytes = buffer;
+
+	(*nr_reads)++;
+	memset(buffer, 0, size);
+	for (u64 at = offset; at < offset + size; at++) {
+		u64 n = (at - 4096) / sizeof(Elf64_Sym);
+		const Elf64_Sym symbol = { .st_info = STT_FUNC,
+					   .st_shndx = 1,
+					   .st_name = (u32)(n % 2 * (1 << 23) + 1) };
+
+		if (at < sizeof(header))
+			bytes[at - offset] = ((const u8 *)&header)[at];
+		else if (at >= 64 && at < 64 + sizeof(sections))
+			bytes[at - offset] = ((const u8 *)sections)[at - 64];
+		else if (at >= 4096 && n < CRAFTED_SYMBOLS)
+			bytes[at - offset] = ((const u8 *)&symbol)[(at - 4096) % sizeof(symbol)];
+	}
+	return (ssize_t)size;
+}
+
+/* A crafted file needs a read for each of a million names. Its search ends early, and is counted.
+ */
+static void test_many_reads(void **state)
+{
+	u32 nr_reads = 0;
+	const char *names[CALL_NR];
+	struct elf_source source = { .read = read_crafted, .ctx = &nr_reads };
+	struct elf_query query = { .names = names,
+				   .nr_names = names_of(RUNTIME_CUDA, names),
+				   .with_symtab = true };
+	struct elf_symbols found;
+
+	assert_int_equal(elf_find_symbols(&source, &query, &found), 0);
+	print_message("# %u reads\n", nr_reads);
+	assert_in_range(nr_reads, 1000, 40000);
+	assert_true(found.nr_dropped > 0);
+}
+
 static void test_truncated(void **state)
 {
 	CLEANUP_IMAGE struct image image = load(fixture_dir, "libcalls-gnu.so");
@@ -338,6 +404,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_static_runtime),
 		cmocka_unit_test(test_foreign_files_are_refused),
 		cmocka_unit_test(test_unreadable),
+		cmocka_unit_test(test_many_reads),
 		cmocka_unit_test(test_truncated),
 		cmocka_unit_test(test_damaged),
 	};
