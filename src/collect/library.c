@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/cleanup.h"
@@ -10,6 +11,9 @@
 
 /* Single-stepped functions that are named. */
 #define LIBRARY_STEPPED_NAMES 5
+/* Descriptors of the probes of a library, and those that libraries may not use. */
+#define FDS_PER_LIBRARY	      24
+#define RESERVED_FDS	      256
 /* Minimum and maximum time between two scans of a process. */
 #define LOOK_MIN_NS	      NSEC_PER_SEC
 #define LOOK_MAX_NS	      (64 * NSEC_PER_SEC)
@@ -394,6 +398,19 @@ const struct library *library_set_at(const struct library_set *set, u32 slot)
 	return slot < LIBRARY_MAX ? set->library[slot] : NULL;
 }
 
+/* The socket, its clients and BPF maps need descriptors too. */
+static u32 max_libraries(void)
+{
+	struct rlimit limit;
+	u64 nr = LIBRARY_MAX;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+		nr = limit.rlim_cur > RESERVED_FDS
+			     ? (limit.rlim_cur - RESERVED_FDS) / FDS_PER_LIBRARY
+			     : 0;
+	return nr < LIBRARY_MAX ? (u32)nr : LIBRARY_MAX;
+}
+
 int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		    struct library_set **ret)
 {
@@ -405,6 +422,7 @@ int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		return -ENOMEM;
 	set->ops = ops;
 	set->ctx = ctx;
+	set->nr_max = max_libraries();
 	set->processes = calloc(LIBRARY_PROCESS_MAX, sizeof(*set->processes));
 	if (!set->processes)
 		return -ENOMEM;

@@ -18,9 +18,9 @@ static int find_free_slot(const struct library_set *set, const struct tenant *ow
 	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
 		if (set->library[slot])
 			tenant_count(&count, owner, &set->library[slot]->owner);
-	if (!tenant_has_room(&count, LIBRARY_MAX))
+	if (!tenant_has_room(&count, set->nr_max))
 		return -ENOSPC;
-	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+	for (u32 slot = 0; slot < set->nr_max; slot++)
 		if (!set->library[slot])
 			return (int)slot;
 	return -ENOSPC;

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "daemon/caps.h"
@@ -16,6 +17,17 @@ static void leave_service_manager(void)
 	unsetenv("JOURNAL_STREAM");
 	unsetenv("NOTIFY_SOCKET");
 	unsetenv("WATCHDOG_USEC");
+}
+
+/* The probes of one library need about 20 descriptors. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
 }
 
 int main(int argc, char **argv)
@@ -36,6 +48,7 @@ int main(int argc, char **argv)
 		log_error("cannot start a process: %s", strerror(-err));
 		return EXIT_FAILURE;
 	}
+	raise_file_limit();
 	if (daemon_new(&options, starter, &daemon) < 0)
 		return EXIT_FAILURE;
 	err = caps_drop();

@@ -26,6 +26,8 @@ struct server {
 	struct connection *connections;
 	struct loop_source listener;
 	int fd;
+	bool has_complained;
+	bool is_paused; /* no descriptor was left for a new client */
 	u64 looked_ms;
 	struct stat bound; /* identity of the socket file that we created */
 };
@@ -126,6 +128,16 @@ static int welcome(struct server *server, int fd)
 	return 0;
 }
 
+/* The client would wake the loop again at once. It waits for the next tick instead. */
+static void pause_listening(struct server *server)
+{
+	if (!server->has_complained)
+		log_event(LOG_LEVEL_WARNING, "no-descriptors",
+			  "no descriptor is left for a new client: raise LimitNOFILE of zerneld");
+	server->has_complained = true;
+	server->is_paused = loop_change(server->loop, &server->listener, 0) == 0;
+}
+
 static void on_connect(void *ctx, u32 events)
 {
 	struct server *server = ctx;
@@ -134,6 +146,8 @@ static void on_connect(void *ctx, u32 events)
 	for (int i = 0; i < ACCEPTS_MAX; i++) {
 		int fd = accept4(server->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+		if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM))
+			pause_listening(server);
 		if (fd < 0)
 			return;
 		if (welcome(server, fd) < 0)
@@ -241,6 +255,8 @@ int server_tick(struct server *server)
 	int err;
 
 	reap(server, now_ms);
+	if (server->is_paused)
+		server->is_paused = loop_change(server->loop, &server->listener, EPOLLIN) < 0;
 	if (now_ms < server->looked_ms + LOOK_INTERVAL_MS)
 		return 0;
 	server->looked_ms = now_ms;

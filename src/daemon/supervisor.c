@@ -16,9 +16,11 @@
  * Maximum number of successive short-lived restarts. It bounds the work when CPUs repeatedly go
  * online and offline.
  */
-#define MAX_RESTARTS 16
-#define LASTING_NS   (10 * NSEC_PER_SEC)
-#define ATTACH_TRIES 3
+#define MAX_RESTARTS	16
+#define LASTING_NS	(10 * NSEC_PER_SEC)
+#define ATTACH_TRIES	3
+/* Minimum time between two log lines about libraries that cannot be attached. */
+#define ATTACH_ERROR_NS (10 * NSEC_PER_SEC)
 
 struct supervisor {
 	struct supervisor_config config;
@@ -42,6 +44,7 @@ struct supervisor {
 	int failure; /* the last error that was logged */
 	int nice_failure;
 	u64 nice_retry_ns;
+	u64 attach_error_ns; /* when the last one was logged */
 };
 
 static void log_libbpf(const char *text)
@@ -124,6 +127,12 @@ static void on_kernel_event(void *ctx, const struct event *event)
 static void on_attach_error(void *ctx, const struct library *library, int err)
 {
 	log_warning("cannot attach probes to %s: %s", library->name, strerror(-err));
+	struct supervisor *s = ctx;
+	u64 now_ns = time_now_ns();
+
+	if (now_ns < s->attach_error_ns + ATTACH_ERROR_NS)
+		return;
+	s->attach_error_ns = now_ns;
 }
 
 static void on_scan(void *ctx, pid_t pid, enum library_scan_kind kind)

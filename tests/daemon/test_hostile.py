@@ -3,7 +3,10 @@
 
 They must not delay other clients.
 """
+import os
 import random
+import re
+import resource
 import socket
 import threading
 import time
@@ -177,6 +180,25 @@ class Hostile(Case):
             client.socket.shutdown(socket.SHUT_WR)
             self.assertEqual(client.reply()["id"], 9)
             self.assertIsNone(client.line())
+
+    def test_a_client_without_a_descriptor_waits_and_the_loop_does_not_spin(self):
+        server = self.zerneld()
+        with server.client():
+            nr = len(os.listdir(f"/proc/{server.process.pid}/fd"))
+            limits = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+            resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (nr, limits[1]))
+            late = Client(server.path, hello=False)
+            server.said("no descriptor is left for a new client")
+            time.sleep(2)
+            resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, limits)
+            self.assertIn("result", late.ask("hello", version=2))
+            late.close()
+        self.assertEqual(server.text().count("no descriptor is left"), 1)
+        server.stop()
+        server.said(" loop iterations, p99")
+        nr_turns = int(re.search(r"(\d+) loop iterations", server.text())[1])
+        print("#", nr_turns, "loop iterations")
+        self.assertLess(nr_turns, 5000)
 
     def test_the_log_has_the_duration_of_loop_iterations(self):
         self.measure("for the log")
