@@ -95,6 +95,16 @@ int kernel_set_launches(struct kernel *kernel, const struct library *library);
  * observed tasks. The caller must poll often enough.
  */
 typedef void (*kernel_event_fn)(void *ctx, const struct event *event);
+/*
+ * Called with each process that uses a GPU for the first time. Its environment, which another
+ * process reads, tells its GPU numbers: kernel_set_gpu_numbers(). Without this function, the
+ * environment is read at once.
+ */
+typedef void (*kernel_gpu_fn)(void *ctx, const struct gpu_event *event);
+void kernel_set_gpu_reader(struct kernel *kernel, kernel_gpu_fn on_gpu, void *ctx);
+void kernel_set_gpu_numbers(struct kernel *kernel, const struct process_key *key,
+			    const struct gpu_numbers *numbers);
+
 int kernel_open_events(struct kernel *kernel, bool timeline, kernel_event_fn on_event, void *ctx);
 void kernel_set_timeline(struct kernel *kernel, bool timeline);
 int kernel_events_fd(const struct kernel *kernel); /* readable when there are events */

@@ -56,6 +56,8 @@ struct kernel {
 	struct ring_buffer *events;
 	kernel_event_fn on_event;
 	void *event_ctx;
+	kernel_gpu_fn on_gpu; /* NULL: the environment is read at once */
+	void *gpu_ctx;
 	bool loaders_wanted;	  /* a process has its first launcher */
 	struct process_list gone; /* exited processes whose map entries are to be deleted */
 	u32 lacks;		  /* a bit for each enum feature that is left out */

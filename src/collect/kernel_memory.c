@@ -209,15 +209,30 @@ u64 kernel_nr_entries(const struct kernel *kernel)
 	return walk.nr + kernel_nr_groups(kernel);
 }
 
+void kernel_set_gpu_reader(struct kernel *kernel, kernel_gpu_fn on_gpu, void *ctx)
+{
+	kernel->on_gpu = on_gpu;
+	kernel->gpu_ctx = ctx;
+}
+
+void kernel_set_gpu_numbers(struct kernel *kernel, const struct process_key *key,
+			    const struct gpu_numbers *numbers)
+{
+	bpf_map__update_elem(kernel->skel->maps.gpu_numbers, key, sizeof(*key), numbers,
+			     sizeof(*numbers), BPF_ANY);
+}
+
 void kernel_learn_gpus(struct kernel *kernel, const struct gpu_event *event)
 {
 	struct process_key key = { .start_ns = event->start_ns, .tgid = event->event.tgid };
 	struct gpu_numbers numbers;
 
-	if (event->event.value < RUNTIME_NR &&
-	    gpu_visible_read("/proc", (pid_t)key.tgid, event->event.value, &numbers) == 0)
-		bpf_map__update_elem(kernel->skel->maps.gpu_numbers, &key, sizeof(key), &numbers,
-				     sizeof(numbers), BPF_ANY);
+	if (event->event.value >= RUNTIME_NR)
+		return;
+	if (kernel->on_gpu)
+		kernel->on_gpu(kernel->gpu_ctx, event);
+	else if (gpu_visible_read("/proc", (pid_t)key.tgid, event->event.value, &numbers) == 0)
+		kernel_set_gpu_numbers(kernel, &key, &numbers);
 }
 
 int kernel_gpu_number(const struct kernel *kernel, const struct process_state *process, u32 device,

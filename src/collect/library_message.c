@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/cleanup.h"
 #include "base/socket.h"
+#include "collect/gpu_visible.h"
 
 /* Each kind of message has a fixed size. */
 static size_t size_of(u32 kind)
@@ -15,6 +16,7 @@ static size_t size_of(u32 kind)
 		[SCAN_FOUND] = sizeof(struct library_found),
 		[SCAN_SCANNED] = sizeof(struct library_scanned),
 		[SCAN_PIDS] = SCAN_PIDS_MAX * sizeof(s32),
+		[SCAN_NUMBERS] = sizeof(struct scan_numbers),
 	};
 
 	return kind < ARRAY_SIZE(sizes) ? offsetof(struct scan_message, found) + sizes[kind] : 0;
@@ -38,6 +40,14 @@ static bool found_is_valid(const struct library_found *found)
 	return true;
 }
 
+static bool numbers_are_valid(const struct scan_numbers *numbers)
+{
+	for (u32 i = 0; i < GPU_MAX; i++)
+		if (numbers->numbers.of[i] > GPU_MAX)
+			return false;
+	return numbers->error <= 0;
+}
+
 bool scan_message_is_valid(const struct scan_message *message, size_t size, bool has_fd)
 {
 	if (size < offsetof(struct scan_message, found) || size != size_of(message->kind) ||
@@ -48,12 +58,15 @@ bool scan_message_is_valid(const struct scan_message *message, size_t size, bool
 	if (message->kind == SCAN_SCANNED)
 		return message->scanned.error <= 0 && message->scanned.has_collective <= 1 &&
 		       message->scanned.is_partial <= 1;
+	if (message->kind == SCAN_NUMBERS)
+		return numbers_are_valid(&message->numbers);
 	return message->nr <= SCAN_PIDS_MAX;
 }
 
 struct server {
 	int socket;
 	int err;
+	const char *proc;
 	struct library_scanner *scanner;
 	struct scan_message message;
 };
@@ -101,11 +114,27 @@ static void add_pid(void *ctx, pid_t pid)
 	server->message.nr = 0;
 }
 
+static void read_environment(struct server *server, pid_t pid, u32 runtime)
+{
+	struct scan_numbers result = { .pid = pid, .error = -EINVAL };
+
+	if (runtime < RUNTIME_NR)
+		result.error = gpu_visible_read(server->proc, pid, runtime, &result.numbers);
+	server->message.numbers = result;
+	reply(server, SCAN_NUMBERS, -1);
+}
+
 static void answer(struct server *server, const struct scan_request *request)
 {
 	server->message.nr = 0;
-	for (u32 i = 0; i < request->nr && !server->err; i++)
-		(void)library_scan(server->scanner, request->rows[i].pid, request->rows[i].kind);
+	for (u32 i = 0; i < request->nr && !server->err; i++) {
+		pid_t pid = request->rows[i].pid;
+
+		if (request->rows[i].kind == SCAN_ENVIRONMENT)
+			read_environment(server, pid, request->rows[i].runtime);
+		else
+			(void)library_scan(server->scanner, pid, request->rows[i].kind);
+	}
 	if (request->nr)
 		return;
 	(void)library_scan_list(server->scanner, add_pid, server);
@@ -119,6 +148,7 @@ void scan_serve(int socket, const char *proc)
 	struct scan_request request;
 
 	server.socket = socket;
+	server.proc = proc;
 	if (library_scanner_new(proc, &handler, &server, &server.scanner) < 0)
 		return;
 	while (!server.err &&

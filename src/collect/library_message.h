@@ -5,10 +5,13 @@
  * The messages between zerneld and the process that scans, over a SOCK_SEQPACKET socket. zerneld
  * trusts no byte of them: the process reads files that any user can craft.
  */
+#include "abi/signals.h"
 #include "collect/library_scan.h"
 
-#define SCAN_ROWS_MAX 64
-#define SCAN_PIDS_MAX 1024
+#define SCAN_ROWS_MAX	 64
+#define SCAN_PIDS_MAX	 1024
+/* A row that asks for the GPU numbers of a process, which follow from its environment. */
+#define SCAN_ENVIRONMENT LIBRARY_SCAN_KIND_NR
 
 /* Without rows, it asks for a list of all processes. */
 struct scan_request {
@@ -16,7 +19,8 @@ struct scan_request {
 	u32 pad;
 	struct {
 		s32 pid;
-		u32 kind; /* enum library_scan_kind */
+		u32 kind;    /* enum library_scan_kind, or SCAN_ENVIRONMENT */
+		u32 runtime; /* for SCAN_ENVIRONMENT */
 	} rows[SCAN_ROWS_MAX];
 };
 
@@ -25,6 +29,13 @@ enum scan_message_kind {
 	SCAN_FOUND, /* with the descriptor of the file */
 	SCAN_SCANNED,
 	SCAN_PIDS,
+	SCAN_NUMBERS, /* the end of a row SCAN_ENVIRONMENT */
+};
+
+struct scan_numbers {
+	s32 pid;
+	s32 error; /* the numbers are not valid */
+	struct gpu_numbers numbers;
 };
 
 struct scan_message {
@@ -34,6 +45,7 @@ struct scan_message {
 		struct library_found found;
 		struct library_scanned scanned;
 		s32 pids[SCAN_PIDS_MAX];
+		struct scan_numbers numbers;
 	};
 };
 

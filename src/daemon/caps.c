@@ -17,7 +17,6 @@ static const struct {
 	  "failed" },
 	{ CAP_PERFMON, "CAP_PERFMON",
 	  "attaches probes to GPU libraries, is notified of every mapping of code" },
-	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE", "reads the environment of processes of other users" },
 	{ CAP_SYS_NICE, "CAP_SYS_NICE",
 	  "attaches the scheduler as a real-time task, which a busy machine cannot delay; sets "
 	  "nice "

@@ -11,17 +11,19 @@
 #include "daemon/helper.h"
 
 /* The kernel has no larger pid. */
-#define PIDS_MAX      (1U << 22)
-#define WORDS	      (PIDS_MAX / 64)
+#define PIDS_MAX	 (1U << 22)
+#define WORDS		 (PIDS_MAX / 64)
 /* Files of one process that are accepted. */
-#define FOUND_MAX     256
-#define FIRST_NS      (20 * NSEC_PER_SEC)
-#define ANSWER_NS     (10 * NSEC_PER_SEC)
+#define FOUND_MAX	 256
+#define FIRST_NS	 (20 * NSEC_PER_SEC)
+#define ANSWER_NS	 (10 * NSEC_PER_SEC)
 /* A scan that takes longer than this is slow. The next one waits for as long as 20 of them take. */
-#define SLOW_NS	      (50 * NSEC_PER_MSEC)
-#define SLOW_FACTOR   20
-#define HUNG_PAUSE_NS (300 * NSEC_PER_SEC)
-#define SLOW_MAX      256
+#define SLOW_NS		 (50 * NSEC_PER_MSEC)
+#define SLOW_FACTOR	 20
+#define HUNG_PAUSE_NS	 (300 * NSEC_PER_SEC)
+#define SLOW_MAX	 256
+/* Environments that wait to be read. */
+#define ENVIRONMENTS_MAX 64
 
 struct slow {
 	pid_t pid;
@@ -31,6 +33,12 @@ struct slow {
 struct discovery {
 	struct helper helper;
 	struct library_set *set;
+	struct kernel *kernel;
+	/* Positions only grow; taken <= added. */
+	struct gpu_event environments[ENVIRONMENTS_MAX];
+	u32 nr_added;
+	u32 nr_taken;
+	u64 start_ns[SCAN_ROWS_MAX]; /* of the process of a row SCAN_ENVIRONMENT */
 	/* A bit for each process that is wanted. */
 	u64 wanted[LIBRARY_SCAN_KIND_NR][WORDS];
 	u32 nr_wanted[LIBRARY_SCAN_KIND_NR];
@@ -74,6 +82,14 @@ static void unwant(struct discovery *d, pid_t pid, u32 kind)
 	d->nr_wanted[kind]--;
 }
 
+void discovery_want_numbers(struct discovery *d, const struct gpu_event *event)
+{
+	if (d->nr_added - d->nr_taken == ENVIRONMENTS_MAX)
+		d->nr_lost++;
+	else
+		d->environments[d->nr_added++ % ENVIRONMENTS_MAX] = *event;
+}
+
 void discovery_want_all(struct discovery *d)
 {
 	d->wants_list = true;
@@ -112,6 +128,20 @@ static void add_row(struct discovery *d, pid_t pid, u32 kind)
 	d->pidfds[i] = library_open_process(pid);
 }
 
+static void add_environments(struct discovery *d)
+{
+	while (d->nr_taken != d->nr_added && d->batch.nr < SCAN_ROWS_MAX) {
+		const struct gpu_event *event = &d->environments[d->nr_taken++ % ENVIRONMENTS_MAX];
+		u32 i = d->batch.nr++;
+
+		d->batch.rows[i].pid = (pid_t)event->event.tgid;
+		d->batch.rows[i].kind = SCAN_ENVIRONMENT;
+		d->batch.rows[i].runtime = event->event.value;
+		d->start_ns[i] = event->start_ns;
+		d->pidfds[i] = -EBADF;
+	}
+}
+
 static void add_word(struct discovery *d, u32 word, u64 now_ns)
 {
 	for (u32 kind = 0; kind < LIBRARY_SCAN_KIND_NR; kind++)
@@ -129,6 +159,7 @@ static void make_batch(struct discovery *d, u64 now_ns)
 	memset(&d->batch, 0, sizeof(d->batch));
 	d->nr_done = d->nr_found = 0;
 	d->row_ns = now_ns;
+	add_environments(d);
 	for (u32 i = 0; i < WORDS && d->batch.nr < SCAN_ROWS_MAX; i++) {
 		if (!d->nr_wanted[LIBRARY_SCAN_MAPS] && !d->nr_wanted[LIBRARY_SCAN_EXEC])
 			break;
@@ -146,7 +177,8 @@ static void close_pidfds(struct discovery *d)
 
 static void ask(struct discovery *d, u64 now_ns)
 {
-	bool wants_any = d->nr_wanted[LIBRARY_SCAN_MAPS] || d->nr_wanted[LIBRARY_SCAN_EXEC];
+	bool wants_any = d->nr_wanted[LIBRARY_SCAN_MAPS] || d->nr_wanted[LIBRARY_SCAN_EXEC] ||
+			 d->nr_taken != d->nr_added;
 
 	if (!helper_is_idle(&d->helper) || !d->set || (!d->wants_list && !wants_any))
 		return;
@@ -181,6 +213,26 @@ static int take_found(struct discovery *d, const struct scan_message *message, i
 	return 1;
 }
 
+static void end_row(struct discovery *d, u64 now_ns)
+{
+	cleanup_fd(&d->pidfds[d->nr_done++]);
+	d->nr_found = 0;
+	d->row_ns = now_ns;
+}
+
+static int take_numbers(struct discovery *d, const struct scan_message *message, u64 now_ns)
+{
+	pid_t pid = d->batch.rows[d->nr_done].pid;
+	struct process_key key = { .start_ns = d->start_ns[d->nr_done], .tgid = (u32)pid };
+
+	if (message->numbers.pid != pid)
+		return -EBADMSG;
+	if (!d->is_foreign && message->numbers.error == 0)
+		kernel_set_gpu_numbers(d->kernel, &key, &message->numbers.numbers);
+	end_row(d, now_ns);
+	return d->nr_done < d->batch.nr;
+}
+
 /* Its exit event came before the result. */
 static bool has_exited(int pidfd)
 {
@@ -203,9 +255,7 @@ static int take_scanned(struct discovery *d, const struct scan_message *message,
 		library_set_scanned(d->set, &scanned);
 	if (taken_ns >= SLOW_NS)
 		postpone(d, pid, now_ns + SLOW_FACTOR * taken_ns);
-	cleanup_fd(&d->pidfds[d->nr_done++]);
-	d->nr_found = 0;
-	d->row_ns = now_ns;
+	end_row(d, now_ns);
 	return d->nr_done < d->batch.nr;
 }
 
@@ -221,6 +271,10 @@ static int on_answer(void *ctx, const void *data, size_t size, int fd)
 		return take_pids(d, message);
 	if (d->is_listing || row >= d->batch.nr)
 		return -EBADMSG;
+	if ((message->kind == SCAN_NUMBERS) != (d->batch.rows[row].kind == SCAN_ENVIRONMENT))
+		return -EBADMSG;
+	if (message->kind == SCAN_NUMBERS)
+		return take_numbers(d, message, time_now_ns());
 	if (d->nr_found == 0 && !d->is_foreign)
 		library_set_begin(d->set, d->batch.rows[row].pid, d->pidfds[row]);
 	return message->kind == SCAN_FOUND ? take_found(d, message, fd)
@@ -245,7 +299,10 @@ static void on_fail(void *ctx)
 		d->nr_lost++;
 	}
 	for (u32 i = first; i < d->batch.nr; i++)
-		discovery_want(d, d->batch.rows[i].pid, d->batch.rows[i].kind);
+		if (d->batch.rows[i].kind < LIBRARY_SCAN_KIND_NR)
+			discovery_want(d, d->batch.rows[i].pid, d->batch.rows[i].kind);
+		else
+			d->nr_lost += i != first;
 	close_pidfds(d);
 }
 
@@ -280,14 +337,16 @@ struct discovery *discovery_free(struct discovery *d)
 	return NULL;
 }
 
-void discovery_set_target(struct discovery *d, struct library_set *set)
+void discovery_set_target(struct discovery *d, struct library_set *set, struct kernel *kernel)
 {
 	d->set = set;
+	d->kernel = kernel;
 	d->is_foreign = true;
 	if (set)
 		return;
 	memset(d->wanted, 0, sizeof(d->wanted));
 	memset(d->nr_wanted, 0, sizeof(d->nr_wanted));
+	d->nr_taken = d->nr_added;
 	d->wants_list = false;
 }
 

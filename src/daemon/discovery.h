@@ -6,6 +6,7 @@
  * is wanted several times before its scan is scanned once. A scan that takes long, or that does not
  * end, postpones the next one of the same process, so that it delays other processes little.
  */
+#include "collect/kernel.h"
 #include "collect/library.h"
 #include "daemon/loop.h"
 #include "daemon/starter.h"
@@ -14,17 +15,20 @@ struct discovery;
 
 struct discovery_counts {
 	u64 nr_restarts;
-	u64 nr_lost; /* scans that did not end */
+	u64 nr_lost; /* scans that did not end, and environments that were not read */
 };
 
 int discovery_new(struct starter *starter, struct loop *loop, struct discovery **ret);
 struct discovery *discovery_free(struct discovery *discovery);
 DEFINE_CLEANUP(struct discovery, discovery_free);
 
-/* The set that gets the results; NULL: none, and nothing is wanted any more. */
-void discovery_set_target(struct discovery *discovery, struct library_set *set);
+/* What gets the results; NULL: nothing, and nothing is wanted any more. */
+void discovery_set_target(struct discovery *discovery, struct library_set *set,
+			  struct kernel *kernel);
 
 void discovery_want(struct discovery *discovery, pid_t pid, enum library_scan_kind kind);
+/* Reads the environment of a process that uses a GPU for the first time. */
+void discovery_want_numbers(struct discovery *discovery, const struct gpu_event *event);
 void discovery_want_all(struct discovery *discovery);
 /* Whether the mappings of a process are not known yet. */
 bool discovery_is_wanted(const struct discovery *discovery, pid_t pid);

@@ -279,6 +279,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	err = worker_new(LIBRARY_MAX, run_operation, manager, &manager->worker);
 	if (err < 0)
 		return err;
+	kernel_set_gpu_reader(kernel, handler->on_gpu, ctx);
 	err = library_set_new("/proc", handler->scan ? &remote_ops : &library_ops, manager,
 			      &manager->libraries);
 	if (err < 0)

@@ -124,15 +124,16 @@ static void on_kernel_event(void *ctx, const struct event *event)
 	s->on_event(s->ctx, s->kernel, event);
 }
 
+/* Any user can cause an error for each mapping. All of them are counted: library_set_count(). */
 static void on_attach_error(void *ctx, const struct library *library, int err)
 {
-	log_warning("cannot attach probes to %s: %s", library->name, strerror(-err));
 	struct supervisor *s = ctx;
 	u64 now_ns = time_now_ns();
 
 	if (now_ns < s->attach_error_ns + ATTACH_ERROR_NS)
 		return;
 	s->attach_error_ns = now_ns;
+	log_warning("cannot attach probes to %s: %s", library->name, strerror(-err));
 }
 
 static void on_scan(void *ctx, pid_t pid, enum library_scan_kind kind)
@@ -154,6 +155,13 @@ static bool on_is_wanted(void *ctx, pid_t pid)
 	const struct supervisor *s = ctx;
 
 	return discovery_is_wanted(s->discovery, pid);
+}
+
+static void on_gpu(void *ctx, const struct gpu_event *event)
+{
+	struct supervisor *s = ctx;
+
+	discovery_want_numbers(s->discovery, event);
 }
 
 static void poll_manager(struct supervisor *s)
@@ -178,7 +186,7 @@ static void unload(struct supervisor *s)
 	kernel_detach_scheduler(s->kernel);
 	learning_detach(s->learning);
 	loop_remove(s->loop, &s->maps);
-	discovery_set_target(s->discovery, NULL);
+	discovery_set_target(s->discovery, NULL, NULL);
 	if (s->manager && manager_stop(s->manager) < 0) {
 		/* The thread of the manager still uses both, so they are not freed. */
 		log_warning("the kernel still attaches or detaches probes: zerneld does not wait");
@@ -208,12 +216,13 @@ static int connect_kernel(struct supervisor *s, struct kernel *kernel)
 		.scan = on_scan,
 		.scan_all = on_scan_all,
 		.is_wanted = on_is_wanted,
+		.on_gpu = on_gpu,
 	};
 	int err = manager_new(kernel, -1, s->timeline, &handler, s, &s->manager);
 
 	if (err < 0)
 		return err;
-	discovery_set_target(s->discovery, manager_library_set(s->manager));
+	discovery_set_target(s->discovery, manager_library_set(s->manager), kernel);
 	set_device_files(s);
 	err = loop_add(s->loop, &s->maps, manager_fd(s->manager), EPOLLIN);
 	if (err < 0)

@@ -510,6 +510,15 @@ int kernel_read_events(struct kernel *kernel)
 }
 
 int kernel_open_learning(struct kernel *kernel, kernel_observation_fn on_seen, void *ctx)
+void kernel_set_gpu_reader(struct kernel *kernel, kernel_gpu_fn on_gpu, void *ctx)
+{
+}
+
+void kernel_set_gpu_numbers(struct kernel *kernel, const struct process_key *key,
+			    const struct gpu_numbers *numbers)
+{
+}
+
 {
 	return 0;
 }
