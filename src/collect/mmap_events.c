@@ -10,11 +10,13 @@
 #include <sys/sysmacros.h>
 #include "base/cleanup.h"
 
-#define RING_PAGES   8	   /* a power of two; a record of a mapping is about 100 bytes */
-#define RECORD_BYTES 65536 /* the size of a record is a u16 */
+#define RING_PAGES     8     /* a power of two; a record of a mapping is about 100 bytes */
+#define CHECK_INTERVAL 8     /* calls of mmap_events_repair() between two checks of a ring */
+#define RECORD_BYTES   65536 /* the size of a record is a u16 */
 
 struct ring {
-	int fd;
+	int fd;		/* negative: the CPU is offline */
+	u64 enabled_ns; /* time in which the event was enabled */
 	struct perf_event_mmap_page *page;
 	const u8 *data;
 };
@@ -23,9 +25,12 @@ struct mmap_events {
 	const struct mmap_handler *handler;
 	void *ctx;
 	int epoll_fd;
+	pid_t pid;
 	size_t ring_bytes;
 	u64 nr_lost;
-	u32 nr_rings;
+	u32 nr_rings; /* one for each CPU */
+	u32 next;     /* the ring that is checked next */
+	bool is_blind;
 	struct ring *ring;
 	u8 record[RECORD_BYTES] __attribute__((aligned(8)));
 };
@@ -184,7 +189,8 @@ int mmap_events_read(struct mmap_events *events)
 	int nr = 0;
 
 	for (u32 i = 0; i < events->nr_rings; i++)
-		nr += read_ring(events, &events->ring[i]);
+		if (events->ring[i].fd >= 0)
+			nr += read_ring(events, &events->ring[i]);
 	return nr;
 }
 
@@ -193,6 +199,7 @@ static void ring_close(const struct mmap_events *events, struct ring *ring)
 	if (ring->page)
 		munmap(ring->page, events->ring_bytes + (size_t)getpagesize());
 	cleanup_fd(&ring->fd);
+	*ring = (struct ring){ .fd = -EBADF };
 }
 
 /* -ENODEV: the CPU is offline. */
@@ -210,6 +217,7 @@ static int ring_open(const struct mmap_events *events, pid_t pid, int cpu, struc
 		.comm_exec = 1,
 		.task = 1,
 		.inherit = pid >= 0,
+		.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED,
 		.watermark = 1,
 		.wakeup_watermark = 1,
 	};
@@ -240,25 +248,27 @@ int mmap_events_new(pid_t pid, const struct mmap_handler *handler, void *ctx,
 {
 	long nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct mmap_events *events = calloc(1, sizeof(*events));
-	int err = 0;
+	int err = 0, nr_open = 0;
 
 	if (!events)
 		return -ENOMEM;
 	events->handler = handler;
 	events->ctx = ctx;
+	events->pid = pid;
 	events->ring_bytes = RING_PAGES * (size_t)getpagesize();
 	events->ring = calloc((size_t)nr_cpus, sizeof(*events->ring));
 	events->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (!events->ring || events->epoll_fd < 0)
 		err = -ENOMEM;
 	for (long cpu = 0; cpu < nr_cpus && !err; cpu++) {
-		err = ring_open(events, pid, (int)cpu, &events->ring[events->nr_rings]);
+		events->ring[events->nr_rings++].fd = -EBADF;
+		err = ring_open(events, pid, (int)cpu, &events->ring[cpu]);
 		if (!err)
-			events->nr_rings++;
+			nr_open++;
 		else if (err == -ENODEV)
 			err = 0;
 	}
-	if (!err && !events->nr_rings)
+	if (!err && !nr_open)
 		err = -ENODEV;
 	if (err < 0) {
 		mmap_events_free(events);
@@ -278,6 +288,46 @@ struct mmap_events *mmap_events_free(struct mmap_events *events)
 	free(events->ring);
 	free(events);
 	return NULL;
+}
+
+/*
+ * An event whose CPU went offline stays open, but its time stops, also after the CPU came back.
+ * Reading the time interrupts the CPU, so it is done for a few rings at a time.
+ */
+static bool ring_has_stopped(struct ring *ring)
+{
+	u64 values[2]; /* count, time enabled */
+
+	if (read(ring->fd, values, sizeof(values)) != sizeof(values))
+		return true;
+	if (values[1] == ring->enabled_ns)
+		return true;
+	ring->enabled_ns = values[1];
+	return false;
+}
+
+int mmap_events_repair(struct mmap_events *events)
+{
+	int nr = 0, err;
+
+	events->is_blind = false;
+	for (u32 i = 0; i < events->nr_rings; i++) {
+		struct ring *ring = &events->ring[i];
+		bool is_due = (i + events->next) % CHECK_INTERVAL == 0;
+
+		if (ring->fd >= 0 && is_due && ring_has_stopped(ring))
+			ring_close(events, ring);
+		err = ring->fd < 0 ? ring_open(events, events->pid, (int)i, ring) : -ENODEV;
+		nr += err == 0;
+		events->is_blind |= err != 0 && err != -ENODEV;
+	}
+	events->next++;
+	return nr;
+}
+
+bool mmap_events_is_blind(const struct mmap_events *events)
+{
+	return events->is_blind;
 }
 
 int mmap_events_fd(const struct mmap_events *events)

@@ -3,10 +3,11 @@
 
 /*
  * Reports code mappings when they happen. A late dlopen() is visible only here. The kernel
- * writes the side-band records of a dummy perf event to one ring per CPU. CPUs that come
- * online later have no ring, and records are lost when a ring is full. Periodic calls of
- * library_set_scan_all() find the missing mappings.
+ * writes the side-band records of a dummy perf event to one ring per CPU. It stops for good when
+ * the CPU goes offline, also during a suspend: mmap_events_repair() opens the ring again. Records
+ * are lost when a ring is full. After both, library_set_scan_all() finds the missing mappings.
  */
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 #include "abi/types.h"
@@ -38,6 +39,14 @@ int mmap_events_fd(const struct mmap_events *events);
 
 /* Calls the handler for each available record. Returns the number of records. */
 int mmap_events_read(struct mmap_events *events);
+
+/*
+ * Opens the rings of CPUs that came online, and those that the kernel has stopped. Returns the
+ * number of rings that were opened. Call it once a second.
+ */
+int mmap_events_repair(struct mmap_events *events);
+/* Whether the kernel refused to open the ring of a CPU that is online. */
+bool mmap_events_is_blind(const struct mmap_events *events);
 
 /* Total number of records that did not fit in a ring. */
 u64 mmap_events_lost(const struct mmap_events *events);

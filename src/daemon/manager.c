@@ -19,6 +19,9 @@
 #define DEVICES_NS (10 * NSEC_PER_SEC)
 /* How long manager_stop() waits. An attach takes seconds on a busy machine. */
 #define STOP_NS	   (10 * NSEC_PER_SEC)
+#define REPAIR_NS  NSEC_PER_SEC
+/* Minimum time between two scans of all processes. */
+#define RESCAN_NS  (10 * NSEC_PER_SEC)
 
 struct manager {
 	struct kernel *kernel;
@@ -30,7 +33,11 @@ struct manager {
 	bool is_whole;	       /* the whole machine is followed */
 	char *device_files;
 	struct gpu_devices devices;
-	u64 devices_ns; /* when they were last found */
+	u64 devices_ns;	 /* when they were last found */
+	u64 repair_ns;	 /* when the events are looked after next */
+	u64 rescan_ns;	 /* when all processes may be scanned next */
+	u64 nr_lost;	 /* events, at the last scan of all processes */
+	bool has_missed; /* events were missed since then */
 	const struct manager_handler *handler;
 	void *ctx;
 };
@@ -272,6 +279,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	err = watch_devices(manager);
 	if (err < 0)
 		return err;
+	kernel_set_gpu_reader(kernel, handler->on_gpu, ctx);
 	err = kernel_open_events(kernel, timeline, handler->on_event, ctx);
 	if (err < 0)
 		return err;
@@ -279,7 +287,6 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	err = worker_new(LIBRARY_MAX, run_operation, manager, &manager->worker);
 	if (err < 0)
 		return err;
-	kernel_set_gpu_reader(kernel, handler->on_gpu, ctx);
 	err = library_set_new("/proc", handler->scan ? &remote_ops : &library_ops, manager,
 			      &manager->libraries);
 	if (err < 0)
@@ -335,6 +342,28 @@ int manager_wait(struct manager *manager)
 	return 0;
 }
 
+/*
+ * After lost events, and after a CPU came back, mappings are missing that no later event reports.
+ * On a CPU whose events the kernel refuses (kernel.perf_event_paranoid is 3, and zerneld has
+ * dropped CAP_SYS_ADMIN), they stay missing.
+ */
+static void tend_events(struct manager *manager, u64 now_ns)
+{
+	u64 nr_lost = mmap_events_lost(manager->maps);
+
+	if (!manager->is_whole || now_ns < manager->repair_ns)
+		return;
+	manager->repair_ns = now_ns + REPAIR_NS;
+	manager->has_missed |= mmap_events_repair(manager->maps) > 0 ||
+			       mmap_events_is_blind(manager->maps) || nr_lost != manager->nr_lost;
+	if (!manager->has_missed || now_ns < manager->rescan_ns)
+		return;
+	manager->rescan_ns = now_ns + RESCAN_NS;
+	manager->nr_lost = nr_lost;
+	manager->has_missed = false;
+	(void)library_set_scan_all(manager->libraries);
+}
+
 int manager_poll(struct manager *manager, int timeout_ms)
 {
 	struct pollfd fds[] = {
@@ -351,6 +380,7 @@ int manager_poll(struct manager *manager, int timeout_ms)
 	if (time_now_ns() >= manager->devices_ns + DEVICES_NS)
 		(void)update_devices(manager);
 	err = mmap_events_read(manager->maps);
+	tend_events(manager, time_now_ns());
 	library_set_look_again(manager->libraries, time_now_ns());
 	library_set_drop_unused(manager->libraries, time_now_ns());
 	return err < 0 ? err : kernel_read_events(manager->kernel);

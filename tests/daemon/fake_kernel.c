@@ -6,6 +6,7 @@
  * without a function), `busy` (another scheduler is attached), `eject`, `restart`, `train` (its
  * processes change their phases), `flood` (send many events), `end` (the last process exits),
  * `slow` (the attach of a library with this word in its name blocks until the file is removed),
+ * `lost` (events of mappings were lost), `blind` (the kernel refuses events of a CPU),
  * `cpu_max`, `cgroup_v1` and `unverified` (the CPU limits of cgroups), `honors` (the scheduler
  * keeps cpu.max). It appends its actions to the file `log`. It is linked before the real functions
  * and replaces them.
@@ -509,7 +510,6 @@ int kernel_read_events(struct kernel *kernel)
 	return 0;
 }
 
-int kernel_open_learning(struct kernel *kernel, kernel_observation_fn on_seen, void *ctx)
 void kernel_set_gpu_reader(struct kernel *kernel, kernel_gpu_fn on_gpu, void *ctx)
 {
 }
@@ -519,6 +519,7 @@ void kernel_set_gpu_numbers(struct kernel *kernel, const struct process_key *key
 {
 }
 
+int kernel_open_learning(struct kernel *kernel, kernel_observation_fn on_seen, void *ctx)
 {
 	return 0;
 }
@@ -563,7 +564,17 @@ int mmap_events_read(struct mmap_events *events)
 	return 0;
 }
 
-u64 mmap_events_lost(const struct mmap_events *events)
+int mmap_events_repair(struct mmap_events *events)
 {
 	return 0;
+}
+
+bool mmap_events_is_blind(const struct mmap_events *events)
+{
+	return is_told("blind");
+}
+
+u64 mmap_events_lost(const struct mmap_events *events)
+{
+	return is_told("lost") ? 5 : 0;
 }

@@ -398,6 +398,18 @@ class Libraries(Case):
         self.assertEqual(self.lines(server), [f"{what} {self.NAME}" for what in ("attach", "attached", "detach")])
 
 
+    def test_processes_are_scanned_again_after_lost_events(self):
+        for told in "lost", "blind":
+            server = self.zerneld()
+            wait_until(lambda s=server: helper(s, "libraries"), "it runs")
+            with server.client() as client:
+                before = client.ask("snapshot")["result"]["monotonic_ns"]
+                wait_until(lambda c=client, b=before: c.ask("snapshot")["result"]["monotonic_ns"] > b + 1500000000, "the first scan ended")
+            self.job()
+            server.tell(told)
+            wait_until(lambda s=server: f"attached {self.NAME}" in s.did(), f"the library is found: {told}")
+            server.stop()
+
     def test_a_killed_process_that_scans_is_started_again(self):
         self.job()
         server = self.zerneld()
@@ -425,7 +437,9 @@ class Libraries(Case):
         server = self.zerneld()
         wait_until(lambda: f"attached {self.NAME}" in server.did(), "the library of the other process is found")
         with server.client() as client:
-            self.assertGreater(client.ask("snapshot")["result"]["probes"]["failed"], 0)
+            snapshot = client.ask("snapshot")["result"]
+            self.assertGreater(snapshot["probes"]["failed"], 0)
+            self.assertEqual(snapshot["restarts"], 0)
         leases = pathlib.Path("/proc/locks").read_text(encoding="utf-8")
         self.assertRegex(leases, rf"LEASE +\w+ +\w+ +{holder.pid}\b", "the lease was not waited for")
 
