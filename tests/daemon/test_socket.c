@@ -188,6 +188,63 @@ static void test_base64_vectors_and_invalid_text(void **state)
 				 -EBADMSG);
 }
 
+static void send_descriptors(int socket, int nr)
+{
+	char space[CMSG_SPACE(4 * sizeof(int))] = {}, byte = 'a';
+	struct iovec part = { .iov_base = &byte, .iov_len = 1 };
+	struct msghdr header = { .msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = space,
+				 .msg_controllen = CMSG_LEN((size_t)nr * sizeof(int)) };
+	struct cmsghdr *control = CMSG_FIRSTHDR(&header);
+
+	control->cmsg_len = CMSG_LEN((size_t)nr * sizeof(int));
+	control->cmsg_level = SOL_SOCKET;
+	control->cmsg_type = SCM_RIGHTS;
+	for (int i = 0; i < nr; i++)
+		memcpy(CMSG_DATA(control) + (size_t)i * sizeof(int), &(int){ STDIN_FILENO },
+		       sizeof(int));
+	assert_int_equal(sendmsg(socket, &header, 0), 1);
+}
+
+static int next_descriptor(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	close(fd);
+	return fd;
+}
+
+/* Descriptors that nobody asked for must not stay open. */
+static void test_messages_with_descriptors(void **state)
+{
+	int sockets[2], fd = -1, next;
+	char bytes[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets), 0);
+	next = next_descriptor();
+	assert_int_equal(socket_send(sockets[0], 0, "ab", 2, STDIN_FILENO), 0);
+	assert_int_equal(socket_receive(sockets[1], 0, bytes, sizeof(bytes), &fd), 2);
+	assert_int_equal(fd, next);
+	close(fd);
+	assert_int_equal(socket_send(sockets[0], 0, "ab", 2, -1), 0);
+	assert_int_equal(socket_receive(sockets[1], 0, bytes, sizeof(bytes), &fd), 2);
+	assert_true(fd < 0);
+	assert_int_equal(socket_send(sockets[0], 0, "ab", 2, STDIN_FILENO), 0);
+	assert_int_equal(socket_receive(sockets[1], 0, bytes, sizeof(bytes), NULL), -EMSGSIZE);
+	assert_int_equal(socket_send(sockets[0], 0, "abc", 3, -1), 0);
+	assert_int_equal(socket_receive(sockets[1], 0, bytes, sizeof(bytes), &fd), -EMSGSIZE);
+	for (int nr = 2; nr <= 4; nr++) {
+		send_descriptors(sockets[0], nr);
+		assert_int_equal(socket_receive(sockets[1], 0, bytes, sizeof(bytes), &fd),
+				 -EMSGSIZE);
+	}
+	assert_int_equal(next_descriptor(), next);
+	close(sockets[0]);
+	assert_int_equal(socket_receive(sockets[1], 0, bytes, sizeof(bytes), &fd), 0);
+	close(sockets[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -195,6 +252,7 @@ int main(void)
 		cmocka_unit_test(test_connect_blocks_only_on_request),
 		cmocka_unit_test(test_a_path_must_fit),
 		cmocka_unit_test(test_peer_is_known),
+		cmocka_unit_test(test_messages_with_descriptors),
 		cmocka_unit_test(test_lines_are_unchanged),
 		cmocka_unit_test(test_a_line_has_a_maximum_length),
 		cmocka_unit_test(test_base64_of_all_lengths),

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Tests that zerneld accepts no impossible message of the process that scans. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "collect/library_message.h"
+
+#define HEAD offsetof(struct scan_message, found)
+
+static struct scan_message message;
+
+static u32 call_of(enum runtime runtime)
+{
+	u32 call = 0;
+
+	while (call_rows[call].runtime != runtime)
+		call++;
+	return call;
+}
+
+static void make_found(void)
+{
+	memset(&message, 0, sizeof(message));
+	message.kind = SCAN_FOUND;
+	message.found.runtime = RUNTIME_NCCL;
+	strcpy(message.found.name, "libnccl.so.2");
+	message.found.probes.nr = 1;
+	message.found.probes.probe[0].call = call_of(RUNTIME_NCCL);
+}
+
+static bool found_is_valid(void)
+{
+	return scan_message_is_valid(&message, HEAD + sizeof(message.found), true);
+}
+
+/* Sets one number to an impossible value. */
+#define REJECTS(member, value)                                                                     \
+	do {                                                                                       \
+		make_found();                                                                      \
+		message.found.member = (value);                                                    \
+		if (found_is_valid())                                                              \
+			fail_msg("%s = %s is accepted", #member, #value);                          \
+	} while (0)
+
+static void test_found(void **state)
+{
+	make_found();
+	assert_true(found_is_valid());
+	REJECTS(runtime, RUNTIME_NR);
+	REJECTS(runtime, RUNTIME_CUDA); /* the call is one of NCCL */
+	REJECTS(is_executable, 2);
+	REJECTS(probes.nr, 0);
+	REJECTS(probes.nr, ELF_SYMBOLS_MAX + 1);
+	REJECTS(probes.probe[0].call, CALL_NR);
+	REJECTS(probes.probe[0].is_stepped, 2);
+	REJECTS(probes.probe[0].offset, 1ULL << 63);
+	REJECTS(name[3], '\n');
+	REJECTS(name[3], '\x80');
+	make_found();
+	memset(message.found.name, 'a', sizeof(message.found.name));
+	assert_false(found_is_valid());
+}
+
+static void test_sizes_and_descriptors(void **state)
+{
+	make_found();
+	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.found), false));
+	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.found) - 1, true));
+	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.found) + 1, true));
+	assert_false(scan_message_is_valid(&message, 3, true));
+	message = (struct scan_message){ .kind = SCAN_SCANNED, .scanned.error = -ESRCH };
+	assert_true(scan_message_is_valid(&message, HEAD + sizeof(message.scanned), false));
+	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.scanned), true));
+	message.scanned.error = 1;
+	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.scanned), false));
+	message = (struct scan_message){ .kind = SCAN_PIDS, .nr = SCAN_PIDS_MAX };
+	assert_true(scan_message_is_valid(&message, HEAD + sizeof(message.pids), false));
+	message.nr++;
+	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.pids), false));
+	message = (struct scan_message){ .kind = SCAN_NUMBERS };
+	message.numbers.numbers.of[0] = GPU_MAX;
+	assert_true(scan_message_is_valid(&message, HEAD + sizeof(message.numbers), false));
+	message.numbers.numbers.of[0] = GPU_MAX + 1;
+	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.numbers), false));
+	message.kind = SCAN_NUMBERS + 1;
+	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.numbers), false));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_found),
+		cmocka_unit_test(test_sizes_and_descriptors),
+	};
+
+	return cmocka_run_group_tests_name("library messages", tests, NULL, NULL);
+}
