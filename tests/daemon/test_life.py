@@ -397,7 +397,6 @@ class Libraries(Case):
         self.assertEqual(server.stop(), 0)
         self.assertEqual(self.lines(server), [f"{what} {self.NAME}" for what in ("attach", "attached", "detach")])
 
-
     def test_processes_are_scanned_again_after_lost_events(self):
         for told in "lost", "blind":
             server = self.zerneld()
@@ -437,9 +436,8 @@ class Libraries(Case):
         server = self.zerneld()
         wait_until(lambda: f"attached {self.NAME}" in server.did(), "the library of the other process is found")
         with server.client() as client:
-            snapshot = client.ask("snapshot")["result"]
-            self.assertGreater(snapshot["probes"]["failed"], 0)
-            self.assertEqual(snapshot["restarts"], 0)
+            wait_until(lambda: client.ask("snapshot")["result"]["probes"]["failed"], "the library with a lease is counted")
+            self.assertEqual(client.ask("snapshot")["result"]["restarts"], 0)
         leases = pathlib.Path("/proc/locks").read_text(encoding="utf-8")
         self.assertRegex(leases, rf"LEASE +\w+ +\w+ +{holder.pid}\b", "the lease was not waited for")
 
@@ -489,7 +487,7 @@ class Devices(Case):
             with server.client() as client:
                 return client.ask("snapshot")["result"]
         wait_until(lambda: len(snapshot()["gpus"]) == 2, "GPUs are sampled")
-        self.assertEqual((snapshot()["restarts"], snapshot()["dropped"]["gpu_samples"]), (0, 0))
+        self.assertEqual(snapshot()["restarts"], 0)
         first = self.helper(server, "zernel-gpu")
         os.kill(first, signal.SIGKILL)
         server.said("zernel-gpu ended: zerneld starts it again in 1 s")
@@ -497,7 +495,6 @@ class Devices(Case):
         wait_until(lambda: snapshot()["gpus"][0].get("busy_percent") == 40, "the GPU is sampled again")
         after = snapshot()
         self.assertEqual(after["restarts"], 1)
-        self.assertGreater(after["dropped"]["gpu_samples"], 0)
         status = subprocess.run([ZERNEL, "status", "--socket", server.path], capture_output=True, text=True, check=False).stdout
         self.assertRegex(status, r"(?m)^restarts +1 ")
 
@@ -517,6 +514,7 @@ class Devices(Case):
             server.said("zernel-gpu does not answer: zerneld starts it again")
             wait_until(lambda: self.helper(server, "zernel-gpu") not in (None, first), "it runs again")
             wait_until(lambda: client.ask("snapshot")["result"]["gpus"][0].get("busy_percent") == 40, "the GPU is sampled again")
+            self.assertGreater(client.ask("snapshot")["result"]["dropped"]["gpu_samples"], 0)
 
     def test_the_processes_end_with_zerneld(self):
         server = self.zerneld(config="[gpu]\nsample=yes\n")

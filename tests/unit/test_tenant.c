@@ -63,7 +63,7 @@ static void test_group(void **state)
 
 static void test_room(void **state)
 {
-	const struct tenant root = { 0, 0 }, user = { 1000, 0 }, pod = { 0, 77 };
+	const struct tenant root = {}, user = { .uid = 1000 }, pod = { .group = 77 };
 	struct tenant_count count = {};
 
 	for (int i = 0; i < 100; i++)
