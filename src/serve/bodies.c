@@ -17,17 +17,22 @@ const char *body_content_type(enum body_kind kind)
 	return kind == BODY_SNAPSHOT ? "application/json" : prometheus_content_type(formats[kind]);
 }
 
-struct body *body_new(const char *text, size_t length)
+/* The data is not set. */
+static struct body *body_alloc(size_t length)
 {
 	struct body *body = malloc(sizeof(*body) + BODY_HEADROOM + length);
 
-	if (!body)
-		return NULL;
-	body->nr_refs = 1;
-	body->generation = 0;
-	body->visit = 0;
-	body->length = length;
-	memcpy(body_data(body), text, length);
+	if (body)
+		*body = (struct body){ .nr_refs = 1, .length = length };
+	return body;
+}
+
+struct body *body_new(const char *text, size_t length)
+{
+	struct body *body = body_alloc(length);
+
+	if (body)
+		memcpy(body_data(body), text, length);
 	return body;
 }
 
@@ -59,12 +64,13 @@ void bodies_set(struct bodies *bodies, struct snapshot *snapshot)
 }
 
 /* Renders the object that existing dashboards use, and adds the full snapshot under its own key. */
-static int render_snapshot(const struct snapshot *snapshot, char **ret, size_t *ret_length)
+static int render_snapshot(const struct snapshot *snapshot, struct body **ret)
 {
 	static const char key[] = ",\"snapshot\":";
 	CLEANUP_FREE char *known = NULL, *whole = NULL;
-	size_t known_length, whole_length, length;
-	char *text;
+	size_t known_length, whole_length;
+	struct body *body;
+	unsigned char *at;
 	int err = snapshot_to_legacy_json(snapshot, &known, &known_length);
 
 	if (err < 0)
@@ -73,42 +79,47 @@ static int render_snapshot(const struct snapshot *snapshot, char **ret, size_t *
 	if (err < 0)
 		return err;
 	known_length--; /* without the closing brace, which is written last */
-	length = known_length + strlen(key) + whole_length + 1;
-	text = malloc(length);
-	if (!text)
+	body = body_alloc(known_length + strlen(key) + whole_length + 1);
+	if (!body)
 		return -ENOMEM;
-	memcpy(text, known, known_length);
-	memcpy(text + known_length, key, strlen(key));
-	memcpy(text + known_length + strlen(key), whole, whole_length);
-	text[length - 1] = '}';
-	*ret = text;
-	*ret_length = length;
+	at = mempcpy(body_data(body), known, known_length);
+	at = mempcpy(at, key, strlen(key));
+	at = mempcpy(at, whole, whole_length);
+	*at = '}';
+	*ret = body;
 	return 0;
 }
 
-static int render(const struct bodies *bodies, enum body_kind kind, char **ret, size_t *ret_length)
+static int render(const struct bodies *bodies, enum body_kind kind, struct body **ret)
 {
+	CLEANUP_FREE char *text = NULL;
+	struct body *body;
+	size_t length;
+	int err;
+
 	if (kind == BODY_SNAPSHOT)
-		return render_snapshot(bodies->snapshot, ret, ret_length);
-	return prometheus_render(bodies->snapshot, bodies->series_max, formats[kind], ret,
-				 ret_length);
+		return render_snapshot(bodies->snapshot, ret);
+	err = prometheus_render(bodies->snapshot, bodies->series_max, formats[kind], &text,
+				&length);
+	if (err < 0)
+		return err;
+	body = body_new(text, length);
+	if (!body)
+		return -ENOMEM;
+	*ret = body;
+	return 0;
 }
 
 int bodies_get(struct bodies *bodies, enum body_kind kind, struct body **ret)
 {
-	CLEANUP_FREE char *text = NULL;
-	size_t length;
 	int err;
 
 	if (!bodies->snapshot)
 		return -ENODATA;
 	if (!bodies->rendered[kind]) {
-		err = render(bodies, kind, &text, &length);
+		err = render(bodies, kind, &bodies->rendered[kind]);
 		if (err < 0)
 			return err;
-		bodies->rendered[kind] = body_new(text, length);
-		if (!bodies->rendered[kind])
-			return -ENOMEM;
 		bodies->rendered[kind]->generation = bodies->generation;
 	}
 	*ret = body_ref(bodies->rendered[kind]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "serve/run.h"
 #include <errno.h>
+#include <malloc.h>
 #include <string.h>
 #include <sys/resource.h>
 #include "base/cleanup.h"
@@ -100,6 +101,12 @@ static int serve(struct gateway *gateway, int signal_fd, const int *fds, size_t 
 	return 0;
 }
 
+/*
+ * Each snapshot needs some large blocks for a short time. The C library would keep the first of
+ * them for later and put the next ones around it. A fixed bound makes it return each to the kernel.
+ */
+#define LARGE_BLOCK_BYTES (256 << 10)
+
 int serve_run(const struct serve_config *config)
 {
 	struct gateway gateway = { .config = config, .bodies.series_max = config->series_max };
@@ -108,6 +115,7 @@ int serve_run(const struct serve_config *config)
 	CLEANUP_FD int signal_fd = -EBADF;
 	size_t nr_fds;
 
+	mallopt(M_MMAP_THRESHOLD, LARGE_BLOCK_BYTES);
 	/* Signals are blocked first, so that a signal during startup waits for the loop. */
 	err = signals_open(NULL, &signal_fd, NULL);
 	if (err < 0) {

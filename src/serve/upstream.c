@@ -107,18 +107,15 @@ static bool is_newer(const struct snapshot *snapshot, const struct snapshot *bef
 	       snapshot->time_ms != before->time_ms;
 }
 
-static int take_snapshot(struct upstream *upstream, yyjson_val *data)
+/* Takes ownership of the snapshot. */
+static void take_snapshot(struct upstream *upstream, struct snapshot *snapshot)
 {
 	struct bodies *bodies = &upstream->gateway->bodies;
-	struct snapshot *snapshot;
-	int err = snapshot_from_value(data, &snapshot);
 
-	if (err < 0)
-		return err;
 	upstream->heard_us = now_us();
 	if (!is_newer(snapshot, bodies->snapshot)) {
 		snapshot_free(snapshot);
-		return 0;
+		return;
 	}
 	bodies_set(bodies, snapshot);
 	sessions_cut_oldest(upstream->gateway);
@@ -129,11 +126,11 @@ static int take_snapshot(struct upstream *upstream, yyjson_val *data)
 	upstream->told = false;
 	ws_push(upstream->gateway);
 	adjust_interval(upstream);
-	return 0;
 }
 
-/* Handles a line of any kind: a snapshot, a successful reply, or an error. */
-static int take_line(struct upstream *upstream, const char *line, size_t length)
+/* Parses a line of any kind: a snapshot, a successful reply, or an error. */
+static int parse_line(struct upstream *upstream, const char *line, size_t length,
+		      struct snapshot **ret)
 {
 	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = yyjson_read(line, length, 0);
 	yyjson_val *root = yyjson_doc_get_root(doc), *error = yyjson_obj_get(root, "error");
@@ -143,20 +140,35 @@ static int take_line(struct upstream *upstream, const char *line, size_t length)
 		disconnect(upstream, "it does not use the protocol of zerneld");
 		return -EPROTO;
 	}
+	if (error) {
+		message = yyjson_get_str(yyjson_obj_get(error, "message"));
+		if (yyjson_equals_str(yyjson_obj_get(error, "code"),
+				      protocol_error_code(PROTOCOL_VERSION_DIFFERS)))
+			message = "it " PROTOCOL_UPDATE_BOTH;
+		disconnect(upstream,
+			   message ? message : "it refused the request and gave no reason");
+		return -EPROTO;
+	}
 	if (yyjson_equals_str(yyjson_obj_get(root, "event"), "snapshot") &&
-	    take_snapshot(upstream, yyjson_obj_get(root, "data")) < 0) {
+	    snapshot_from_value(yyjson_obj_get(root, "data"), ret) < 0) {
 		disconnect(upstream, "its snapshot is not valid; install the same version of "
 				     "zernel and zerneld");
 		return -EPROTO;
 	}
-	if (!error)
-		return 0;
-	message = yyjson_get_str(yyjson_obj_get(error, "message"));
-	if (yyjson_equals_str(yyjson_obj_get(error, "code"),
-			      protocol_error_code(PROTOCOL_VERSION_DIFFERS)))
-		message = "it " PROTOCOL_UPDATE_BOTH;
-	disconnect(upstream, message ? message : "it refused the request and gave no reason");
-	return -EPROTO;
+	return 0;
+}
+
+/* The line and its document are freed before the snapshot is rendered: each takes much memory. */
+static int take_line(struct upstream *upstream, const char *line, size_t length)
+{
+	struct snapshot *snapshot = NULL;
+	int err = parse_line(upstream, line, length, &snapshot);
+
+	if (upstream->input.taken == upstream->input.used)
+		line_buffer_clear(&upstream->input);
+	if (snapshot)
+		take_snapshot(upstream, snapshot);
+	return err;
 }
 
 static void ready(struct watch *watch)
