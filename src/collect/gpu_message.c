@@ -10,6 +10,8 @@
 #define PROCESS_FIELDS (GPU_HAS_UTILISATION | GPU_HAS_MEMORY_USED)
 #define NODE_MAX       1023
 #define PERCENT_MAX    100
+/* Requests between two attempts to open a source. */
+#define RETRY_REQUESTS 16
 /* The driver's clock can be ahead by a sample. */
 #define AHEAD_NS       (10 * NSEC_PER_SEC)
 
@@ -79,6 +81,9 @@ void gpu_serve(int socket, const struct gpu_source_ops *ops, const struct gpu_co
 	       request.nr_pids <= GPU_MAX_PROCESSES) {
 		memset(&reply, 0, sizeof(reply));
 		reply.number = request.number;
+		/* A driver can be loaded later. */
+		if (!is_open && request.number % RETRY_REQUESTS == 0)
+			is_open = ops->open(config, &source) == 0;
 		if (is_open)
 			(void)ops->sample(source, request.pids, request.nr_pids, time_now_ns(),
 					  &reply.samples);

@@ -45,6 +45,13 @@ struct scan {
 	pid_t pid;
 	bool has_owner;
 	struct tenant owner;
+	/* The mapped files that were opened. */
+	u32 nr_opened;
+	struct {
+		u32 major, minor;
+		u64 inode;
+		int runtime;
+	} opened[LIBRARY_FOUND_MAX - 1]; /* and the executable */
 	struct library_scanned result;
 };
 
@@ -141,6 +148,25 @@ static void note_result(struct scan *scan, int err)
 	scan->result.is_partial = true;
 }
 
+/* Whether a mapped file must be opened: a process can map a file 65,000 times. */
+static bool is_new(struct scan *scan, const struct mapping *mapping, int runtime)
+{
+	for (u32 i = 0; i < scan->nr_opened; i++)
+		if (scan->opened[i].inode == mapping->inode &&
+		    scan->opened[i].major == mapping->major &&
+		    scan->opened[i].minor == mapping->minor && scan->opened[i].runtime == runtime)
+			return false;
+	if (scan->nr_opened == ARRAY_SIZE(scan->opened)) {
+		note_result(scan, -E2BIG);
+		return false;
+	}
+	scan->opened[scan->nr_opened].inode = mapping->inode;
+	scan->opened[scan->nr_opened].major = mapping->major;
+	scan->opened[scan->nr_opened].minor = mapping->minor;
+	scan->opened[scan->nr_opened++].runtime = runtime;
+	return true;
+}
+
 static int on_mapping(void *ctx, const struct mapping *mapping)
 {
 	struct scan *scan = ctx;
@@ -148,7 +174,7 @@ static int on_mapping(void *ctx, const struct mapping *mapping)
 	CLEANUP_FD int fd = -EBADF;
 
 	scan->result.has_collective |= library_is_collective(mapping->path);
-	if (runtime < 0 || !mapping->is_code)
+	if (runtime < 0 || !mapping->is_code || !is_new(scan, mapping, runtime))
 		return 0;
 	fd = library_open_mapped(scan->scanner->proc, scan->pid, mapping);
 	note_result(scan, fd < 0 ? fd : scan_file(scan, fd, (enum runtime)runtime, mapping->path));

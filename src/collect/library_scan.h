@@ -11,6 +11,8 @@
 #include "collect/tenant.h"
 
 #define LIBRARY_NAME_BYTES 256
+/* Maximum number of files of a process. A file that is mapped several times is found once. */
+#define LIBRARY_FOUND_MAX  64
 
 /* A file with traced calls. */
 struct library_found {

@@ -13,14 +13,13 @@
 /* The kernel has no larger pid. */
 #define PIDS_MAX	 (1U << 22)
 #define WORDS		 (PIDS_MAX / 64)
-/* Files of one process that are accepted. */
-#define FOUND_MAX	 256
 #define FIRST_NS	 (20 * NSEC_PER_SEC)
 #define ANSWER_NS	 (10 * NSEC_PER_SEC)
 /* A scan that takes longer than this is slow. The next one waits for as long as 20 of them take. */
 #define SLOW_NS		 (50 * NSEC_PER_MSEC)
 #define SLOW_FACTOR	 20
 #define HUNG_PAUSE_NS	 (300 * NSEC_PER_SEC)
+#define ENDED_PAUSE_NS	 (5 * NSEC_PER_SEC)
 #define SLOW_MAX	 256
 /* Environments that wait to be read. */
 #define ENVIRONMENTS_MAX 64
@@ -206,7 +205,7 @@ static int take_pids(struct discovery *d, const struct scan_message *message)
 
 static int take_found(struct discovery *d, const struct scan_message *message, int fd)
 {
-	if (++d->nr_found > FOUND_MAX)
+	if (++d->nr_found > LIBRARY_FOUND_MAX)
 		return -EBADMSG;
 	if (!d->is_foreign)
 		library_set_found(d->set, &message->found, fd);
@@ -286,18 +285,30 @@ static void on_idle(void *ctx)
 	ask(ctx, time_now_ns());
 }
 
-/* The scan of the current row did not end. The rows after it are wanted again. */
-static void on_fail(void *ctx)
+/*
+ * A process whose scan hung, or ended the process that scans for the second time, is hardly scanned
+ * any more. The first time can have another cause, for example an administrator.
+ */
+static void blame(struct discovery *d, pid_t pid, enum helper_failure failure)
+{
+	bool again = failure == HELPER_HUNG;
+
+	for (u32 i = 0; i < SLOW_MAX; i++)
+		again |= d->slow[i].pid == pid;
+	postpone(d, pid, time_now_ns() + (again ? HUNG_PAUSE_NS : ENDED_PAUSE_NS));
+	d->nr_lost++;
+}
+
+/* The scan of the current row did not end. It and the rows after it are wanted again. */
+static void on_fail(void *ctx, enum helper_failure failure)
 {
 	struct discovery *d = ctx;
 	u32 first = d->nr_done;
 
 	d->wants_list |= d->is_listing;
 	d->is_listing = false;
-	if (first < d->batch.nr) {
-		postpone(d, d->batch.rows[first].pid, time_now_ns() + HUNG_PAUSE_NS);
-		d->nr_lost++;
-	}
+	if (first < d->batch.nr && failure != HELPER_LEFT)
+		blame(d, d->batch.rows[first].pid, failure);
 	for (u32 i = first; i < d->batch.nr; i++)
 		if (d->batch.rows[i].kind < LIBRARY_SCAN_KIND_NR)
 			discovery_want(d, d->batch.rows[i].pid, d->batch.rows[i].kind);

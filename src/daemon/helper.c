@@ -26,10 +26,12 @@ static void stop(struct helper *helper)
 }
 
 /* Pauses grow, so that the log stays short: after the longest pause, nothing is logged. */
-static void fail(struct helper *helper, const char *why)
+static void fail(struct helper *helper, enum helper_failure failure, const char *why)
 {
 	u64 now_ns = time_now_ns();
 
+	if (!helper->is_asked)
+		failure = HELPER_LEFT;
 	stop(helper);
 	if (now_ns >= helper->started_ns + LASTING_NS)
 		helper->backoff_ns = BACKOFF_MIN_NS;
@@ -41,7 +43,7 @@ static void fail(struct helper *helper, const char *why)
 	if (helper->backoff_ns < BACKOFF_MAX_NS)
 		helper->backoff_ns *= 2;
 	if (helper->ops->on_fail)
-		helper->ops->on_fail(helper->ctx);
+		helper->ops->on_fail(helper->ctx, failure);
 }
 
 static void on_event(void *ctx, u32 events)
@@ -55,13 +57,13 @@ static void on_event(void *ctx, u32 events)
 	if (size == -EAGAIN || size == -EINTR)
 		return;
 	if (size == 0 || size == -ECONNRESET) {
-		fail(helper, "ended");
+		fail(helper, HELPER_ENDED, "ended");
 		return;
 	}
 	if (size > 0 && helper->is_asked)
 		more = helper->ops->on_answer(helper->ctx, helper->buffer, (size_t)size, fd);
 	if (more < 0) {
-		fail(helper, "sent an invalid message");
+		fail(helper, HELPER_ENDED, "sent an invalid message");
 		return;
 	}
 	helper->is_asked = more > 0;
@@ -81,7 +83,7 @@ static void start(struct helper *helper, u64 now_ns)
 		err = loop_add(helper->loop, &helper->source, helper->fd, EPOLLIN);
 	}
 	if (err < 0) {
-		fail(helper, strerror(-err));
+		fail(helper, HELPER_LEFT, strerror(-err));
 		return;
 	}
 	helper->nr_restarts += helper->start_ns != 0;
@@ -119,7 +121,7 @@ void helper_tick(struct helper *helper, u64 now_ns)
 	if (!helper->is_running && now_ns >= helper->start_ns)
 		start(helper, now_ns);
 	else if (helper->is_asked && now_ns >= helper->asked_ns + patience_ns)
-		fail(helper, "does not answer");
+		fail(helper, HELPER_HUNG, "does not answer");
 }
 
 bool helper_is_idle(const struct helper *helper)
@@ -131,10 +133,8 @@ void helper_ask(struct helper *helper, const void *request, size_t size, u64 now
 {
 	int err = socket_send(helper->fd, MSG_DONTWAIT, request, size, -1);
 
-	if (err == -EAGAIN)
-		return;
 	if (err < 0) {
-		fail(helper, "ended");
+		fail(helper, HELPER_LEFT, "ended");
 		return;
 	}
 	helper->is_asked = true;

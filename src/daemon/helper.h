@@ -10,6 +10,12 @@
 #include "daemon/loop.h"
 #include "daemon/starter.h"
 
+enum helper_failure {
+	HELPER_LEFT,  /* it ended before it was asked */
+	HELPER_ENDED, /* without a valid answer */
+	HELPER_HUNG,
+};
+
 struct helper_ops {
 	size_t message_bytes; /* maximum size of an answer */
 	u64 first_ns;	      /* how long the first answer may take */
@@ -22,7 +28,7 @@ struct helper_ops {
 	int (*on_answer)(void *ctx, const void *message, size_t size, int fd);
 	/* Unless NULL: an answer is complete, so that the process can be asked again; it failed. */
 	void (*on_idle)(void *ctx);
-	void (*on_fail)(void *ctx);
+	void (*on_fail)(void *ctx, enum helper_failure failure);
 };
 
 struct helper {

@@ -164,8 +164,10 @@ static _Noreturn void serve(int socket)
 	int fd;
 
 	prctl(PR_SET_NAME, "zerneld-starter");
+	/* It ends with zerneld. The programs inherit this. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
 	for (u32 i = 0; i < PROGRAM_NR; i++) {
 		running[i] = (struct running){ .pidfd = -EBADF };
 		find_program(&program_rows[i], &running[i]);

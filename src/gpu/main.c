@@ -13,9 +13,9 @@
 
 /*
  * What NVML and the C library need: files, memory, threads, the driver's ioctl() and the socket of
- * nvidia-persistenced. The library is not ours, so another call fails instead of ending the
- * process. execve() is not in the list: the library would start nvidia-modprobe, which could not
- * load a module as this user.
+ * nvidia-persistenced. The virtual GPU of the lab also creates a file. The library is not ours, so
+ * another call fails instead of ending the process. execve() is not in the list: the library would
+ * start nvidia-modprobe, which could not load a module as this user.
  */
 /* clang-format off */
 static const int calls[] = {
@@ -23,7 +23,7 @@ static const int calls[] = {
 	SYS_openat, SYS_close, SYS_close_range, SYS_fstat, SYS_newfstatat, SYS_statx, SYS_statfs,
 	SYS_fstatfs, SYS_faccessat, SYS_faccessat2, SYS_readlinkat, SYS_getdents64, SYS_getcwd,
 	SYS_fcntl, SYS_dup, SYS_dup3, SYS_pipe2, SYS_eventfd2, SYS_ioctl, SYS_ppoll,
-	SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_flock, SYS_mmap, SYS_munmap,
+	SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_flock, SYS_ftruncate, SYS_fchmod, SYS_mmap, SYS_munmap,
 	SYS_mprotect, SYS_mremap, SYS_madvise, SYS_mlock, SYS_munlock, SYS_brk, SYS_mincore,
 	SYS_membarrier, SYS_get_mempolicy, SYS_clone, SYS_clone3, SYS_exit, SYS_exit_group,
 	SYS_futex, SYS_set_robust_list, SYS_rseq, SYS_set_tid_address, SYS_gettid, SYS_getpid,

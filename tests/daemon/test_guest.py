@@ -307,6 +307,20 @@ class Guest(Case):
         self.assertEqual(self.server.text().count("scheduler attached"), before)
         self.assertEqual(self.server.scheduler()["reserved_percent"], 10)
 
+    def test_06b_a_job_on_a_cpu_that_came_back_is_followed(self):
+        """The kernel stops the events of a CPU that goes offline, and does not start them again."""
+        all_cpus = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {max(all_cpus)})
+        self.addCleanup(os.sched_setaffinity, 0, all_cpus)
+        job = train(600)
+        os.sched_setaffinity(0, all_cpus)
+        try:
+            self.followed(job)
+        finally:
+            job.kill()
+            job.wait()
+        wait_until(lambda: not self.snapshot()["processes"], "the end of the job is noticed")
+
     def test_07_kill_9_detaches_the_scheduler_and_a_new_zerneld_attaches_it(self):
         with self.server.client() as client:
             self.server.stop(signal.SIGKILL)

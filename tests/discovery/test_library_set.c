@@ -475,6 +475,37 @@ static void test_executed_library_stays_known(void **state)
 	remove_process(8);
 }
 
+/* A file that is mapped many times is opened once, and only a bounded number of files is. */
+static void test_many_mappings(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	struct stat st;
+	FILE *maps;
+
+	add_process(7, "/libcudart.so.12", fixture, true);
+	assert_int_equal(stat(fixture, &st), 0);
+	maps = fopen(in_proc("7/maps"), "ae");
+	for (u32 i = 3; i < 5000; i++)
+		fprintf(maps, "%x000-%x000 r-xp 00001000 00:01 %lu /libcudart.so.12\n", i, i + 1,
+			(unsigned long)st.st_ino);
+	fclose(maps);
+	/* Only the first mapping can be opened. */
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	assert_int_equal(recorder.nr_attached, 1);
+	assert_int_equal(library_set_count(set).nr_unreadable, 0);
+	maps = fopen(in_proc("7/maps"), "ae");
+	for (u32 i = 0; i < 100; i++)
+		fprintf(maps, "%x000-%x000 r-xp 00001000 00:02 %u /libcuda.so.1\n", i + 1, i + 2,
+			i + 1);
+	fclose(maps);
+	assert_int_equal(library_set_scan_process(set, 7), 0);
+	/* Beside them, the first file and the executable have a place. */
+	assert_int_equal(library_set_count(set).nr_unreadable, 100 - (LIBRARY_FOUND_MAX - 2));
+	assert_true(library_set_has_process(set, 7));
+	remove_process(7);
+}
+
 /* A name that a user gave to the file does not decide for the users of its real name. */
 static void test_file_with_two_names(void **state)
 {
@@ -732,6 +763,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_unreadable_keeps_its_use),
 		cmocka_unit_test(test_failed_attach_and_file_without_calls),
 		cmocka_unit_test(test_executed_library_stays_known),
+		cmocka_unit_test(test_many_mappings),
 		cmocka_unit_test(test_file_with_two_names),
 		cmocka_unit_test(test_exec),
 		cmocka_unit_test(test_scan_all),
