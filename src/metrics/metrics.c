@@ -91,14 +91,19 @@ static void add_drops(struct metrics *m, const struct snapshot *s)
 {
 	u64 nr_snapshot = 0;
 
-	for (u32 drop = 0; drop < DROP_SNAPSHOT_PROCESSES; drop++)
+	for (u32 drop = 0; drop < DROP_SNAPSHOT_PROCESSES; drop++) {
+		/* The metrics of eight ranks must fit. */
+		if ((drop == DROP_READS || drop == DROP_GPU_SAMPLES) && !s->nr_dropped[drop])
+			continue;
 		add_value(m, METRIC_DROPPED,
 			  &(struct metric_labels){ .kind = snapshot_drop_label(drop) },
 			  s->nr_dropped[drop]);
+	}
 	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)
 		nr_snapshot += s->nr_dropped[drop];
 	add_value(m, METRIC_DROPPED, &(struct metric_labels){ .kind = "snapshot" }, nr_snapshot);
-	add_value(m, METRIC_RESTARTS, &(struct metric_labels){}, s->nr_restarts);
+	if (s->nr_restarts)
+		add_value(m, METRIC_RESTARTS, &(struct metric_labels){}, s->nr_restarts);
 }
 
 static void add_gpus(struct metrics *m, const struct snapshot *s)

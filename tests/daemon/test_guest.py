@@ -309,6 +309,8 @@ class Guest(Case):
 
     def test_06b_a_job_on_a_cpu_that_came_back_is_followed(self):
         """The kernel stops the events of a CPU that goes offline, and does not start them again."""
+        # Probes stay for some time, and would see the calls of the job without any event.
+        wait_until(lambda: not self.snapshot()["probes"]["libraries"], "no library is probed")
         all_cpus = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {max(all_cpus)})
         self.addCleanup(os.sched_setaffinity, 0, all_cpus)

@@ -331,6 +331,7 @@ class Life(Case):
         def tasks():
             return [status_of(task) for pid in family(server.process.pid) for task in pathlib.Path(f"/proc/{pid}/task").iterdir()]
         wait_until(lambda: {task["Name"] for task in tasks()} == wanted and
+                   all(not int(task["CapInh"], 16) for task in tasks()) and
                    all(task["Seccomp"] == "2" for task in tasks() if task["Name"].startswith("zernel-") and not SANITIZED),
                    f"all processes run: {tasks()}")
         had = bits(status_of(pathlib.Path("/proc/self"))["CapPrm"])
