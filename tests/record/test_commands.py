@@ -3,6 +3,7 @@
 import json
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import tempfile
@@ -52,14 +53,16 @@ class Recorder(harness.Case):
     def test_result_as_json(self):
         text, _ = zernel("record", "--seconds", "1", "-j", "--socket", self.server.path, self.file)
         result = json.loads(text)
-        self.assertEqual((result["file"], result["seconds"], result["lost"]), (str(self.file), 1, 0))
+        self.assertEqual((result["file"], result["lost"]), (str(self.file), 0))
+        self.assertGreaterEqual(result["seconds"], 1)
         self.assertGreater(result["snapshots"], 0)
         self.assertEqual(result["bytes"], self.file.stat().st_size)
 
     def test_for_some_seconds(self):
         text, errors = zernel("record", "--seconds", "2", "--socket", self.server.path, self.file)
         self.assertEqual(errors, "")
-        self.assertRegex(text, "^recorded 2 s")
+        # On a busy machine, it ends later than asked.
+        self.assertGreaterEqual(int(re.match(r"recorded (\d+) s", text)[1]), 2)
         self.assertEqual(len(self.last()["processes"]), 3)
         early = json.loads(zernel("replay", self.file, "status", "--json", "--to", "1")[0])
         late = self.last()
