@@ -214,7 +214,7 @@ int starter_new(struct starter **ret)
 	return 0;
 }
 
-/* The programs end with the process that started them: see program_enter(). */
+/* The programs end with the process that started them: see sandbox_enter(). */
 struct starter *starter_free(struct starter *starter)
 {
 	if (!starter)
