@@ -253,6 +253,7 @@ static int attach(const char *path)
 	library = calloc(1, sizeof(*library));
 	if (fd < 0 || runtime < 0 || !library)
 		return -ENOENT;
+	library->fd = fd;
 	library->runtime = (enum runtime)runtime;
 	snprintf(library->path, sizeof(library->path), "/proc/self/fd/%d", fd);
 	err = library_resolve(fd, library->runtime, false, &library->probes);
@@ -301,9 +302,14 @@ int main(int argc, char **argv)
 	setenv("VGPU_NCCL_BANDWIDTH", "1e18", 1);
 	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
-	if (argc != 2 || err < 0 || shared == MAP_FAILED || attach(argv[1]) < 0 ||
-	    copy_library(argv[1]) < 0)
+	if (err == 0)
+		err = argc == 2 && shared != MAP_FAILED ? attach(argv[1]) : -EINVAL;
+	if (err == 0)
+		err = copy_library(argv[1]);
+	if (err < 0) {
+		printf("Bail out! cannot prepare the test: %s\n", strerror(-err));
 		return harness_end(EXIT_FAILURE);
+	}
 	result = cmocka_run_group_tests_name("comms", tests, NULL, NULL);
 	unlink(unseen_path);
 	kernel_free(kernel);
