@@ -26,7 +26,7 @@ RUNS = {
     "watching": [*GUEST, "env", f"ZERNEL_BUILD={BUILD}", "PYTHONPATH=lab/tests/compare:lab", "PYTHONDONTWRITEBYTECODE=1", "python3", "-u",
                  "tests/daemon/test_guest_watching.py"],
     "agree": ["tools/signals", "compare", "--kernel", "{kernel}", "--scenario", "quiet,noisy,collectives", "--seconds", "8"],
-    "idle": ["tools/signals", "idle", "--kernel", "{kernel}", "--scenario", "noisy,launch-bound,async-starved", "--seconds", "2"],
+    "idle": ["tools/signals", "idle", "--kernel", "{kernel}", "--scenario", "noisy,launch-bound,async-starved", "--seconds", "4"],
     "memory": [*GUEST, f"{BUILD}/tests/signals/books", "--exits", f"{BUILD}/lab/vgpu", "300"],
     "ranks": [*GUEST, "env", "CMOCKA_MESSAGE_OUTPUT=TAP", f"{BUILD}/tests/signals/test_comms_nccl", f"{BUILD}/lab/vgpu/libnccl.so.2"],
 }

@@ -307,7 +307,7 @@ int main(int argc, char **argv)
 	if (err == 0)
 		err = copy_library(argv[1]);
 	if (err < 0) {
-		printf("Bail out! cannot prepare the test: %s\n", strerror(-err));
+		fprintf(stderr, "Bail out! cannot prepare the test: %s\n", strerror(-err));
 		return harness_end(EXIT_FAILURE);
 	}
 	result = cmocka_run_group_tests_name("comms", tests, NULL, NULL);

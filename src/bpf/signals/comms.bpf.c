@@ -171,8 +171,8 @@ static int world_write_step(u32 i, struct world *world)
 	u64 seen = *(volatile u64 *)&world->comms->nr_changes;
 	const struct comm *first;
 
-	world->found = COMMS_MAX;
-	world->nr_local_ranks = 0;
+	world->found = compat_unknown(COMMS_MAX);
+	world->nr_local_ranks = compat_unknown(0);
 	bpf_loop(COMMS_MAX, world_find_step, world, 0);
 	bpf_loop(COMMS_MAX, world_count_step, world, 0);
 	first = comm_at(world->comms, world->found);

@@ -7,6 +7,7 @@
  * it. A group exists from the entry of its first call to the end of its last
  * call.
  */
+#include "bpf/compat.bpf.h"
 #include "bpf/signals/calls.bpf.h"
 #include "core/comm.h"
 
@@ -78,7 +79,7 @@ static inline int find_step(u32 i, struct walk *walk)
 
 static inline struct comm *comm_find(struct comms *comms, u64 handle)
 {
-	struct walk walk = { .comms = comms, .wanted = handle, .found = COMMS_MAX };
+	struct walk walk = { .comms = comms, .wanted = handle, .found = compat_unknown(COMMS_MAX) };
 
 	if (handle)
 		bpf_loop(COMMS_MAX, find_step, &walk, 0);
@@ -98,7 +99,7 @@ static inline int claim_step(u32 i, struct walk *walk)
 
 static inline struct comm *comm_claim(struct comms *comms)
 {
-	struct walk walk = { .comms = comms, .found = COMMS_MAX };
+	struct walk walk = { .comms = comms, .found = compat_unknown(COMMS_MAX) };
 
 	bpf_loop(COMMS_MAX, claim_step, &walk, 0);
 	return comm_at(comms, walk.found);
