@@ -45,9 +45,9 @@ extern bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
 extern bool scx_bpf_task_set_slice(struct task_struct *p, u64 slice) __ksym __weak;
 
 /*
- * 6.7: before, the verifier examined the callback of bpf_loop() for one round only. It believed that
- * each round begins with the values that the context had before the loop, and removed code that
- * only a later round reaches. A value that rounds change must therefore begin as one that the
+ * 6.7: before, the verifier examined the callback of bpf_loop() for one round only. It believed
+ * that each round begins with the values that the context had before the loop, and removed code
+ * that only a later round reaches. A value that rounds change must therefore begin as one that the
  * verifier does not know.
  */
 static inline u64 compat_unknown(u64 value)
