@@ -4,7 +4,10 @@
 #include "base/macros.h"
 #include "discovery/support.h"
 
+#include <sys/resource.h>
 #include <sys/sysmacros.h>
+
+#define NR_FILES 65536 /* enough for LIBRARY_MAX libraries */
 
 static const char *fixture, *driver;
 static char proc[] = "/tmp/discovery-proc.XXXXXX";
@@ -775,6 +778,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_looks_for_a_gpu),
 	};
 
+	/* The number of libraries depends on it. */
+	if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){ NR_FILES, NR_FILES }) < 0)
+		return EXIT_FAILURE;
 	if (argc != 3)
 		return 2;
 	fixture = argv[1];
