@@ -97,7 +97,8 @@ _Static_assert((COLLECTIVE_NR & (COLLECTIVE_NR - 1)) == 0, "BPF masks an index w
 
 /* The position of an argument; ARG_NONE: no argument; ARG_RETURNED: the return value. */
 enum {
-	ARG_CONFIG = -3, /* of a stream: in the struct that the first argument points to */
+	ARG_RESULT_PLACE = -4, /* where an object that does not fit into registers is returned */
+	ARG_CONFIG = -3,       /* of a stream: in the struct that the first argument points to */
 	ARG_RETURNED = -2,
 	ARG_NONE = -1,
 	ARG_0,
@@ -131,13 +132,11 @@ enum {
 /*
  * A C++ object that does not fit into registers is returned in memory of the
  * caller. On x86-64 the address is the first argument, and all other arguments
- * move up by one. On arm64 the address has its own register, which is not read.
+ * move up by one. On arm64 the address has its own register.
  */
 #if defined(__aarch64__) || defined(__TARGET_ARCH_arm64)
-#define ARG_RESULT_PLACE ARG_NONE
 #define ARG_AFTER_RESULT ARG_0
 #else
-#define ARG_RESULT_PLACE ARG_0
 #define ARG_AFTER_RESULT ARG_1
 #endif
 

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <sys/sysmacros.h>
 
-#define NR_FILES 65536 /* enough for LIBRARY_MAX libraries */
+#define NR_FILES 4096 /* enough for LIBRARY_MAX libraries */
 
 static const char *fixture, *driver;
 static char proc[] = "/tmp/discovery-proc.XXXXXX";

@@ -32,29 +32,39 @@ __hidden void cpu_release(void);
 #define REGISTER_ARGUMENTS   8
 #define LAST_REGISTERS(ctx)  PT_REGS_PARM6(ctx), PT_REGS_PARM7(ctx), PT_REGS_PARM8(ctx)
 #define STACK_ARGUMENTS(ctx) PT_REGS_SP(ctx)
+#define RESULT_PLACE(ctx)    __PT_REGS_CAST(ctx)->regs[8]
 #else
 #define REGISTER_ARGUMENTS   6
 #define LAST_REGISTERS(ctx)  PT_REGS_PARM6(ctx)
 #define STACK_ARGUMENTS(ctx) (PT_REGS_SP(ctx) + 8) /* above the return address */
+#define RESULT_PLACE(ctx)    PT_REGS_PARM1(ctx)
 #endif
 
 /* All registers are read first: the verifier allows no variable offset into them. */
 struct arguments {
 	u64 value[REGISTER_ARGUMENTS];
+	u64 result_place;
 };
 
 #define ARGUMENTS(ctx)                                                                             \
 	{                                                                                          \
 		{                                                                                  \
-			PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx),                \
-				PT_REGS_PARM4(ctx), PT_REGS_PARM5(ctx), LAST_REGISTERS(ctx),       \
-		}                                                                                  \
+			PT_REGS_PARM1(ctx),                                                        \
+			PT_REGS_PARM2(ctx),                                                        \
+			PT_REGS_PARM3(ctx),                                                        \
+			PT_REGS_PARM4(ctx),                                                        \
+			PT_REGS_PARM5(ctx),                                                        \
+			LAST_REGISTERS(ctx),                                                       \
+		},                                                                                 \
+		RESULT_PLACE(ctx),                                                                 \
 	}
 
 static inline u64 argument(const struct arguments *args, s8 position)
 {
 	u32 i = (u8)position;
 
+	if (position == ARG_RESULT_PLACE)
+		return args->result_place;
 	return i < REGISTER_ARGUMENTS ? args->value[i] : 0;
 }
 
