@@ -43,28 +43,20 @@ __hidden void cpu_release(void);
 /* All registers are read first: the verifier allows no variable offset into them. */
 struct arguments {
 	u64 value[REGISTER_ARGUMENTS];
-	u64 result_place;
 };
 
 #define ARGUMENTS(ctx)                                                                             \
 	{                                                                                          \
 		{                                                                                  \
-			PT_REGS_PARM1(ctx),                                                        \
-			PT_REGS_PARM2(ctx),                                                        \
-			PT_REGS_PARM3(ctx),                                                        \
-			PT_REGS_PARM4(ctx),                                                        \
-			PT_REGS_PARM5(ctx),                                                        \
-			LAST_REGISTERS(ctx),                                                       \
-		},                                                                                 \
-		RESULT_PLACE(ctx),                                                                 \
+			PT_REGS_PARM1(ctx), PT_REGS_PARM2(ctx), PT_REGS_PARM3(ctx),                \
+				PT_REGS_PARM4(ctx), PT_REGS_PARM5(ctx), LAST_REGISTERS(ctx),       \
+		}                                                                                  \
 	}
 
 static inline u64 argument(const struct arguments *args, s8 position)
 {
 	u32 i = (u8)position;
 
-	if (position == ARG_RESULT_PLACE)
-		return args->result_place;
 	return i < REGISTER_ARGUMENTS ? args->value[i] : 0;
 }
 
@@ -98,7 +90,8 @@ static inline struct call_frame *frame_at(struct thread_state *thread, u32 depth
 	return &thread->frames[depth & (MAX_CALL_DEPTH - 1)];
 }
 
-static inline void frame_push(const struct traced_call *call, const struct arguments *args)
+static inline void frame_push(const struct traced_call *call, const struct arguments *args,
+			      u64 result_place)
 {
 	const struct call_row *row = call->row;
 	u32 depth = call->thread->depth++;
@@ -111,7 +104,8 @@ static inline void frame_push(const struct traced_call *call, const struct argum
 	frame = frame_at(call->thread, depth);
 	frame->call = call->cookie;
 	frame->entered_ns = call->now;
-	frame->arg[0] = argument(args, row->arg[0]);
+	frame->arg[0] =
+		row->arg[0] == ARG_RESULT_PLACE ? result_place : argument(args, row->arg[0]);
 	frame->arg[1] = argument(args, row->arg[1]);
 	frame->arg[2] = argument(args, row->arg[2]);
 }
@@ -136,6 +130,7 @@ static inline struct call_frame *frame_pop(struct thread_state *thread, u32 call
 static inline bool call_entered(struct pt_regs *ctx, struct traced_call *call)
 {
 	struct arguments args = ARGUMENTS(ctx);
+	u64 result_place = RESULT_PLACE(ctx);
 
 	call->now = bpf_ktime_get_ns();
 	call->cookie = bpf_get_attach_cookie(ctx);
@@ -147,7 +142,7 @@ static inline bool call_entered(struct pt_regs *ctx, struct traced_call *call)
 		__sync_fetch_and_add(&nr_dropped_frames, 1);
 	if (!call->row || !call->thread || !call->process)
 		return false;
-	frame_push(call, &args);
+	frame_push(call, &args, result_place);
 	return true;
 }
 
