@@ -115,7 +115,7 @@ static struct snapshot_job *find_job(struct snapshot *s, const char *cgroup)
 
 u32 snapshot_add_job(struct snapshot *s, const char *cgroup, const char *name)
 {
-	char key[SNAPSHOT_TEXT_LEN];
+	char key[JOB_CGROUP_LEN];
 	struct snapshot_job *job;
 
 	snapshot_set_text(key, sizeof(key), cgroup, strlen(cgroup));

@@ -19,6 +19,7 @@
 #include "core/book.h"
 #include "core/cpu_limit.h"
 #include "core/hist.h"
+#include "core/job.h"
 #include "core/phase.h"
 
 #define SNAPSHOT_VERSION	2
@@ -63,13 +64,16 @@ struct snapshot_collectives {
 };
 
 /*
- * A job: the processes of a cgroup. The measurements of ended processes stay with the job
- * as long as it has processes, and with the node forever. So a sum over processes does
- * not decrease when a process ends.
+ * A job: its processes, in one or more cgroups (core/job.h). The measurements of ended processes
+ * stay with the job as long as it has processes, and with the node forever. So a sum over processes
+ * does not decrease when a process ends.
  */
 struct snapshot_job {
-	char name[SNAPSHOT_TEXT_LEN]; /* Slurm job, pod or unit; else the path of the cgroup */
-	char cgroup[SNAPSHOT_TEXT_LEN];
+	char name[JOB_NAME_LEN];
+	char cgroup[JOB_CGROUP_LEN];	   /* of the job itself; it identifies the job */
+	char container[JOB_CONTAINER_LEN]; /* of its first process; empty: it is in no container */
+	u32 kind;			   /* enum job_kind */
+	u32 pad;
 	struct snapshot_hists gone;
 	struct snapshot_collectives gone_collectives;
 };
@@ -121,7 +125,8 @@ struct snapshot_process {
 	u32 step_basis;	  /* enum step_basis: how steps were found */
 	u32 gpu_evidence; /* enum gpu_evidence */
 	u32 pad;
-	u64 phase_ns[PHASE_NR]; /* includes the current phase up to now */
+	char step[JOB_STEP_LEN]; /* of its Slurm job: "0", "batch"; or empty */
+	u64 phase_ns[PHASE_NR];	 /* includes the current phase up to now */
 	u64 nr_transitions;
 	u64 nr_steps;
 	/*

@@ -6,6 +6,9 @@
 #include "base/file.h"
 #include "core/job.h"
 
+/* Paths are shorter, and the lines of other hierarchies come before or after. */
+#define CGROUP_TEXT_LEN 8192
+
 static struct snapshot_process *find(const struct snapshot *s, const struct process_state *process)
 {
 	for (u32 i = 0; i < s->nr_processes; i++)
@@ -15,38 +18,61 @@ static struct snapshot_process *find(const struct snapshot *s, const struct proc
 	return NULL;
 }
 
-/* Reads the path of the line "0::/path" in /proc/PID/cgroup; empty if the line is missing. */
-static void read_cgroup(u32 pid, char *ret, size_t size)
+/*
+ * Reads the path of the line "0::/path" in /proc/PID/cgroup; false: there is none. In a cgroup
+ * namespace of its own, zerneld sees paths outside of it as "/../../path".
+ */
+static bool read_cgroup(u32 pid, char *ret, size_t size)
 {
-	char path[32], text[4096];
+	char path[32], text[CGROUP_TEXT_LEN];
 	char *line;
 
-	*ret = '\0';
 	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
 	if (file_read_text(path, text, sizeof(text)) <= 0)
-		return;
+		return false;
 	line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
 	if (!line)
-		return;
-	line += *line == '\n';
-	snprintf(ret, size, "%.*s", (int)strcspn(line + 3, "\n"), line + 3);
+		return false;
+	line += (*line == '\n') + 3;
+	while (strncmp(line, "/../", 4) == 0)
+		line += 3;
+	snprintf(ret, size, "%.*s", (int)strcspn(line, "\n"), line);
+	return *ret;
+}
+
+static u32 add_job(struct snapshot *s, const char *cgroup, const char *name, const char *container,
+		   u32 kind)
+{
+	u32 index = snapshot_add_job(s, cgroup, name);
+	struct snapshot_job *job = index ? &s->jobs[index - 1] : NULL;
+
+	if (job && !*job->container)
+		snapshot_set_text(job->container, sizeof(job->container), container,
+				  sizeof(job->container));
+	if (job)
+		job->kind = kind;
+	return index;
 }
 
 /* A process that moves to another cgroup stays in the job of its first cgroup. */
-static u32 job_of(const struct snapshot *before, struct snapshot *s,
-		  const struct process_state *process)
+static void fold_job(const struct snapshot *before, struct snapshot *s,
+		     const struct process_state *process, struct snapshot_process *to)
 {
 	const struct snapshot_process *known = find(before, process);
 	const struct snapshot_job *job = known ? snapshot_job(before, known) : NULL;
-	char cgroup[SNAPSHOT_TEXT_LEN], name[SNAPSHOT_TEXT_LEN];
+	char cgroup[CGROUP_TEXT_LEN];
+	struct job_identity identity;
 
-	if (job)
-		return snapshot_add_job(s, job->cgroup, job->name);
-	read_cgroup(process->task.pid, cgroup, sizeof(cgroup));
-	if (!*cgroup)
-		return 0;
-	job_name(cgroup, name, sizeof(name));
-	return snapshot_add_job(s, cgroup, name);
+	to->job = 0;
+	if (job) {
+		to->job = add_job(s, job->cgroup, job->name, job->container, job->kind);
+		memcpy(to->step, known->step, sizeof(to->step));
+	} else if (read_cgroup(process->task.pid, cgroup, sizeof(cgroup))) {
+		job_identify(cgroup, &identity);
+		to->job = add_job(s, identity.cgroup, identity.name, identity.container,
+				  identity.kind);
+		snapshot_set_text(to->step, sizeof(to->step), identity.step, sizeof(identity.step));
+	}
 }
 
 /* If the runtime calls the driver, both see the same memory. The larger account is complete. */
@@ -187,7 +213,7 @@ static void fold_process(struct kernel *kernel, const struct snapshot *before, s
 
 	if (!to)
 		return;
-	to->job = job_of(before, s, process);
+	fold_job(before, s, process, to);
 	to->start_ns = process->start_ns;
 	to->nr_ranks = process->nr_ranks;
 	to->rank = process->rank;
@@ -217,7 +243,7 @@ static void fold_unread(struct kernel *kernel, const struct snapshot *before, st
 	if (!to)
 		return;
 	*to = *known;
-	to->job = job_of(before, s, process);
+	fold_job(before, s, process, to);
 	to->nr_culprits = 0;
 	to->nr_transitions = 0;
 	snapshot_set_transitions(s, to, known->nr_transitions);

@@ -29,6 +29,8 @@ const struct field snapshot_fields[] = {
 const struct field job_fields[] = {
 	{ "name",   TEXT(snapshot_job, name) },
 	{ "cgroup", TEXT(snapshot_job, cgroup) },
+	{ "kind",   FIELD_LABEL, AT(snapshot_job, kind), JOB_KIND_NR, job_kind_label },
+	{ "container", TEXT(snapshot_job, container) },
 	{ "gone_collectives", FIELD_COUNTS, AT(snapshot_job, gone_collectives.nr), COLLECTIVE_NR, operation_label },
 	{ "gone_collective_bytes", FIELD_COUNTS, AT(snapshot_job, gone_collectives.bytes), COLLECTIVE_NR,
 	  operation_label },
@@ -39,6 +41,7 @@ const struct field process_fields[] = {
 	{ "pid",          FIELD_U32,    AT(snapshot_process, pid) },
 	{ "comm",         TEXT(snapshot_process, comm) },
 	{ "job",          FIELD_U32,    AT(snapshot_process, job) },
+	{ "job_step",     TEXT(snapshot_process, step) },
 	{ "start_ns",     FIELD_U64,    AT(snapshot_process, start_ns) },
 	{ "nr_ranks",     FIELD_U32,    AT(snapshot_process, nr_ranks) },
 	{ "rank",         FIELD_S32,    AT(snapshot_process, rank) },

@@ -91,7 +91,7 @@ struct top_identity {
 	enum top_row_kind kind;
 	u32 id;
 	u64 start_ns;
-	char cgroup[SNAPSHOT_TEXT_LEN];
+	char cgroup[JOB_CGROUP_LEN];
 };
 
 struct top {

@@ -60,7 +60,7 @@ struct top_job {
 	u32 nr_processes;
 	struct top_counters window; /* of all its processes */
 	u64 memory_bytes;
-	char cgroup[SNAPSHOT_TEXT_LEN];
+	char cgroup[JOB_CGROUP_LEN];
 };
 
 struct top_model {
