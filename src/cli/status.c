@@ -275,9 +275,10 @@ static void print_quotas(const struct snapshot *snapshot, const struct term *ter
 
 		print_label(term, "over quota");
 		term_print(term, STYLE_WARNING,
-			   "user %u: %s calls of processes, %s memory operations not followed\n",
+			   "user %u: %s calls of processes, %s memory operations not followed, %s "
+			   "scans refused\n",
 			   quota->uid, unit_count(quota->nr_processes).text,
-			   unit_count(quota->nr_memory).text);
+			   unit_count(quota->nr_memory).text, unit_count(quota->nr_scans).text);
 	}
 }
 

@@ -158,14 +158,9 @@ int kernel_find_holders(struct kernel *kernel);
 /* Looks at the open files of a process, and returns whether there is evidence now. */
 bool kernel_holds_gpu(struct kernel *kernel, pid_t pid, int pidfd);
 
-/* A user who wanted more than its part of a table, and how often it was refused. */
-struct kernel_quota {
-	u32 uid;
-	u64 nr_processes;
-	u64 nr_memory;
-};
-/* Lists the users with most refusals, at most `max`. Returns their number. */
-u32 kernel_read_quotas(const struct kernel *kernel, struct kernel_quota *ret, u32 max);
+/* Calls `fn` for each user who wanted more than its part of a table: how often it was refused. */
+typedef void (*kernel_quota_fn)(void *ctx, u32 uid, const u64 nr_refused[TENANT_TABLE_NR]);
+void kernel_read_quotas(const struct kernel *kernel, kernel_quota_fn fn, void *ctx);
 
 /*
  * All ML processes and their threads. The data of a process is consistent if process_is_whole().

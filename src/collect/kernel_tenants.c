@@ -29,6 +29,11 @@ static s32 count_memory(const struct process_list *list, const struct tenant_key
 	return nr;
 }
 
+static bool was_refused(const struct tenant_use *use)
+{
+	return use->nr_refused[TENANT_PROCESSES] || use->nr_refused[TENANT_MEMORY];
+}
+
 /* What processes begin or end to use meanwhile is miscounted until the next call. */
 void kernel_recount_tenants(struct kernel *kernel, const struct kernel_snapshot *snapshot,
 			    const struct process_list *list)
@@ -45,10 +50,9 @@ void kernel_recount_tenants(struct kernel *kernel, const struct kernel_snapshot 
 		more = bpf_map__get_next_key(map, &at, &next, sizeof(next));
 		if (bpf_map__lookup_elem(map, &at, sizeof(at), &use, sizeof(use), 0) < 0)
 			continue;
-		use.nr_processes = count_processes(snapshot, &at);
-		use.nr_memory = count_memory(list, &at);
-		if (use.nr_processes || use.nr_memory || use.nr_processes_refused ||
-		    use.nr_memory_refused)
+		use.nr[TENANT_PROCESSES] = count_processes(snapshot, &at);
+		use.nr[TENANT_MEMORY] = count_memory(list, &at);
+		if (use.nr[TENANT_PROCESSES] || use.nr[TENANT_MEMORY] || was_refused(&use))
 			bpf_map__update_elem(map, &at, sizeof(at), &use, sizeof(use), BPF_EXIST);
 		else
 			bpf_map__delete_elem(map, &at, sizeof(at), 0);
@@ -63,7 +67,7 @@ static void release(struct kernel *kernel, u32 kind, u64 id, s32 nr)
 
 	if (!id || bpf_map__lookup_elem(map, &key, sizeof(key), &use, sizeof(use), 0) < 0)
 		return;
-	use.nr_memory -= nr;
+	use.nr[TENANT_MEMORY] -= nr;
 	bpf_map__update_elem(map, &key, sizeof(key), &use, sizeof(use), BPF_EXIST);
 }
 
@@ -75,45 +79,22 @@ void kernel_release_memory(struct kernel *kernel, const struct listed_process *p
 	release(kernel, TENANT_GROUP, process->group, process->nr_memory);
 }
 
-static u64 refusals(const struct kernel_quota *quota)
-{
-	return quota->nr_processes + quota->nr_memory;
-}
-
-/* Inserts a user into the list, sorted by refusals. If the list is full, the last is dropped. */
-static u32 insert(struct kernel_quota *list, u32 nr, u32 max, const struct kernel_quota *quota)
-{
-	u32 at;
-
-	if (nr == max && refusals(&list[max - 1]) >= refusals(quota))
-		return nr;
-	nr = nr < max ? nr + 1 : max;
-	for (at = nr - 1; at > 0 && refusals(&list[at - 1]) < refusals(quota); at--)
-		list[at] = list[at - 1];
-	list[at] = *quota;
-	return nr;
-}
-
-u32 kernel_read_quotas(const struct kernel *kernel, struct kernel_quota *ret, u32 max)
+void kernel_read_quotas(const struct kernel *kernel, kernel_quota_fn fn, void *ctx)
 {
 	const struct bpf_map *map = kernel->skel->maps.tenants;
-	u32 nr = 0, left = 2 * bpf_map__max_entries(map);
+	u32 left = 2 * bpf_map__max_entries(map);
 	struct tenant_key at, next;
 	int more = bpf_map__get_next_key(map, NULL, &next, sizeof(next));
 
 	while (more == 0 && left-- > 0) {
 		struct tenant_use use;
-		struct kernel_quota quota;
 
 		at = next;
 		more = bpf_map__get_next_key(map, &at, &next, sizeof(next));
 		if (at.kind != TENANT_USER ||
 		    bpf_map__lookup_elem(map, &at, sizeof(at), &use, sizeof(use), 0) < 0)
 			continue;
-		quota = (struct kernel_quota){ (u32)at.id, use.nr_processes_refused,
-					       use.nr_memory_refused };
-		if (refusals(&quota))
-			nr = insert(ret, nr, max, &quota);
+		if (was_refused(&use))
+			fn(ctx, (u32)at.id, use.nr_refused);
 	}
-	return nr;
 }

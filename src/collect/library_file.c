@@ -165,11 +165,18 @@ int library_identify(int fd, struct library_id *ret)
 	return 0;
 }
 
-static ssize_t read_fd(void *ctx, void *buffer, size_t size, u64 offset)
-{
-	const int *fd = ctx;
+struct file {
+	int fd;
+	u64 *nr_bytes;
+};
 
-	return file_read_at(*fd, (off_t)offset, buffer, size);
+static ssize_t read_file(void *ctx, void *buffer, size_t size, u64 offset)
+{
+	const struct file *file = ctx;
+	ssize_t n = file_read_at(file->fd, (off_t)offset, buffer, size);
+
+	*file->nr_bytes += n > 0 ? (u64)n : 0;
+	return n;
 }
 
 static int compare_calls(const void *a, const void *b)
@@ -205,9 +212,11 @@ static struct library_probe place_probe(const struct elf_source *source,
 	};
 }
 
-int library_resolve(int fd, enum runtime runtime, bool with_symtab, struct library_probes *ret)
+int library_resolve(int fd, enum runtime runtime, bool with_symtab, struct library_probes *ret,
+		    u64 *nr_bytes)
 {
-	const struct elf_source source = { .read = read_fd, .ctx = &fd };
+	struct file file = { fd, nr_bytes };
+	const struct elf_source source = { .read = read_file, .ctx = &file };
 	const char *names[CALL_NR];
 	u32 calls[CALL_NR];
 	struct elf_query query = {

@@ -64,5 +64,9 @@ int library_identify(int fd, struct library_id *ret);
 /* The name of a call's function. */
 const char *library_symbol(enum call call);
 
-/* Finds the calls of `runtime` in the file. A file without calls is not an error. */
-int library_resolve(int fd, enum runtime runtime, bool with_symtab, struct library_probes *ret);
+/*
+ * Finds the calls of `runtime` in the file. A file without calls is not an error. Adds the bytes
+ * that were read to *nr_bytes, also if it fails.
+ */
+int library_resolve(int fd, enum runtime runtime, bool with_symtab, struct library_probes *ret,
+		    u64 *nr_bytes);

@@ -7,7 +7,11 @@
 #include <string.h>
 #include "base/cleanup.h"
 #include "base/socket.h"
+#include "base/time.h"
 #include "collect/gpu_visible.h"
+
+/* No process has files with more bytes. */
+#define SCAN_BYTES_MAX (1ULL << 40)
 
 /* Each kind of message has a fixed size. */
 static size_t size_of(u32 kind)
@@ -17,6 +21,8 @@ static size_t size_of(u32 kind)
 		[SCAN_SCANNED] = sizeof(struct library_scanned),
 		[SCAN_PIDS] = SCAN_PIDS_MAX * sizeof(s32),
 		[SCAN_NUMBERS] = sizeof(struct scan_numbers),
+		[SCAN_OWNED] = sizeof(struct scan_owned),
+		[SCAN_REST] = 0,
 	};
 
 	return kind < ARRAY_SIZE(sizes) ? offsetof(struct scan_message, found) + sizes[kind] : 0;
@@ -57,10 +63,11 @@ bool scan_message_is_valid(const struct scan_message *message, size_t size, bool
 		return found_is_valid(&message->found);
 	if (message->kind == SCAN_SCANNED)
 		return message->scanned.error <= 0 && message->scanned.has_collective <= 1 &&
-		       message->scanned.is_partial <= 1;
+		       message->scanned.is_partial <= 1 &&
+		       message->scanned.nr_bytes <= SCAN_BYTES_MAX;
 	if (message->kind == SCAN_NUMBERS)
 		return numbers_are_valid(&message->numbers);
-	return message->nr <= SCAN_PIDS_MAX;
+	return message->kind != SCAN_PIDS || message->nr <= SCAN_PIDS_MAX;
 }
 
 struct server {
@@ -124,16 +131,35 @@ static void read_environment(struct server *server, pid_t pid, u32 runtime)
 	reply(server, SCAN_NUMBERS, -1);
 }
 
+static void find_owner(struct server *server, pid_t pid)
+{
+	server->message.owned = (struct scan_owned){ .pid = pid };
+	server->message.owned.owner = tenant_of(server->proc, pid);
+	reply(server, SCAN_OWNED, -1);
+}
+
+static void answer_row(struct server *server, pid_t pid, u32 kind, u32 runtime)
+{
+	if (kind == SCAN_OWNER)
+		find_owner(server, pid);
+	else if (kind == SCAN_ENVIRONMENT)
+		read_environment(server, pid, runtime);
+	else
+		(void)library_scan(server->scanner, pid, kind);
+}
+
 static void answer(struct server *server, const struct scan_request *request)
 {
+	u64 end_ns = time_now_ns() + SCAN_REQUEST_NS;
+
 	server->message.nr = 0;
 	for (u32 i = 0; i < request->nr && !server->err; i++) {
-		pid_t pid = request->rows[i].pid;
-
-		if (request->rows[i].kind == SCAN_ENVIRONMENT)
-			read_environment(server, pid, request->rows[i].runtime);
-		else
-			(void)library_scan(server->scanner, pid, request->rows[i].kind);
+		if (i > 0 && time_now_ns() >= end_ns) {
+			reply(server, SCAN_REST, -1);
+			return;
+		}
+		answer_row(server, request->rows[i].pid, request->rows[i].kind,
+			   request->rows[i].runtime);
 	}
 	if (request->nr)
 		return;

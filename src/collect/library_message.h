@@ -12,6 +12,10 @@
 #define SCAN_PIDS_MAX	 1024
 /* A row that asks for the GPU numbers of a process, which follow from its environment. */
 #define SCAN_ENVIRONMENT LIBRARY_SCAN_KIND_NR
+/* A row that asks for the owner of a process. No file of a user is opened for it. */
+#define SCAN_OWNER	 (LIBRARY_SCAN_KIND_NR + 1)
+/* After this time, the rest of a request is not scanned, so that other users do not wait for it. */
+#define SCAN_REQUEST_NS	 (50 * NSEC_PER_MSEC)
 
 /* Without rows, it asks for a list of all processes. */
 struct scan_request {
@@ -19,7 +23,7 @@ struct scan_request {
 	u32 pad;
 	struct {
 		s32 pid;
-		u32 kind;    /* enum library_scan_kind, or SCAN_ENVIRONMENT */
+		u32 kind;    /* enum library_scan_kind, SCAN_ENVIRONMENT or SCAN_OWNER */
 		u32 runtime; /* for SCAN_ENVIRONMENT */
 	} rows[SCAN_ROWS_MAX];
 };
@@ -30,12 +34,20 @@ enum scan_message_kind {
 	SCAN_SCANNED,
 	SCAN_PIDS,
 	SCAN_NUMBERS, /* the end of a row SCAN_ENVIRONMENT */
+	SCAN_OWNED,   /* the end of a row SCAN_OWNER */
+	SCAN_REST,    /* the last message: this row and the rows after it were not scanned */
 };
 
 struct scan_numbers {
 	s32 pid;
 	s32 error; /* the numbers are not valid */
 	struct gpu_numbers numbers;
+};
+
+struct scan_owned {
+	s32 pid;
+	u32 pad;
+	struct tenant owner;
 };
 
 struct scan_message {
@@ -46,6 +58,7 @@ struct scan_message {
 		struct library_scanned scanned;
 		s32 pids[SCAN_PIDS_MAX];
 		struct scan_numbers numbers;
+		struct scan_owned owned;
 	};
 };
 

@@ -102,7 +102,8 @@ static int examine(struct scan *scan, int fd, struct library_found *found)
 		return 0;
 	}
 	scan->result.nr_examined++;
-	err = library_resolve(fd, found->runtime, found->is_executable, &found->probes);
+	err = library_resolve(fd, found->runtime, found->is_executable, &found->probes,
+			      &scan->result.nr_bytes);
 	if (err == -ENOEXEC || (!err && !found->probes.nr)) {
 		scanner->barren[hash_of(&file) % BARREN_SLOTS] = file;
 		return -ENOENT;

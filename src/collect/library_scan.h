@@ -32,6 +32,7 @@ struct library_scanned {
 	u32 is_partial; /* at least one file could not be read */
 	u32 nr_examined;
 	u32 nr_unreadable;
+	u64 nr_bytes; /* that were read of these files */
 };
 
 enum library_scan_kind {

@@ -193,6 +193,32 @@ static bool has_process(const struct snapshot *s, const struct snapshot_process 
 	return false;
 }
 
+static u64 refusals(const struct snapshot_quota *quota)
+{
+	return quota->nr_processes + quota->nr_memory + quota->nr_scans;
+}
+
+void snapshot_add_quota(struct snapshot *s, const struct snapshot_quota *quota)
+{
+	struct snapshot_quota sum = *quota;
+	u32 at = 0;
+
+	while (at < s->nr_over_quota && s->over_quota[at].uid != quota->uid)
+		at++;
+	if (at < s->nr_over_quota) {
+		sum.nr_processes += s->over_quota[at].nr_processes;
+		sum.nr_memory += s->over_quota[at].nr_memory;
+		sum.nr_scans += s->over_quota[at].nr_scans;
+	} else if (at < SNAPSHOT_QUOTAS_MAX) {
+		s->nr_over_quota++;
+	} else if (refusals(&s->over_quota[--at]) >= refusals(quota)) {
+		return;
+	}
+	for (; at > 0 && refusals(&s->over_quota[at - 1]) < refusals(&sum); at--)
+		s->over_quota[at] = s->over_quota[at - 1];
+	s->over_quota[at] = sum;
+}
+
 void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 {
 	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)

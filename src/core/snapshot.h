@@ -298,6 +298,7 @@ struct snapshot_quota {
 	u32 uid;
 	u64 nr_processes; /* calls of processes that are not followed */
 	u64 nr_memory;	  /* allocations, mappings and contexts */
+	u64 nr_scans;	  /* searches of processes for libraries that were refused or failed */
 };
 
 #define SNAPSHOT_QUOTAS_MAX 16
@@ -376,6 +377,12 @@ static inline struct snapshot_job *snapshot_job(const struct snapshot *snapshot,
  * threads. A loader needs no evidence of its own: that of its consumer counts.
  */
 bool snapshot_is_unproven(const struct snapshot *snapshot, const struct snapshot_process *process);
+
+/*
+ * Adds the refusals of a user, who may be in the list. It is sorted, and has the users with most
+ * refusals.
+ */
+void snapshot_add_quota(struct snapshot *snapshot, const struct snapshot_quota *quota);
 
 /*
  * Carries over from the previous snapshot: the measurements of processes that have ended

@@ -25,10 +25,15 @@ struct tenant_key {
 	u32 pad;
 };
 
-/* What a tenant uses, and how often it wanted more than its part. */
+/* The tables of the BPF programs. */
+enum tenant_table {
+	TENANT_PROCESSES,
+	TENANT_MEMORY, /* GPU memory */
+	TENANT_TABLE_NR,
+};
+
+/* How many entries a tenant has, and how often it wanted more than its part. */
 struct tenant_use {
-	s32 nr_processes;
-	s32 nr_memory; /* entries in the table of GPU memory */
-	u64 nr_processes_refused;
-	u64 nr_memory_refused;
+	s32 nr[TENANT_TABLE_NR];
+	u64 nr_refused[TENANT_TABLE_NR];
 };

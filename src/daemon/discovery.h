@@ -3,19 +3,19 @@
 
 /*
  * The scans of processes for libraries, in the process `zernel-discover libraries`. A process that
- * is wanted several times before its scan is scanned once. A scan that takes long, or that does not
- * end, postpones the next one of the same process, so that it delays other processes little.
+ * is wanted several times before its scan is scanned once. scan_queue.h says in which order.
  */
 #include "collect/kernel.h"
 #include "collect/library.h"
 #include "daemon/loop.h"
+#include "daemon/scan_queue.h"
 #include "daemon/starter.h"
 
 struct discovery;
 
 struct discovery_counts {
 	u64 nr_restarts;
-	u64 nr_lost; /* scans that did not end, and environments that were not read */
+	u64 nr_lost; /* scans that did not end, or were refused to their owner */
 };
 
 int discovery_new(struct starter *starter, struct loop *loop, struct discovery **ret);
@@ -37,3 +37,5 @@ bool discovery_is_wanted(const struct discovery *discovery, pid_t pid);
 void discovery_tick(struct discovery *discovery, u64 now_ns);
 
 struct discovery_counts discovery_counts(const struct discovery *discovery);
+/* Calls `fn` for each user whose scans were refused. */
+void discovery_quotas(const struct discovery *discovery, scan_quota_fn fn, void *ctx);

@@ -221,14 +221,27 @@ static void fold_drops(const struct supervisor *supervisor, struct snapshot *s)
 		supervisor_nr_lost_maps(supervisor) + libraries.nr_libraries_excess;
 }
 
-static void fold_quotas(const struct kernel *kernel, struct snapshot *s)
+static void add_table_quota(void *ctx, u32 uid, const u64 nr_refused[TENANT_TABLE_NR])
 {
-	struct kernel_quota quotas[SNAPSHOT_QUOTAS_MAX];
+	snapshot_add_quota(ctx,
+			   &(struct snapshot_quota){ .uid = uid,
+						     .nr_processes = nr_refused[TENANT_PROCESSES],
+						     .nr_memory = nr_refused[TENANT_MEMORY] });
+}
 
-	s->nr_over_quota = kernel ? kernel_read_quotas(kernel, quotas, SNAPSHOT_QUOTAS_MAX) : 0;
-	for (u32 i = 0; i < s->nr_over_quota; i++)
-		s->over_quota[i] = (struct snapshot_quota){ quotas[i].uid, quotas[i].nr_processes,
-							    quotas[i].nr_memory };
+static void add_scan_quota(void *ctx, u32 uid, u64 nr_scans)
+{
+	snapshot_add_quota(ctx, &(struct snapshot_quota){ .uid = uid, .nr_scans = nr_scans });
+}
+
+static void fold_quotas(const struct supervisor *supervisor, struct snapshot *s)
+{
+	const struct kernel *kernel = supervisor_kernel(supervisor);
+
+	s->nr_over_quota = 0;
+	if (kernel)
+		kernel_read_quotas(kernel, add_table_quota, s);
+	supervisor_scan_quotas(supervisor, add_scan_quota, s);
 }
 
 static void fold_probes(const struct supervisor *supervisor, struct snapshot_probes *probes)
@@ -335,7 +348,7 @@ static void build(struct snapshot_builder *b)
 	fold_scheduler(b->sources.supervisor, &s->sched);
 	fold_learning(b->sources.learning, s);
 	fold_drops(b->sources.supervisor, s);
-	fold_quotas(kernel, s);
+	fold_quotas(b->sources.supervisor, s);
 	fold_probes(b->sources.supervisor, &s->probes);
 	fold_cost(&b->sources, &s->cost);
 }

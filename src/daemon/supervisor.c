@@ -535,6 +535,11 @@ struct discovery_counts supervisor_discovery(const struct supervisor *s)
 	return discovery_counts(s->discovery);
 }
 
+void supervisor_scan_quotas(const struct supervisor *s, scan_quota_fn fn, void *ctx)
+{
+	discovery_quotas(s->discovery, fn, ctx);
+}
+
 const struct supervisor_status *supervisor_status(const struct supervisor *s)
 {
 	return &s->status;

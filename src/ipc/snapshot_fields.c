@@ -112,6 +112,7 @@ const struct field quota_fields[] = {
 	{ "uid",       FIELD_U32, AT(snapshot_quota, uid) },
 	{ "processes", FIELD_U64, AT(snapshot_quota, nr_processes) },
 	{ "memory",    FIELD_U64, AT(snapshot_quota, nr_memory) },
+	{ "scans",     FIELD_U64, AT(snapshot_quota, nr_scans) },
 	{},
 };
 

@@ -396,12 +396,10 @@ const struct sched_ext_gap *kernel_scheduler_gap(const struct kernel *kernel)
 	return is_told("no-func") ? &no_func : NULL;
 }
 
-u32 kernel_read_quotas(const struct kernel *kernel, struct kernel_quota *ret, u32 max)
+void kernel_read_quotas(const struct kernel *kernel, kernel_quota_fn fn, void *ctx)
 {
-	if (!is_told("quota") || !max)
-		return 0;
-	ret[0] = (struct kernel_quota){ 1000, 3, 70 };
-	return 1;
+	if (is_told("quota"))
+		fn(ctx, 1000, (u64[TENANT_TABLE_NR]){ 3, 70 });
 }
 
 struct kernel_drops kernel_drops(const struct kernel *kernel)

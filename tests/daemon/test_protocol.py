@@ -112,7 +112,7 @@ class Protocol(Case):
     def test_users_beyond_their_quota_are_named(self):
         self.assertEqual(self.client.ask("snapshot")["result"]["over_quota"], [])
         self.server.tell("quota")
-        expected = [{"uid": 1000, "processes": 3, "memory": 70}]
+        expected = [{"uid": 1000, "processes": 3, "memory": 70, "scans": 0}]
         wait_until(lambda: self.client.ask("snapshot")["result"]["over_quota"] == expected, "the user is named")
         done = subprocess.run([ZERNEL, "status", "--socket", self.server.path], capture_output=True, text=True, check=True)
         self.assertIn("user 1000: 3 calls of processes, 70 memory operations not followed", done.stdout)

@@ -104,7 +104,7 @@ static void check_placement(const char *path, u64 skip, bool is_protected)
 	struct library_probes probes;
 
 	assert_true(fd >= 0);
-	assert_int_equal(library_resolve(fd, RUNTIME_CUDA, false, &probes), 0);
+	assert_int_equal(library_resolve(fd, RUNTIME_CUDA, false, &probes, &(u64){ 0 }), 0);
 	assert_int_equal(probes.nr, 3);
 	for (u32 i = 0; i < probes.nr; i++) {
 		off_t begin = (off_t)(probes.probe[i].offset - skip);

@@ -77,6 +77,9 @@ static void test_sizes_and_descriptors(void **state)
 	message = (struct scan_message){ .kind = SCAN_SCANNED, .scanned.error = -ESRCH };
 	assert_true(scan_message_is_valid(&message, HEAD + sizeof(message.scanned), false));
 	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.scanned), true));
+	message.scanned.nr_bytes = 1ULL << 63;
+	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.scanned), false));
+	message.scanned.nr_bytes = 0;
 	message.scanned.error = 1;
 	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.scanned), false));
 	message = (struct scan_message){ .kind = SCAN_PIDS, .nr = SCAN_PIDS_MAX };
@@ -88,8 +91,14 @@ static void test_sizes_and_descriptors(void **state)
 	assert_true(scan_message_is_valid(&message, HEAD + sizeof(message.numbers), false));
 	message.numbers.numbers.of[0] = GPU_MAX + 1;
 	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.numbers), false));
-	message.kind = SCAN_NUMBERS + 1;
-	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.numbers), false));
+	message = (struct scan_message){ .kind = SCAN_OWNED };
+	assert_true(scan_message_is_valid(&message, HEAD + sizeof(message.owned), false));
+	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.owned), true));
+	message.kind = SCAN_REST;
+	assert_true(scan_message_is_valid(&message, HEAD, false));
+	assert_false(scan_message_is_valid(&message, HEAD, true));
+	message.kind = SCAN_REST + 1;
+	assert_false(scan_message_is_valid(&message, HEAD, false));
 }
 
 int main(void)

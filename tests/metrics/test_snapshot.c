@@ -241,6 +241,25 @@ static void test_a_loader_is_as_proven_as_its_consumer(void **state)
 	assert_false(snapshot_is_unproven(s, loader));
 }
 
+static void test_users_with_most_refusals_are_named(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make(1);
+
+	for (u32 i = 1; i <= SNAPSHOT_QUOTAS_MAX; i++)
+		snapshot_add_quota(s, &(struct snapshot_quota){ .uid = i, .nr_processes = 2 * i });
+	/* The same user for another reason, a user with fewer refusals, and one with more. */
+	snapshot_add_quota(s, &(struct snapshot_quota){ .uid = 3, .nr_scans = 100 });
+	snapshot_add_quota(s, &(struct snapshot_quota){ .uid = 77, .nr_memory = 1 });
+	snapshot_add_quota(s, &(struct snapshot_quota){ .uid = 78, .nr_memory = 31 });
+	assert_int_equal(s->nr_over_quota, SNAPSHOT_QUOTAS_MAX);
+	assert_int_equal(s->over_quota[0].uid, 3);
+	assert_int_equal(s->over_quota[0].nr_processes, 6);
+	assert_int_equal(s->over_quota[0].nr_scans, 100);
+	assert_int_equal(s->over_quota[1].uid, SNAPSHOT_QUOTAS_MAX);
+	assert_int_equal(s->over_quota[2].uid, 78);
+	assert_int_equal(s->over_quota[SNAPSHOT_QUOTAS_MAX - 1].uid, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +271,7 @@ int main(void)
 		cmocka_unit_test(test_every_enum_value_has_a_label),
 		cmocka_unit_test(test_all_rules_are_named),
 		cmocka_unit_test(test_a_loader_is_as_proven_as_its_consumer),
+		cmocka_unit_test(test_users_with_most_refusals_are_named),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static int look_up(const char *path)
 		return -errno;
 	if (runtime < 0)
 		return runtime;
-	err = library_resolve(fd, (enum runtime)runtime, false, &probes);
+	err = library_resolve(fd, (enum runtime)runtime, false, &probes, &(u64){ 0 });
 	if (err < 0)
 		return err;
 	printf("library %s %s %u\n", path, labels[runtime], probes.nr_dropped);

@@ -80,7 +80,7 @@ static int attach(struct kernel *kernel, const char *dir, const char *name, u32 
 	library->runtime = (enum runtime)library_runtime_of(name);
 	snprintf(library->name, sizeof(library->name), "%s", name);
 	snprintf(library->path, sizeof(library->path), "/proc/self/fd/%d", fd);
-	err = library_resolve(fd, library->runtime, false, &library->probes);
+	err = library_resolve(fd, library->runtime, false, &library->probes, &(u64){ 0 });
 	return err < 0 ? err : kernel_attach_library(kernel, library);
 }
 

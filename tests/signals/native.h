@@ -49,7 +49,7 @@ static inline struct library native_library(const char *path, enum runtime runti
 	library.fd = fd;
 	snprintf(library.name, sizeof(library.name), "%s", path);
 	snprintf(library.path, sizeof(library.path), "/proc/self/fd/%d", fd);
-	assert_int_equal(library_resolve(fd, runtime, false, &all), 0);
+	assert_int_equal(library_resolve(fd, runtime, false, &all, &(u64){ 0 }), 0);
 	for (u32 i = 0; i < all.nr; i++)
 		if (call < 0 || all.probe[i].call == (u32)call)
 			library.probes.probe[library.probes.nr++] = all.probe[i];

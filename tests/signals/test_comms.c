@@ -256,7 +256,7 @@ static int attach(const char *path)
 	library->fd = fd;
 	library->runtime = (enum runtime)runtime;
 	snprintf(library->path, sizeof(library->path), "/proc/self/fd/%d", fd);
-	err = library_resolve(fd, library->runtime, false, &library->probes);
+	err = library_resolve(fd, library->runtime, false, &library->probes, &(u64){ 0 });
 	return err < 0 ? err : kernel_attach_library(kernel, library);
 }
 

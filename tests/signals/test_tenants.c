@@ -72,7 +72,7 @@ static struct kernel *kernel_with_cap(void)
 	struct library library = native_library(launches_lib, RUNTIME_CUDA, -1);
 	struct kernel *kernel = native_kernel();
 
-	kernel->skel->data->tenant_max = CAP;
+	kernel->skel->data->tenant_max[TENANT_PROCESSES] = CAP;
 	assert_int_equal(kernel_attach_threads(kernel), 0);
 	assert_int_equal(kernel_attach_library(kernel, &library), 0);
 	return kernel;
@@ -207,14 +207,27 @@ static s64 nr_held(struct kernel *kernel, const struct allocator *allocator)
 	return (s64)(book->nr_allocs - book->nr_frees);
 }
 
+struct quotas {
+	u32 nr;
+	u32 uid; /* of the last one */
+	u64 nr_memory;
+};
+
+static void note_quota(void *ctx, u32 uid, const u64 nr_refused[TENANT_TABLE_NR])
+{
+	struct quotas *quotas = ctx;
+
+	*quotas = (struct quotas){ quotas->nr + 1, uid, nr_refused[TENANT_MEMORY] };
+}
+
 static void test_memory_of_a_user_is_capped(void **state)
 {
 	CLEANUP(kernel_free_cleanup) struct kernel *kernel = kernel_with_cap();
 	struct allocator greedy = allocator_start(1000), other = allocator_start(1001);
 	struct allocator root = allocator_start(0);
-	struct kernel_quota quotas[2];
+	struct quotas quotas = {};
 
-	kernel->skel->data->tenant_memory_max = CAP;
+	kernel->skel->data->tenant_max[TENANT_MEMORY] = CAP;
 	allocator_do(&greedy, CAP + 2);
 	assert_int_equal(nr_held(kernel, &greedy), CAP);
 	/* The excess counts against this user and no other. */
@@ -222,9 +235,10 @@ static void test_memory_of_a_user_is_capped(void **state)
 	assert_int_equal(nr_held(kernel, &other), CAP);
 	allocator_do(&root, 2 * CAP);
 	assert_int_equal(nr_held(kernel, &root), 2 * CAP);
-	assert_int_equal(kernel_read_quotas(kernel, quotas, ARRAY_SIZE(quotas)), 1);
-	assert_int_equal(quotas[0].uid, 1000);
-	assert_int_equal(quotas[0].nr_memory, 2);
+	kernel_read_quotas(kernel, note_quota, &quotas);
+	assert_int_equal(quotas.nr, 1);
+	assert_int_equal(quotas.uid, 1000);
+	assert_int_equal(quotas.nr_memory, 2);
 	/* What is freed can be used again. The first 2 frees are of what was refused. */
 	allocator_do(&greedy, -4);
 	assert_int_equal(nr_held(kernel, &greedy), CAP - 2);

@@ -19,89 +19,68 @@ struct {
 } tenants SEC(".maps");
 
 /* Set by tests only. */
-s32 tenant_max = TENANT_SHARE(MAX_PROCESSES);
-s32 tenant_memory_max = TENANT_SHARE(MAX_MEMORY);
+s32 tenant_max[TENANT_TABLE_NR] = {
+	[TENANT_PROCESSES] = TENANT_SHARE(MAX_PROCESSES),
+	[TENANT_MEMORY] = TENANT_SHARE(MAX_MEMORY),
+};
 
 u64 nr_capped_processes;
 
-/* NULL if the tenant is not capped or uses nothing. */
-static struct tenant_use *use_find(u32 kind, u64 id)
+static bool refuses(enum tenant_table table, u32 kind, u64 id)
 {
 	struct tenant_key key = { .id = id, .kind = kind };
+	/* A tenant that is not in the map uses nothing. */
+	struct tenant_use *use = id ? bpf_map_lookup_elem(&tenants, &key) : NULL;
 
-	return id ? bpf_map_lookup_elem(&tenants, &key) : NULL;
-}
-
-static struct tenant_use *use_get(u32 kind, u64 id)
-{
-	struct tenant_key key = { .id = id, .kind = kind };
-	struct tenant_use nothing = {};
-
-	if (!id)
-		return NULL;
-	bpf_map_update_elem(&tenants, &key, &nothing, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&tenants, &key);
-}
-
-static bool refuses_process(u32 kind, u64 id)
-{
-	struct tenant_use *use = use_find(kind, id);
-
-	if (!use || use->nr_processes < tenant_max)
+	if (!use || use->nr[table] < tenant_max[table])
 		return false;
-	__sync_fetch_and_add(&use->nr_processes_refused, 1);
+	__sync_fetch_and_add(&use->nr_refused[table], 1);
 	return true;
 }
 
+static bool has_room(enum tenant_table table, u32 uid, u64 group)
+{
+	return !refuses(table, TENANT_USER, uid) && !refuses(table, TENANT_GROUP, group);
+}
+
+static void add(enum tenant_table table, u32 kind, u64 id, s32 nr)
+{
+	struct tenant_key key = { .id = id, .kind = kind };
+	struct tenant_use nothing = {};
+	struct tenant_use *use;
+
+	if (!id)
+		return;
+	bpf_map_update_elem(&tenants, &key, &nothing, BPF_NOEXIST);
+	use = bpf_map_lookup_elem(&tenants, &key);
+	if (use)
+		__sync_fetch_and_add(&use->nr[table], nr);
+}
+
+/* A function for each table, because the verifier does not know an index that is passed. */
 __noinline int tenant_has_room(u32 uid, u64 group)
 {
-	if (!refuses_process(TENANT_USER, uid) && !refuses_process(TENANT_GROUP, group))
+	if (has_room(TENANT_PROCESSES, uid, group))
 		return 1;
 	__sync_fetch_and_add(&nr_capped_processes, 1);
 	return 0;
 }
 
-static void add_process(u32 kind, u64 id, s32 nr)
+__noinline int tenant_has_memory(u32 uid, u64 group)
 {
-	struct tenant_use *use = use_get(kind, id);
-
-	if (use)
-		__sync_fetch_and_add(&use->nr_processes, nr);
+	return has_room(TENANT_MEMORY, uid, group);
 }
 
 __noinline int tenant_add(u32 uid, u64 group, s32 nr)
 {
-	add_process(TENANT_USER, uid, nr);
-	add_process(TENANT_GROUP, group, nr);
+	add(TENANT_PROCESSES, TENANT_USER, uid, nr);
+	add(TENANT_PROCESSES, TENANT_GROUP, group, nr);
 	return 0;
-}
-
-static bool refuses_memory(u32 kind, u64 id)
-{
-	struct tenant_use *use = use_find(kind, id);
-
-	if (!use || use->nr_memory < tenant_memory_max)
-		return false;
-	__sync_fetch_and_add(&use->nr_memory_refused, 1);
-	return true;
-}
-
-__noinline int tenant_has_memory(u32 uid, u64 group)
-{
-	return !refuses_memory(TENANT_USER, uid) && !refuses_memory(TENANT_GROUP, group);
-}
-
-static void add_memory(u32 kind, u64 id, s32 nr)
-{
-	struct tenant_use *use = use_get(kind, id);
-
-	if (use)
-		__sync_fetch_and_add(&use->nr_memory, nr);
 }
 
 __noinline int tenant_add_memory(u32 uid, u64 group, s32 nr)
 {
-	add_memory(TENANT_USER, uid, nr);
-	add_memory(TENANT_GROUP, group, nr);
+	add(TENANT_MEMORY, TENANT_USER, uid, nr);
+	add(TENANT_MEMORY, TENANT_GROUP, group, nr);
 	return 0;
 }
