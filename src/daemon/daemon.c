@@ -30,6 +30,8 @@ struct daemon {
 	struct requests requests;
 	struct timeline timeline;
 	struct loop_source signals;
+	struct loop_source starter_end;
+	bool has_failed;
 	struct loop_source timer;
 	int signal_fd;
 	int timer_fd;
@@ -235,6 +237,21 @@ static int open_server(struct daemon *d)
 	return err;
 }
 
+/*
+ * Its processes have ended with it. zerneld has no capability to start another one, so that it
+ * would find no job any more. A new zerneld does, and the kernel's scheduler acts meanwhile.
+ */
+static void on_starter_end(void *ctx, u32 events)
+{
+	struct daemon *d = ctx;
+
+	log_event(LOG_LEVEL_ERROR, "starter-ended",
+		  "the process zerneld-starter ended: zerneld ends too, to be started again by the "
+		  "service manager");
+	d->has_failed = true;
+	loop_stop(d->loop);
+}
+
 static int open_sources(struct daemon *d)
 {
 	int err = signals_open(NULL, &d->signal_fd, NULL);
@@ -249,7 +266,11 @@ static int open_sources(struct daemon *d)
 	if (err < 0)
 		return err;
 	d->timer = (struct loop_source){ .on_event = on_tick, .ctx = d };
-	return loop_add(d->loop, &d->timer, d->timer_fd, EPOLLIN);
+	err = loop_add(d->loop, &d->timer, d->timer_fd, EPOLLIN);
+	if (err < 0)
+		return err;
+	d->starter_end = (struct loop_source){ .on_event = on_starter_end, .ctx = d };
+	return loop_add(d->loop, &d->starter_end, starter_fd(d->starter), EPOLLIN);
 }
 
 static int open_kernel(struct daemon *d)
@@ -370,5 +391,5 @@ int daemon_run(struct daemon *d)
 	log_event(LOG_LEVEL_INFO, "loop", "%llu loop iterations, p99 %llu us, longest %llu us",
 		  turns->count, hist_quantile(turns, 990) / NSEC_PER_USEC,
 		  turns->max / NSEC_PER_USEC);
-	return err;
+	return d->has_failed ? -ECHILD : err;
 }

@@ -225,6 +225,11 @@ struct starter *starter_free(struct starter *starter)
 	return NULL;
 }
 
+int starter_fd(const struct starter *starter)
+{
+	return starter->socket;
+}
+
 int starter_start(struct starter *starter, enum program program, int *ret_fd)
 {
 	struct request request = { .program = program, .starts = 1 };

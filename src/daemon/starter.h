@@ -24,6 +24,10 @@ int starter_new(struct starter **ret);
 struct starter *starter_free(struct starter *starter);
 DEFINE_CLEANUP(struct starter, starter_free);
 
+/* Becomes readable when the process has ended. It cannot be started again without its capabilities.
+ */
+int starter_fd(const struct starter *starter);
+
 /*
  * Starts a program after the running one was killed, if any. *ret_fd is a non-blocking
  * SOCK_SEQPACKET socket, whose other end is the standard input of the program. It is closed when

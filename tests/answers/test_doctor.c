@@ -280,6 +280,15 @@ static void test_no_privilege(void **state)
 	assert_found(&doctor, VERDICT_FAILURE,
 		     "failure  capabilities  not even root has CAP_BPF here",
 		     "-> start zerneld on the host");
+	/* A container that may load BPF programs, but not change the user of a process. */
+	put("/proc/self/status", "CapEff:\t000001ffffffff7f\nCapBnd:\t000001ffffffff7f\n");
+	assert_found(&doctor, VERDICT_FAILURE,
+		     "failure  capabilities  not even root has CAP_SETUID here",
+		     "give this capability to the container");
+	put("/proc/self/status", "CapEff:\t000001ffffffffbf\nCapBnd:\t000001ffffffffbf\n");
+	assert_found(&doctor, VERDICT_FAILURE,
+		     "failure  capabilities  not even root has CAP_SETGID here",
+		     "give this capability to the container");
 	/* If zerneld runs, the caller needs no capability. */
 	doctor.zerneld = ZERNELD_REFUSES;
 	assert_found(&doctor, VERDICT_WARNING, "ok       capabilities  zerneld is running", NULL);
@@ -302,6 +311,18 @@ static void test_zerneld_is_not_running(void **state)
 	doctor.zerneld = ZERNELD_BROKEN;
 	assert_found(&doctor, VERDICT_FAILURE, "failure  zerneld       sent an invalid reply",
 		     "-> see journalctl -u zerneld");
+}
+
+static void test_processes_of_zerneld_fail(void **state)
+{
+	struct snapshot *snapshot = make_snapshot();
+	struct doctor doctor = doctor_with(snapshot);
+
+	snapshot->nr_restarts = 4;
+	assert_found(&doctor, VERDICT_WARNING,
+		     "warning  capabilities  zerneld started its processes again 4 times",
+		     "give it the capabilities CAP_SETUID and CAP_SETGID");
+	snapshot_free(snapshot);
 }
 
 static void test_lockdown(void **state)
@@ -470,6 +491,7 @@ int main(void)
 		ON_A_MACHINE(test_no_privilege),
 		ON_A_MACHINE(test_zerneld_is_not_running),
 		ON_A_MACHINE(test_lockdown),
+		ON_A_MACHINE(test_processes_of_zerneld_fail),
 		ON_A_MACHINE(test_another_scheduler),
 		ON_A_MACHINE(test_our_scheduler_was_ejected),
 		ON_A_MACHINE(test_no_gpu),

@@ -517,6 +517,15 @@ class Devices(Case):
             wait_until(lambda: client.ask("snapshot")["result"]["gpus"][0].get("busy_percent") == 40, "the GPU is sampled again")
             self.assertGreater(client.ask("snapshot")["result"]["dropped"]["gpu_samples"], 0)
 
+    def test_zerneld_ends_with_the_process_that_starts_the_others(self):
+        server = self.zerneld(config="[gpu]\nsample=yes\n")
+        wait_until(lambda: self.helper(server, "zernel-gpu") and self.helper(server, "zernel-discover"), "all processes run")
+        pids = family(server.process.pid)[1:]
+        os.kill(self.helper(server, "zerneld-starter"), signal.SIGKILL)
+        self.assertEqual(server.process.wait(30), 1)
+        server.said("the process zerneld-starter ended")
+        wait_until(lambda: not any(pathlib.Path(f"/proc/{pid}/comm").exists() for pid in pids), "all processes have ended")
+
     def test_the_processes_end_with_zerneld(self):
         server = self.zerneld(config="[gpu]\nsample=yes\n")
         wait_until(lambda: self.helper(server, "zernel-gpu") and self.helper(server, "zernel-discover"), "all processes run")

@@ -23,7 +23,14 @@ static const struct {
 	{ CAP_PERFMON, "CAP_PERFMON" },
 	{ CAP_SYS_PTRACE, "CAP_SYS_PTRACE" },
 	{ CAP_DAC_READ_SEARCH, "CAP_DAC_READ_SEARCH" },
+	/* To start zernel-gpu and zernel-discover as users of their own. */
+	{ CAP_SETUID, "CAP_SETUID" },
+	{ CAP_SETGID, "CAP_SETGID" },
 };
+
+#define ADD_CAPABILITIES                                                                           \
+	"see journalctl -u zerneld; if zerneld runs in a container, give it the capabilities "     \
+	"CAP_SETUID and CAP_SETGID"
 
 /* Reads a capability set of /proc/self/status, for example "CapEff:". */
 static bool read_set(const char *status, const char *name, u64 *ret)
@@ -50,6 +57,11 @@ struct finding check_capabilities(const struct doctor *doctor)
 	char status[4096];
 	u64 bounding, effective;
 
+	if (doctor->snapshot && doctor->snapshot->nr_restarts)
+		return finding(VERDICT_WARNING, ADD_CAPABILITIES,
+			       "zerneld started its processes again %llu times: without them, it "
+			       "finds no library and samples no GPU",
+			       doctor->snapshot->nr_restarts);
 	if (doctor->zerneld != ZERNELD_ABSENT)
 		return finding(VERDICT_OK, NULL, "zerneld is running and has them");
 	if (!doctor_read(doctor, "/proc/self/status", status, sizeof(status)) ||
@@ -57,9 +69,12 @@ struct finding check_capabilities(const struct doctor *doctor)
 		return finding(VERDICT_WARNING, NULL,
 			       "cannot read the capabilities in /proc/self/status");
 	if (first_missing(bounding))
-		return finding(VERDICT_FAILURE, "start zerneld on the host, outside the container",
-			       "not even root has %s here, as in a container: zerneld cannot start",
-			       first_missing(bounding));
+		return finding(
+			VERDICT_FAILURE,
+			"start zerneld on the host, or give this capability to the container",
+			"not even root has %s here, as in a container: zerneld or its processes "
+			"cannot start",
+			first_missing(bounding));
 	if (first_missing(effective))
 		return finding(VERDICT_FAILURE, NULL,
 			       "zerneld is not running, and you lack %s to start it",
