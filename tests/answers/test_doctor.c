@@ -284,11 +284,11 @@ static void test_no_privilege(void **state)
 	put("/proc/self/status", "CapEff:\t000001ffffffff7f\nCapBnd:\t000001ffffffff7f\n");
 	assert_found(&doctor, VERDICT_FAILURE,
 		     "failure  capabilities  not even root has CAP_SETUID here",
-		     "give this capability to the container");
+		     "-> start zerneld on the host, or give this capability to the container");
 	put("/proc/self/status", "CapEff:\t000001ffffffffbf\nCapBnd:\t000001ffffffffbf\n");
 	assert_found(&doctor, VERDICT_FAILURE,
 		     "failure  capabilities  not even root has CAP_SETGID here",
-		     "give this capability to the container");
+		     "-> start zerneld on the host, or give this capability to the container");
 	/* If zerneld runs, the caller needs no capability. */
 	doctor.zerneld = ZERNELD_REFUSES;
 	assert_found(&doctor, VERDICT_WARNING, "ok       capabilities  zerneld is running", NULL);
@@ -321,7 +321,8 @@ static void test_processes_of_zerneld_fail(void **state)
 	snapshot->nr_restarts = 4;
 	assert_found(&doctor, VERDICT_WARNING,
 		     "warning  capabilities  zerneld started its processes again 4 times",
-		     "give it the capabilities CAP_SETUID and CAP_SETGID");
+		     "-> see journalctl -u zerneld; if zerneld runs in a container, give it the "
+		     "capabilities CAP_SETUID and CAP_SETGID");
 	snapshot_free(snapshot);
 }
 

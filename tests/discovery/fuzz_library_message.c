@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * Checks arbitrary bytes as a message of the process that scans. zerneld uses an accepted message
+ * as indices, as the offsets of probes, and in its log. The first byte says whether there is a
+ * descriptor.
+ */
+#include "fuzz/fuzz.h"
+
+#include <string.h>
+
+#include "collect/library_message.h"
+
+static void check_found(const struct library_found *found)
+{
+	REQUIRE(found->runtime < RUNTIME_NR && found->is_executable <= 1);
+	REQUIRE(strlen(found->name) < sizeof(found->name) && !strpbrk(found->name, "\n\x1b"));
+	REQUIRE(found->probes.nr > 0 && found->probes.nr <= ELF_SYMBOLS_MAX);
+	for (u32 i = 0; i < found->probes.nr; i++) {
+		const struct library_probe *probe = &found->probes.probe[i];
+
+		REQUIRE(probe->call < CALL_NR && call_rows[probe->call].runtime == found->runtime);
+		REQUIRE((s64)probe->offset >= 0 && probe->is_stepped <= 1);
+	}
+}
+
+static void check(const struct scan_message *message, bool has_fd)
+{
+	REQUIRE(message->kind <= SCAN_REST && has_fd == (message->kind == SCAN_FOUND));
+	if (message->kind == SCAN_FOUND)
+		check_found(&message->found);
+	else if (message->kind == SCAN_SCANNED)
+		REQUIRE(message->scanned.error <= 0 && message->scanned.nr_bytes < 1ULL << 50);
+	else if (message->kind == SCAN_PIDS)
+		REQUIRE(message->nr <= SCAN_PIDS_MAX);
+	else if (message->kind == SCAN_NUMBERS)
+		for (u32 i = 0; i < GPU_MAX; i++)
+			REQUIRE(message->numbers.numbers.of[i] <= GPU_MAX);
+}
+
+/*
+ * The rest of a short input is zero. Each kind has a fixed size, so the fuzzer finds valid messages
+ * only if the size is not its own choice; it is tested as well.
+ */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const size_t sizes[] = {
+		sizeof(struct library_found), sizeof(struct library_scanned),
+		SCAN_PIDS_MAX * sizeof(s32),  sizeof(struct scan_numbers),
+		sizeof(struct scan_owned),    0,
+	};
+	static struct scan_message message;
+	bool has_fd;
+
+	if (size < 1 || size - 1 > sizeof(message))
+		return 0;
+	has_fd = data[0] & 1;
+	memset(&message, 0, sizeof(message));
+	memcpy(&message, data + 1, size - 1);
+	if (scan_message_is_valid(&message, size - 1, has_fd))
+		check(&message, has_fd);
+	for (size_t i = 0; i < ARRAY_SIZE(sizes); i++)
+		if (scan_message_is_valid(&message, offsetof(struct scan_message, found) + sizes[i],
+					  has_fd))
+			check(&message, has_fd);
+	return 0;
+}
