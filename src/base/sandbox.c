@@ -8,8 +8,10 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -35,6 +37,31 @@ int sandbox_enter(const char *name)
 	    prctl(PR_SET_DUMPABLE, 0) < 0)
 		return -errno;
 	return 0;
+}
+
+pid_t sandbox_fork(const char *name, void (*run)(void), int *ret_socket)
+{
+	int sockets[2], err;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		prctl(PR_SET_NAME, name);
+		if (dup2(sockets[1], STDIN_FILENO) == STDIN_FILENO &&
+		    syscall(SYS_close_range, 1, ~0U, 0) == 0)
+			run();
+		_exit(EXIT_FAILURE);
+	}
+	err = -errno;
+	close(sockets[1]);
+	if (pid < 0) {
+		close(sockets[0]);
+		return err;
+	}
+	*ret_socket = sockets[0];
+	return pid;
 }
 
 void sandbox_bound_capabilities(u64 mask)

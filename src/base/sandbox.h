@@ -5,6 +5,7 @@
  * What a process gives up before it handles data that it does not trust. These functions use
  * only system calls, because a forked process of a program with threads may not allocate memory.
  */
+#include <sys/types.h>
 #include "abi/types.h"
 #include "base/macros.h"
 
@@ -13,6 +14,13 @@
  * process, and forbids other processes of the same user to trace it.
  */
 int sandbox_enter(const char *name);
+
+/*
+ * Forks a process that runs `run`. It has no file of the caller but one end of a SOCK_SEQPACKET
+ * socket, as its standard input: descriptors of the caller would keep BPF programs attached. It
+ * should end when that socket is closed. *ret_socket is the other end. Returns its pid.
+ */
+pid_t sandbox_fork(const char *name, void (*run)(void), int *ret_socket);
 
 #define SANDBOX_CAP(cap) (1ULL << (cap))
 

@@ -9,14 +9,11 @@
  */
 #include <errno.h>
 #include <linux/capability.h>
-#include <linux/close_range.h>
 #include <linux/perf_event.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,20 +56,15 @@ static int open_uprobe(const struct request *request, int file)
 	return fd < 0 ? -errno : fd;
 }
 
-/*
- * The child. It ends with the parent, whose end of the socket closes. It must not keep other files
- * of the parent open: BPF programs stay attached as long as their descriptors exist.
- */
-static _Noreturn void serve(int socket)
+/* The child. It ends with the parent, whose end of the socket closes. */
+static void serve(void)
 {
 	static const int calls[] = { __NR_recvmsg, __NR_sendmsg, __NR_perf_event_open, __NR_close,
 				     __NR_exit_group };
 	struct request request;
 	int file, err = 0;
 
-	prctl(PR_SET_NAME, "zerneld-opener");
-	if (dup2(socket, 0) < 0 || syscall(__NR_close_range, 1, ~0U, 0) < 0 ||
-	    sandbox_keep_capabilities(SANDBOX_CAP(CAP_SYS_ADMIN) | SANDBOX_CAP(CAP_PERFMON)) < 0 ||
+	if (sandbox_keep_capabilities(SANDBOX_CAP(CAP_SYS_ADMIN) | SANDBOX_CAP(CAP_PERFMON)) < 0 ||
 	    sandbox_allow_calls(calls, ARRAY_SIZE(calls), 0) < 0)
 		_exit(EXIT_FAILURE);
 	while (err == 0 &&
@@ -99,8 +91,8 @@ static void raise_file_limit(void)
 int opener_new(struct opener **ret)
 {
 	CLEANUP_FREE struct opener *opener = calloc(1, sizeof(*opener));
-	int sockets[2], err;
 	uint64_t type;
+	int err;
 
 	if (!opener)
 		return -ENOMEM;
@@ -108,18 +100,9 @@ int opener_new(struct opener **ret)
 	if (err < 0)
 		return err;
 	opener->type = (u32)type;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-		return -errno;
-	opener->socket = sockets[0];
-	opener->child = fork();
-	if (opener->child == 0)
-		serve(sockets[1]);
-	err = -errno;
-	close(sockets[1]);
-	if (opener->child < 0) {
-		close(sockets[0]);
-		return err;
-	}
+	opener->child = sandbox_fork("zerneld-opener", serve, &opener->socket);
+	if (opener->child < 0)
+		return opener->child;
 	raise_file_limit();
 	*ret = TAKE_PTR(opener);
 	return 0;

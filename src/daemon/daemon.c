@@ -238,8 +238,8 @@ static int open_server(struct daemon *d)
 }
 
 /*
- * Its processes have ended with it. zerneld has no capability to start another one, so that it
- * would find no job any more. A new zerneld does, and the kernel's scheduler acts meanwhile.
+ * zerneld has no capability to start another one, so it could not start a process again that ended.
+ * A new zerneld can, and the kernel's scheduler acts meanwhile.
  */
 static void on_starter_end(void *ctx, u32 events)
 {

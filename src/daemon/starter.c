@@ -157,13 +157,12 @@ static void begin(const struct program_row *row, struct running *running, int so
 	running->pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -EBADF;
 }
 
-static _Noreturn void serve(int socket)
+static void serve(void)
 {
 	struct running running[PROGRAM_NR];
 	struct request request;
 	int fd;
 
-	prctl(PR_SET_NAME, "zerneld-starter");
 	/* It ends with zerneld. The programs inherit this. */
 	signal(SIGINT, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
@@ -173,8 +172,7 @@ static _Noreturn void serve(int socket)
 		find_program(&program_rows[i], &running[i]);
 		find_user(&program_rows[i], &running[i]);
 	}
-	if (dup2(socket, STDIN_FILENO) < 0 || close_range(1, ~0U, 0) < 0 ||
-	    sandbox_keep_capabilities(PROGRAM_CAPABILITIES) < 0)
+	if (sandbox_keep_capabilities(PROGRAM_CAPABILITIES) < 0)
 		_exit(EXIT_FAILURE);
 	while (socket_receive(STDIN_FILENO, 0, &request, sizeof(request), &fd) == sizeof(request)) {
 		CLEANUP_FD int end_of_program = fd;
@@ -188,33 +186,25 @@ static _Noreturn void serve(int socket)
 			begin(&program_rows[request.program], &running[request.program],
 			      end_of_program);
 	}
+	/* The kernel does not send the signal of sandbox_enter() to another user. */
+	for (u32 i = 0; i < PROGRAM_NR; i++)
+		end(&running[i]);
 	_exit(EXIT_SUCCESS);
 }
 
 int starter_new(struct starter **ret)
 {
 	CLEANUP_FREE struct starter *starter = calloc(1, sizeof(*starter));
-	int sockets[2], err;
 
 	if (!starter)
 		return -ENOMEM;
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) < 0)
-		return -errno;
-	starter->socket = sockets[0];
-	starter->pid = fork();
-	if (starter->pid == 0)
-		serve(sockets[1]);
-	err = -errno;
-	close(sockets[1]);
-	if (starter->pid < 0) {
-		close(sockets[0]);
-		return err;
-	}
+	starter->pid = sandbox_fork("zerneld-starter", serve, &starter->socket);
+	if (starter->pid < 0)
+		return starter->pid;
 	*ret = TAKE_PTR(starter);
 	return 0;
 }
 
-/* The programs end with the process that started them: see sandbox_enter(). */
 struct starter *starter_free(struct starter *starter)
 {
 	if (!starter)

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/* Tests discovery.c with a process that scans, which the test plays. */
+#include <string.h>
+#include "fake_helper.h"
+
+#include "base/time.h"
+#include "collect/library_message.h"
+#include "daemon/discovery.h"
+
+#define PROGRAM PROGRAM_LIBRARIES
+#define HEAD	offsetof(struct scan_message, found)
+#define UID	1000
+
+static struct discovery *discovery;
+static struct library_set *set;
+static struct scan_request request;
+static struct process_key numbered;
+
+void kernel_set_gpu_numbers(struct kernel *kernel, const struct process_key *key,
+			    const struct gpu_numbers *numbers)
+{
+	numbered = *key;
+}
+
+static bool holds_gpu(void *ctx, pid_t pid, int pidfd)
+{
+	return false;
+}
+
+static int setup(void **state)
+{
+	static const struct library_ops ops = { .holds_gpu = holds_gpu };
+
+	processes_reset();
+	memset(&numbered, 0, sizeof(numbered));
+	assert_int_equal(library_set_new("/proc", &ops, NULL, &set), 0);
+	assert_int_equal(discovery_new(NO_STARTER, NO_LOOP, &discovery), 0);
+	discovery_set_target(discovery, set, NULL);
+	discovery_tick(discovery, time_now_ns());
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	discovery_free(discovery);
+	library_set_free(set);
+	return 0;
+}
+
+/* Returns the number of rows of the next request, or a negative errno. */
+static int next_request(void)
+{
+	ssize_t size;
+
+	discovery_tick(discovery, time_now_ns());
+	size = process_receive(PROGRAM, &request, sizeof(request));
+	return size < 0 ? (int)size : (int)request.nr;
+}
+
+static void say(const struct scan_message *message, size_t size)
+{
+	process_send(PROGRAM, message, HEAD + size, -1);
+}
+
+static void say_owner(pid_t pid, u32 uid)
+{
+	say(&(struct scan_message){ .kind = SCAN_OWNED, .owned = { .pid = pid, .owner.uid = uid } },
+	    sizeof(struct scan_owned));
+}
+
+static void say_scanned(pid_t pid)
+{
+	say(&(struct scan_message){ .kind = SCAN_SCANNED, .scanned.pid = pid },
+	    sizeof(struct library_scanned));
+}
+
+static void want(pid_t pid)
+{
+	discovery_want(discovery, pid, LIBRARY_SCAN_MAPS);
+}
+
+static void note_quota(void *ctx, u32 uid, u64 nr_refused)
+{
+	u64 *nr = ctx;
+
+	assert_int_equal(uid, UID);
+	*nr = nr_refused;
+}
+
+static u64 nr_refused(void)
+{
+	u64 nr = 0;
+
+	discovery_quotas(discovery, note_quota, &nr);
+	return nr;
+}
+
+/* Gets to the request that scans these processes. */
+static void own(u32 nr)
+{
+	assert_int_equal(next_request(), nr);
+	for (u32 i = 0; i < nr; i++) {
+		assert_int_equal(request.rows[i].kind, SCAN_OWNER);
+		say_owner(request.rows[i].pid, UID);
+	}
+	assert_int_equal(next_request(), nr);
+}
+
+static void test_a_process_is_scanned_after_its_owner_is_known(void **state)
+{
+	assert_int_equal(next_request(), -EAGAIN);
+	want(getpid());
+	want(getpid());
+	want(0);
+	assert_true(discovery_is_wanted(discovery, getpid()));
+	own(1);
+	assert_int_equal(request.rows[0].pid, getpid());
+	assert_int_equal(request.rows[0].kind, LIBRARY_SCAN_MAPS);
+	assert_true(discovery_is_wanted(discovery, getpid()));
+	say_scanned(getpid());
+	assert_false(discovery_is_wanted(discovery, getpid()));
+	assert_int_equal(next_request(), -EAGAIN);
+	assert_int_equal(discovery_counts(discovery).nr_lost, 0);
+}
+
+static void test_all_processes_are_listed(void **state)
+{
+	struct scan_message list = { .kind = SCAN_PIDS, .nr = 2, .pids = { 1, getpid() } };
+
+	discovery_want_all(discovery);
+	assert_int_equal(next_request(), 0);
+	say(&list, sizeof(list.pids));
+	own(2);
+}
+
+static void test_the_rest_of_a_request_is_asked_for_again(void **state)
+{
+	pid_t first;
+
+	want(1);
+	want(getpid());
+	own(2);
+	first = request.rows[0].pid;
+	say_scanned(first);
+	say(&(struct scan_message){ .kind = SCAN_REST }, 0);
+	assert_int_equal(next_request(), 1);
+	assert_int_not_equal(request.rows[0].pid, first);
+	assert_int_not_equal(request.rows[0].kind, SCAN_OWNER);
+	assert_int_equal(processes[PROGRAM].nr_kills, 0);
+}
+
+static void test_numbers_belong_to_the_process_that_was_asked_for(void **state)
+{
+	struct gpu_event event = { .event.tgid = 7, .start_ns = 99 };
+
+	discovery_want_numbers(discovery, &event);
+	own(1);
+	assert_int_equal(request.rows[0].kind, SCAN_ENVIRONMENT);
+	say(&(struct scan_message){ .kind = SCAN_NUMBERS, .numbers.pid = 7 },
+	    sizeof(struct scan_numbers));
+	assert_int_equal(numbered.tgid, 7);
+	assert_int_equal(numbered.start_ns, 99);
+}
+
+/* Messages that are possible, but no answer to the request. */
+static void test_wrong_answers_end_the_process(void **state)
+{
+	static const struct {
+		struct scan_message message;
+		size_t size;
+	} rows[] = {
+		{ { .kind = SCAN_SCANNED, .scanned.pid = 2 }, sizeof(struct library_scanned) },
+		{ { .kind = SCAN_NUMBERS, .numbers.pid = 1 }, sizeof(struct scan_numbers) },
+		{ { .kind = SCAN_OWNED, .owned.pid = 1 }, sizeof(struct scan_owned) },
+		{ { .kind = SCAN_REST }, 0 },
+		{ { .kind = SCAN_PIDS }, SCAN_PIDS_MAX * sizeof(s32) },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		teardown(state);
+		setup(state);
+		want(1);
+		own(1);
+		say(&rows[i].message, rows[i].size);
+		assert_int_equal(processes[PROGRAM].nr_kills, 1);
+		assert_int_equal(nr_refused(), 1);
+		assert_int_equal(discovery_counts(discovery).nr_lost, 1);
+		/* It is wanted still. */
+		assert_true(discovery_is_wanted(discovery, 1));
+	}
+}
+
+static void test_a_hung_scan_is_blamed_on_its_owner(void **state)
+{
+	want(1);
+	own(1);
+	discovery_tick(discovery, time_now_ns() + 100 * NSEC_PER_SEC);
+	assert_int_equal(processes[PROGRAM].nr_kills, 1);
+	assert_int_equal(nr_refused(), 1);
+	/* The process that scans runs again, and this owner waits. */
+	discovery_tick(discovery, time_now_ns() + 100 * NSEC_PER_SEC);
+	assert_int_equal(processes[PROGRAM].nr_starts, 2);
+	assert_int_equal(discovery_counts(discovery).nr_restarts, 1);
+	assert_int_equal(next_request(), -EAGAIN);
+	want(2);
+	assert_int_equal(next_request(), 1);
+	say_owner(2, UID + 1);
+	assert_int_equal(next_request(), 1);
+	assert_int_equal(request.rows[0].pid, 2);
+}
+
+static void test_results_for_a_set_that_is_gone_are_ignored(void **state)
+{
+	want(1);
+	own(1);
+	discovery_set_target(discovery, NULL, NULL);
+	say_scanned(1);
+	assert_int_equal(processes[PROGRAM].nr_kills, 0);
+	want(2);
+	assert_false(discovery_is_wanted(discovery, 2));
+	discovery_set_target(discovery, set, NULL);
+	want(2);
+	own(1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		TEST(test_a_process_is_scanned_after_its_owner_is_known),
+		TEST(test_all_processes_are_listed),
+		TEST(test_the_rest_of_a_request_is_asked_for_again),
+		TEST(test_numbers_belong_to_the_process_that_was_asked_for),
+		TEST(test_wrong_answers_end_the_process),
+		TEST(test_a_hung_scan_is_blamed_on_its_owner),
+		TEST(test_results_for_a_set_that_is_gone_are_ignored),
+	};
+
+	return cmocka_run_group_tests_name("discovery", tests, NULL, NULL);
+}
