@@ -10,17 +10,16 @@
 #include "base/time.h"
 #include "daemon/discovery.h"
 #include "daemon/limits.h"
+#include "daemon/log_limit.h"
 #include "daemon/manager.h"
 
 /*
  * Maximum number of successive short-lived restarts. It bounds the work when CPUs repeatedly go
  * online and offline.
  */
-#define MAX_RESTARTS	16
-#define LASTING_NS	(10 * NSEC_PER_SEC)
-#define ATTACH_TRIES	3
-/* Minimum time between two log lines about libraries that cannot be attached. */
-#define ATTACH_ERROR_NS (10 * NSEC_PER_SEC)
+#define MAX_RESTARTS 16
+#define LASTING_NS   (10 * NSEC_PER_SEC)
+#define ATTACH_TRIES 3
 
 struct supervisor {
 	struct supervisor_config config;
@@ -44,7 +43,7 @@ struct supervisor {
 	int failure; /* the last error that was logged */
 	int nice_failure;
 	u64 nice_retry_ns;
-	u64 attach_error_ns; /* when the last one was logged */
+	struct log_limit attach_errors;
 };
 
 static void log_libbpf(const char *text)
@@ -128,12 +127,14 @@ static void on_kernel_event(void *ctx, const struct event *event)
 static void on_attach_error(void *ctx, const struct library *library, int err)
 {
 	struct supervisor *s = ctx;
-	u64 now_ns = time_now_ns();
+	u64 nr_left_out = 0;
 
-	if (now_ns < s->attach_error_ns + ATTACH_ERROR_NS)
+	if (!log_limit_allows(&s->attach_errors, library->owner.uid, time_now_ns(), &nr_left_out))
 		return;
-	s->attach_error_ns = now_ns;
-	log_warning("cannot attach probes to %s: %s", library->name, strerror(-err));
+	log_warning("cannot attach probes to %s of user %u: %s", library->name, library->owner.uid,
+		    strerror(-err));
+	if (nr_left_out)
+		log_warning("%llu earlier lines about probes were left out", nr_left_out);
 }
 
 static void on_scan(void *ctx, pid_t pid, enum library_scan_kind kind)
