@@ -244,8 +244,8 @@ static int keep_watcher(struct nice *n, u64 now)
 {
 	if (n->watch && !nice_watch_is_alive(n->watch)) {
 		log_event(LOG_LEVEL_WARNING, "nice-watcher-ended",
-			  "zerneld-restore ended: zerneld restores all nice values and starts it "
-			  "again");
+			  "zerneld-restore ended or was stopped: zerneld restores all nice values "
+			  "and starts it again");
 		stop(n);
 		n->again_ns = now + AGAIN_NS;
 	}

@@ -145,21 +145,29 @@ struct nice_watch *nice_watch_free(struct nice_watch *watch)
 {
 	if (!watch)
 		return NULL;
-	if (watch->table != MAP_FAILED)
-		pthread_mutex_unlock(&watch->table->alive);
+	/* It has nothing left to restore, and would not end by itself while it is stopped. */
+	if (watch->pid > 0)
+		kill(watch->pid, SIGKILL);
 	while (watch->pid > 0 && waitpid(watch->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	if (watch->table != MAP_FAILED)
+	if (watch->table != MAP_FAILED) {
+		pthread_mutex_unlock(&watch->table->alive);
 		munmap(watch->table, sizeof(*watch->table));
+	}
 	free(watch);
 	return NULL;
 }
 
 bool nice_watch_is_alive(struct nice_watch *watch)
 {
-	if (watch->pid > 0 && waitpid(watch->pid, NULL, WNOHANG) != 0)
+	int status, changed;
+
+	if (watch->pid <= 0)
+		return false;
+	changed = waitpid(watch->pid, &status, WNOHANG | WUNTRACED);
+	if (changed < 0 || (changed > 0 && !WIFSTOPPED(status)))
 		watch->pid = 0;
-	return watch->pid > 0;
+	return changed == 0;
 }
 
 const struct nice_thread *nice_watch_add(struct nice_watch *watch, const struct nice_thread *thread)

@@ -15,10 +15,11 @@ struct nice_watch;
 
 /* Starts the process `zerneld-restore`. */
 int nice_watch_new(struct nice_watch **ret);
-/* Ends it. It restores the threads that are still in the table. */
+/* Kills it. The values of all threads must be restored before. */
 struct nice_watch *nice_watch_free(struct nice_watch *watch);
 DEFINE_CLEANUP(struct nice_watch, nice_watch_free);
 
+/* Whether it can restore values: it was neither killed nor stopped. */
 bool nice_watch_is_alive(struct nice_watch *watch);
 
 /*

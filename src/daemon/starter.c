@@ -210,6 +210,8 @@ struct starter *starter_free(struct starter *starter)
 	if (!starter)
 		return NULL;
 	close(starter->socket);
+	/* A stopped process would not notice the closed socket. */
+	kill(starter->pid, SIGCONT);
 	waitpid(starter->pid, NULL, 0);
 	free(starter);
 	return NULL;

@@ -41,6 +41,7 @@ static struct {
 	u32 nr_threads;
 } seen;
 
+static u32 nr_kills = 3;
 static u64 clock_ns;
 
 int clock_gettime(clockid_t clock, struct timespec *ret)
@@ -465,6 +466,28 @@ static void test_the_watcher_restores_when_zerneld_is_killed(void **state)
 	assert_int_equal(nice_of(seen.threads[7].tid), 3);
 }
 
+/* A part of the campaign `kill`: `test_nice_actuator KILLS`. */
+static void test_every_kill_restores(void **state)
+{
+	u32 longest = 0;
+
+	seen.nr_threads = NR_THREADS;
+	for (u32 i = 0; i < nr_kills; i++) {
+		pid_t actor = start_actor();
+		u32 waited = 0;
+
+		assert_int_equal(nr_promoted(), PER_SECOND);
+		kill(actor, SIGKILL);
+		waitpid(actor, NULL, 0);
+		while (nr_promoted() && waited++ < WAIT_MS)
+			short_sleep();
+		assert_int_equal(nr_promoted(), 0);
+		longest = waited > longest ? waited : longest;
+	}
+	print_message("# %u kills: all values restored after %u waits of 1 ms at most\n", nr_kills,
+		      longest);
+}
+
 static void test_the_watcher_has_one_capability_and_no_files(void **state)
 {
 	struct nice *nice = acting();
@@ -496,7 +519,7 @@ static void test_the_watcher_has_one_capability_and_no_files(void **state)
 	assert_int_equal(kill(watcher, 0), -1);
 }
 
-static void test_a_watcher_that_is_killed_is_started_again(void **state)
+static void watcher_is_started_again_after(int number)
 {
 	struct nice *nice = acting();
 	pid_t watcher;
@@ -507,7 +530,7 @@ static void test_a_watcher_that_is_killed_is_started_again(void **state)
 	assert_int_equal(job_start(NULL), 0);
 	act_after(nice, NSEC_PER_SEC);
 	assert_int_equal(nice_of((u32)job.pid), nice_rules[CLASS_FEEDER].nice);
-	kill(watcher, SIGKILL);
+	kill(watcher, number);
 	for (u32 i = 0; i < WAIT_MS && nice_is_acting(nice); i++) {
 		assert_int_equal(nice_act(nice, KERNEL, 0), 0);
 		short_sleep();
@@ -520,6 +543,28 @@ static void test_a_watcher_that_is_killed_is_started_again(void **state)
 	nice_free(nice);
 }
 
+static void test_a_watcher_that_is_killed_is_started_again(void **state)
+{
+	watcher_is_started_again_after(SIGKILL);
+}
+
+/* It would restore nothing while it is stopped. The end of it does not wait for it. */
+static void test_a_watcher_that_is_stopped_is_started_again(void **state)
+{
+	watcher_is_started_again_after(SIGSTOP);
+}
+
+static void test_a_stopped_watcher_does_not_delay_the_end(void **state)
+{
+	struct nice *nice;
+
+	job_end(NULL);
+	nice = acting();
+	kill(child_of(getpid()), SIGSTOP);
+	nice_free(nice);
+	assert_int_equal(job_start(NULL), 0);
+}
+
 static bool may_set_nice(void)
 {
 	bool may = setpriority(PRIO_PROCESS, 0, -1) == 0;
@@ -530,7 +575,7 @@ static bool may_set_nice(void)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, job_start, job_end)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest nice[] = {
 		TEST(test_a_promoted_thread_is_restored_when_its_role_ends),
@@ -547,13 +592,18 @@ int main(void)
 		TEST(test_a_thread_is_promoted_once_in_a_second),
 		TEST(test_changes_of_all_threads_are_limited),
 		TEST(test_the_watcher_restores_when_zerneld_is_killed),
+		TEST(test_every_kill_restores),
 		TEST(test_the_watcher_has_one_capability_and_no_files),
 		TEST(test_a_watcher_that_is_killed_is_started_again),
+		TEST(test_a_watcher_that_is_stopped_is_started_again),
+		TEST(test_a_stopped_watcher_does_not_delay_the_end),
 	};
 
 	if (!may_set_nice()) {
 		puts("1..0 # SKIP this user may not lower nice values (CAP_SYS_NICE)");
 		return 0;
 	}
+	if (argc > 1)
+		nr_kills = (u32)atoi(argv[1]);
 	return cmocka_run_group_tests(nice, NULL, NULL);
 }
