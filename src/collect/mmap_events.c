@@ -5,6 +5,7 @@
 #include <linux/perf_event.h>
 #include <stdint.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -15,8 +16,9 @@
 #define RECORD_BYTES   65536 /* the size of a record is a u16 */
 
 struct ring {
-	int fd;		/* negative: the CPU is offline */
-	u64 enabled_ns; /* time in which the event was enabled */
+	int fd;		 /* negative: the CPU is offline */
+	bool is_missing; /* the kernel refused to open it for a CPU that is online */
+	u64 enabled_ns;	 /* time in which the event was enabled */
 	struct perf_event_mmap_page *page;
 	const u8 *data;
 };
@@ -306,20 +308,41 @@ static bool ring_has_stopped(struct ring *ring)
 	return false;
 }
 
+/*
+ * Returns whether a new ring is in place. Where the kernel refuses to open it, the old event is
+ * enabled, which needs no privilege: the records of its CPU come again. Its time stays stopped, so
+ * it cannot be told whether the records stop, and the ring counts as missing.
+ */
+static bool ring_renew(struct mmap_events *events, struct ring *ring, int cpu)
+{
+	struct ring fresh;
+	int err = ring_open(events, events->pid, cpu, &fresh);
+
+	if (err == 0) {
+		ring_close(events, ring);
+		*ring = fresh;
+		return true;
+	}
+	if (err == -ENODEV)
+		return false;
+	if (ring->fd >= 0)
+		(void)ioctl(ring->fd, PERF_EVENT_IOC_ENABLE, 0);
+	ring->is_missing = true;
+	return false;
+}
+
 int mmap_events_repair(struct mmap_events *events)
 {
-	int nr = 0, err;
+	int nr = 0;
 
 	events->is_blind = false;
 	for (u32 i = 0; i < events->nr_rings; i++) {
 		struct ring *ring = &events->ring[i];
 		bool is_due = (i + events->next) % CHECK_INTERVAL == 0;
 
-		if (ring->fd >= 0 && is_due && ring_has_stopped(ring))
-			ring_close(events, ring);
-		err = ring->fd < 0 ? ring_open(events, events->pid, (int)i, ring) : -ENODEV;
-		nr += err == 0;
-		events->is_blind |= err != 0 && err != -ENODEV;
+		if (ring->fd < 0 || (is_due && ring_has_stopped(ring)))
+			nr += ring_renew(events, ring, (int)i);
+		events->is_blind |= ring->is_missing;
 	}
 	events->next++;
 	return nr;

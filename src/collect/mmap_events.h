@@ -4,8 +4,9 @@
 /*
  * Reports code mappings when they happen. A late dlopen() is visible only here. The kernel
  * writes the side-band records of a dummy perf event to one ring per CPU. It stops for good when
- * the CPU goes offline, also during a suspend: mmap_events_repair() opens the ring again. Records
- * are lost when a ring is full. After both, library_set_scan_all() finds the missing mappings.
+ * the CPU goes offline, also during a suspend: mmap_events_repair() opens the ring again, or
+ * enables it. Records are lost when a ring is full. After both, library_set_scan_all() finds the
+ * missing mappings.
  */
 #include <stdbool.h>
 #include <stddef.h>

@@ -345,7 +345,7 @@ int manager_wait(struct manager *manager)
 /*
  * After lost events, and after a CPU came back, mappings are missing that no later event reports.
  * On a CPU whose events the kernel refuses (kernel.perf_event_paranoid is 3, and zerneld has
- * dropped CAP_SYS_ADMIN), they stay missing.
+ * dropped CAP_SYS_ADMIN), they may stay missing.
  */
 static void tend_events(struct manager *manager, u64 now_ns)
 {
