@@ -7,7 +7,7 @@ import subprocess
 from . import guest, table
 
 # The environment of this process that the guest gets.
-PASSED_ON = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "ZERNEL_BUILD", "CAMPAIGN_CASES")
+PASSED_ON = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "ZERNEL_BUILD", "CAMPAIGN_CASES", "CAMPAIGN_SIZE")
 TIMEOUT_SECONDS = {"short": 600, "full": 7200}
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from . import ablation, attach, everyday, fairness, faults, nice, places, spin, verifier
-from .pods import pod_jobs, pods
+from .pods import pod_jobs, pods, rivals
 
 # In virtual time, other work on the machine does not change a figure.
 VIRTUAL = ("--virtual-time",)
@@ -36,6 +36,7 @@ CAMPAIGNS = (
     Campaign("weights", fairness.weights, full=10, guest=VIRTUAL),
     Campaign("pods", pods, full=5, short=2, guest=VIRTUAL),
     Campaign("pod-jobs", pod_jobs, full=5, guest=FINE),
+    Campaign("rivals", rivals, full=10, guest=(*VIRTUAL, "--mem", "6144")),
     Campaign("spin", spin.spin, full=5, guest=FINE),
     Campaign("topology", places.topology, full=30,
              guest=(*VIRTUAL, "--cpus", "16", "--numa", "2", "--caches", "2", "--bare-node")),

@@ -153,3 +153,9 @@ def pod_jobs(seconds):
     """Compare a job and its noise in two pods with EEVDF."""
     with real_time():
         yield from compare(seconds, jobs.JOBS)
+
+
+def rivals(seconds):
+    """Measure the share of a job beside GPU processes of 8 other users."""
+    with real_time():
+        yield from compare(seconds, jobs.RIVALS)

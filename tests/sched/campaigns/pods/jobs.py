@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """ML jobs: a job and its noise in two pods, and a process that only pretends to use a GPU."""
 import contextlib
+import os
 import pathlib
 import statistics
 import time
@@ -9,7 +10,7 @@ from compare import run, scenarios, stats
 
 from .. import machine
 from . import groups
-from .cases import Case, Derived, Figure, at_least, at_least_eevdf, at_most, like_eevdf
+from .cases import Case, Derived, Figure, at_least, at_least_eevdf, at_most, like_eevdf, near
 
 DEVICE_FILE = "/dev/zernel-vgpu0"
 # Percent of all CPUs: `promotion_percent` of the share that its weight gives it, and 5 % of that.
@@ -19,6 +20,9 @@ FAKE = "--launches 1 --kernel-us 10 --copy-bytes 0 --loaders 0 --optimizer-us 50
 # The same, but the launcher never sleeps: its sync spins, and nothing else waits.
 SLEEPLESS = "--launches 1 --kernel-us 10 --copy-bytes 0 --loaders 0 --optimizer-us 20000 --sync spin".split()
 RESERVED_PERCENT = 30  # of each CPU, for ordinary tasks
+RIVAL_USERS = 8
+RIVALS_EACH = int(os.environ.get("CAMPAIGN_SIZE") or 64)
+RIVALS_SETTLE_SECONDS = 20  # until all of them have started
 FAKE_SETTLE_SECONDS = 2.5  # until the probes are attached, and each process has synced
 
 
@@ -77,6 +81,19 @@ def sleepless(seconds):
     return 100 * got / seconds, 1000 * waits.longest_seconds
 
 
+def rivals(seconds):
+    """Processes of 8 users that feed a GPU without using it, beside a job in a group of the same weight as each of them."""
+    command = [machine.BUILD / "lab/train/train", *FAKE, "--seconds", seconds + 100]
+    users = {f"user{i}": {} for i in range(RIVAL_USERS)}
+    with groups.tree({"job": {}, **users}) as (job, *rest), contextlib.ExitStack() as stack:
+        for number, group in enumerate((job, *rest)):
+            env = {"VGPU_SHM": f"/dev/shm/rivals{number}", "VGPU_DEVICE_FILE": DEVICE_FILE}
+            for _ in range(RIVALS_EACH if number else 2):
+                stack.callback(stack.enter_context(group.start(command, env)).kill)
+        time.sleep(RIVALS_SETTLE_SECONDS)
+        return 100 * groups.shares([job, *rest], seconds)[0] / (100 / (1 + RIVAL_USERS)),
+
+
 def per_cent_of_cpus(made, seconds, settle):
     return [100 * cpus / scenarios.CPUS for cpus in groups.cpus_used(made, seconds, settle)]
 
@@ -101,4 +118,5 @@ TRUST = (
         Figure("a hog beside a launcher that never sleeps, % of its CPU", at_least(0.95 * RESERVED_PERCENT)),
         Figure("longest wait of any task beside it, ms", at_most(100)))),
 )
+RIVALS = (Case("rivals", rivals, (Figure("share of a job beside 8 groups of GPU processes, % of its weight", near(100, 5)),)),)
 JOBS = tuple(pods_case(name) for name in ("noisy", "spin", "forkstorm"))
