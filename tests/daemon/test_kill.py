@@ -2,7 +2,8 @@
 """The campaign `kill`: every process of zerneld, and the gateway, is killed and stopped under load.
 
 Runs zerneld with fake BPF programs, several of them at a time, because most of the time is spent in pauses before a restart.
-ZERNEL_SIZE has the numbers of kills and of stops of each process; test_guest_kill.py does the rest with the real programs.
+ZERNEL_SIZE has the numbers of kills and of stops of each process. `./dev sched kill` and `nice-restore` kill zerneld with the real
+programs.
 """
 import concurrent.futures
 import os
