@@ -54,7 +54,7 @@ def stop_rounds(node, name, nr):
     """Returns the longest wait of a client, if zerneld was not the one that was stopped."""
     longest = 0.0
     for _ in range(nr):
-        node.becomes_whole(f"{name} was stopped")
+        node.becomes_whole("zerneld was killed")
         pid = node.send(name, signal.SIGSTOP)
         end = time.monotonic() + STOP_SECONDS
         while name != "zerneld" and time.monotonic() < end and node.server.process.poll() is None:
@@ -67,7 +67,8 @@ def stop_rounds(node, name, nr):
             os.kill(pid, signal.SIGCONT)
         except ProcessLookupError:  # zerneld has killed it
             pass
-    node.becomes_whole(f"{name} was stopped")
+        node.becomes_whole(f"{name} was stopped")
+        node.send("zerneld", signal.SIGKILL)  # pauses before a restart begin again
     return longest
 
 
