@@ -50,6 +50,8 @@ struct config_serve {
 	char allow_origin[CONFIG_TEXT_LEN];
 	char user[CONFIG_NAME_LEN];
 	u32 series_max;
+	bool legacy_metrics;
+	bool dense_buckets;
 };
 
 struct config {

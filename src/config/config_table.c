@@ -326,8 +326,21 @@ const struct config_key config_keys[] = {
 	{ "serve", "series_max", &type_number, KEY(serve.series_max), 100, 100000, .value = "400",
 	  .restart = CONFIG_SERVE,
 	  .help = "Maximum number of series in /metrics. zernel_series_left_out counts the series "
-		  "beyond it. Raise it on nodes with many ML processes: each process has up to 21 "
+		  "beyond it. Raise it on nodes with many ML processes: each process has up to 36 "
 		  "series." },
+	{ "serve", "legacy_metrics", &type_bool, KEY(serve.legacy_metrics), .value = "yes",
+	  .restart = CONFIG_SERVE,
+	  .help = "Export the first six families of /metrics: memory and summaries for each "
+		  "process ID, for dashboards that already use them. With no, each process has 14 "
+		  "series less. The same times are in histograms for each job." },
+	{ "serve", "dense_buckets", &type_bool, KEY(serve.dense_buckets), .value = "no",
+	  .restart = CONFIG_SERVE,
+	  .help = "Give histograms eight classic buckets for each power of ten from 10 us to 100 "
+		  "s, "
+		  "instead of five in total. Use it if the metrics are not scraped as protobuf, "
+		  "for "
+		  "example by VictoriaMetrics. Then each histogram has 60 series instead of 8: "
+		  "raise series_max to 1000 for a node with 8 ranks." },
 };
 
 const size_t config_nr_keys = ARRAY_SIZE(config_keys);

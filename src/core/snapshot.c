@@ -184,13 +184,96 @@ static void count_over(struct snapshot_collectives *to, const struct snapshot_co
 	}
 }
 
-static bool has_process(const struct snapshot *s, const struct snapshot_process *process)
+void snapshot_account_add(struct snapshot_account *to, const struct snapshot_account *from)
+{
+	to->nr_steps += from->nr_steps;
+	to->busy_ns += from->busy_ns;
+	to->open_ns += from->open_ns;
+	for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++)
+		to->idle_ns[cause] += from->idle_ns[cause];
+}
+
+/* The last place is kept for processes without a known rank. */
+static struct snapshot_account *find_rank(struct snapshot_ranks *gone, bool is_known, s32 rank)
+{
+	for (u32 i = 0; i < gone->nr; i++)
+		if (gone->ranks[i].is_known == is_known && gone->ranks[i].rank == rank)
+			return &gone->ranks[i].account;
+	if (is_known && gone->nr >= SNAPSHOT_RANKS_MAX)
+		return find_rank(gone, false, 0);
+	gone->ranks[gone->nr] = (struct snapshot_rank){ .is_known = is_known, .rank = rank };
+	return &gone->ranks[gone->nr++].account;
+}
+
+static void take_over_ranks(struct snapshot_ranks *to, const struct snapshot_ranks *from)
+{
+	for (u32 i = 0; i < from->nr; i++)
+		snapshot_account_add(find_rank(to, from->ranks[i].is_known, from->ranks[i].rank),
+				     &from->ranks[i].account);
+}
+
+static void take_over_account(struct snapshot_ranks *to, const struct snapshot_process *process)
+{
+	bool is_known = process->nr_ranks > 0;
+
+	snapshot_account_add(find_rank(to, is_known, is_known ? process->rank : 0),
+			     &process->counted);
+}
+
+static struct snapshot_process *find_process(struct snapshot *s,
+					     const struct snapshot_process *process)
 {
 	for (u32 i = 0; i < s->nr_processes; i++)
 		if (s->processes[i].pid == process->pid &&
 		    s->processes[i].start_ns == process->start_ns)
-			return true;
-	return false;
+			return &s->processes[i];
+	return NULL;
+}
+
+/* A process that the snapshot before does not have. */
+static void count_process(const struct snapshot *s, struct snapshot_process *process)
+{
+	struct snapshot_account account = {
+		.nr_steps = process->nr_steps,
+		.busy_ns = process->busy_ns,
+	};
+
+	for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++) {
+		account.open_ns += process->open_ns[cause];
+		account.idle_ns[cause] = process->idle_ns[cause];
+	}
+	process->counted = process->most = account;
+	process->moved = (struct snapshot_account){};
+	process->stepped_ns = process->nr_steps ? s->monotonic_ns : 0;
+}
+
+static bool is_same_rank(const struct snapshot_process *a, const struct snapshot_process *b)
+{
+	return !a->nr_ranks == !b->nr_ranks && (!a->nr_ranks || a->rank == b->rank);
+}
+
+#define ACCOUNT_LEN (sizeof(struct snapshot_account) / sizeof(u64))
+
+/* A process that the snapshot before has; `gone` is the account of its job, or NULL. */
+static void continue_process(struct snapshot *s, struct snapshot_process *process,
+			     const struct snapshot_process *before, struct snapshot_ranks *gone)
+{
+	u64 *most = (u64 *)&process->most, *counted = (u64 *)&process->counted;
+	const u64 *moved = (const u64 *)&process->moved, *old = (const u64 *)&before->most;
+
+	process->moved = before->moved;
+	if (!is_same_rank(process, before)) {
+		process->moved = before->most;
+		if (gone)
+			take_over_account(gone, before);
+	}
+	for (u32 i = 0; i < ACCOUNT_LEN; i++) {
+		most[i] = most[i] > old[i] ? most[i] : old[i];
+		counted[i] = most[i] - moved[i];
+	}
+	if (process->nr_steps == before->nr_steps)
+		process->stepped_ns = before->stepped_ns;
+	s->nr_transitions -= before->nr_transitions;
 }
 
 static u64 refusals(const struct snapshot_quota *quota)
@@ -224,8 +307,11 @@ void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)
 		s->nr_dropped[drop] += before->nr_dropped[drop];
 	s->nr_transitions += before->nr_transitions;
+	for (u32 i = 0; i < s->nr_processes; i++)
+		count_process(s, &s->processes[i]);
 	take_over(s, &s->gone, before, &before->gone);
 	count_over(&s->gone_collectives, &before->gone_collectives);
+	take_over_ranks(&s->gone_ranks, &before->gone_ranks);
 	for (u32 i = 0; i < before->nr_jobs; i++) {
 		struct snapshot_job *job = find_heir(s, &before->jobs[i]);
 
@@ -233,16 +319,21 @@ void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 			continue;
 		take_over(s, &job->gone, before, &before->jobs[i].gone);
 		count_over(&job->gone_collectives, &before->jobs[i].gone_collectives);
+		take_over_ranks(&job->gone_ranks, &before->jobs[i].gone_ranks);
 	}
 	for (u32 i = 0; i < before->nr_processes; i++) {
 		const struct snapshot_process *process = &before->processes[i];
 		const struct snapshot_job *old = snapshot_job(before, process);
 		struct snapshot_job *job = old ? find_heir(s, old) : NULL;
+		struct snapshot_process *now = find_process(s, process);
+		struct snapshot_ranks *ranks = job ? &job->gone_ranks : old ? NULL : &s->gone_ranks;
 
-		if (has_process(s, process)) {
-			s->nr_transitions -= process->nr_transitions;
+		if (now) {
+			continue_process(s, now, process, ranks);
 			continue;
 		}
+		if (ranks)
+			take_over_account(ranks, process);
 		take_over(s, &s->gone, before, &process->hists);
 		count_over(&s->gone_collectives, &process->collectives);
 		if (!job)

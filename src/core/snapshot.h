@@ -63,6 +63,32 @@ struct snapshot_collectives {
 	u64 bytes[COLLECTIVE_NR];
 };
 
+/* What the counters of a rank count. */
+struct snapshot_account {
+	u64 nr_steps;
+	u64 busy_ns;
+	u64 open_ns;
+	u64 idle_ns[IDLE_CAUSE_NR];
+};
+
+/* The account of the ended processes of a rank. */
+struct snapshot_rank {
+	u8 is_known; /* 0: the rank of these processes is not known */
+	u8 pad[3];
+	s32 rank;
+	struct snapshot_account account;
+};
+
+/* Ranks of a job on one node; ended processes of more ranks count as if their rank was not known.
+ */
+#define SNAPSHOT_RANKS_MAX 16
+
+struct snapshot_ranks {
+	u32 nr;
+	u32 pad;
+	struct snapshot_rank ranks[SNAPSHOT_RANKS_MAX + 1];
+};
+
 /*
  * A job: its processes, in one or more cgroups (core/job.h). The measurements of ended processes
  * stay with the job as long as it has processes, and with the node forever. So a sum over processes
@@ -76,6 +102,7 @@ struct snapshot_job {
 	u32 pad;
 	struct snapshot_hists gone;
 	struct snapshot_collectives gone_collectives;
+	struct snapshot_ranks gone_ranks;
 };
 
 /* A process may select its GPUs in a way that does not give their numbers, for example by UUID. */
@@ -138,6 +165,16 @@ struct snapshot_process {
 	u64 idle_ns[IDLE_CAUSE_NR];
 	u64 open_ns[IDLE_CAUSE_NR];
 	u64 blocked_ns; /* the part of open_ns[IDLE_CPU] in which the GPU certainly worked */
+	u64 stepped_ns; /* time of the snapshot that first had its last step; 0: no step */
+	/*
+	 * Its part in the counters of its rank. It never decreases, so that a sum over processes
+	 * is a counter. The times above can: when a long sleep ends, its time may move to another
+	 * cause. snapshot_carry() computes it as `most` - `moved`, which only zerneld knows: the
+	 * maximum of each value so far, and what the process counted under an earlier rank.
+	 */
+	struct snapshot_account counted;
+	struct snapshot_account most;
+	struct snapshot_account moved;
 	struct snapshot_task task;
 	char comm[SNAPSHOT_COMM_LEN];
 	struct snapshot_memory memory[GPU_MAX];		/* at most one entry per GPU */
@@ -188,7 +225,8 @@ struct snapshot_gpu {
 	u64 busy_period_ns;
 	u32 busy_counter; /* enum gpu_counter */
 	u32 pad;
-	char uuid[SNAPSHOT_TEXT_LEN]; /* empty if not known */
+	char uuid[SNAPSHOT_TEXT_LEN];  /* empty if not known */
+	char model[SNAPSHOT_TEXT_LEN]; /* or the name of its driver; empty if not known */
 };
 
 enum snapshot_sched_state {
@@ -326,7 +364,8 @@ struct snapshot {
 	u32 nr_role[ROLE_NR];	    /* threads per role, including dropped ones */
 	struct snapshot_hists gone; /* see struct snapshot_job */
 	struct snapshot_collectives gone_collectives;
-	u64 nr_transitions; /* of all current and ended processes */
+	struct snapshot_ranks gone_ranks; /* of processes without a job */
+	u64 nr_transitions;		  /* of all current and ended processes */
 
 	struct phase_config phase_detection; /* the settings of the phase detector */
 	struct snapshot_sched sched;
@@ -378,6 +417,8 @@ static inline struct snapshot_job *snapshot_job(const struct snapshot *snapshot,
  */
 bool snapshot_is_unproven(const struct snapshot *snapshot, const struct snapshot_process *process);
 
+void snapshot_account_add(struct snapshot_account *to, const struct snapshot_account *from);
+
 /*
  * Adds the refusals of a user, who may be in the list. It is sorted, and has the users with most
  * refusals.
@@ -386,8 +427,8 @@ void snapshot_add_quota(struct snapshot *snapshot, const struct snapshot_quota *
 
 /*
  * Carries over from the previous snapshot: the measurements of processes that have ended
- * since, and the number of dropped items so far. Call it once, after all processes and their
- * distributions are added.
+ * since, what counters must remember, and the number of dropped items so far. Call it once, after
+ * all processes and their distributions are added.
  */
 void snapshot_carry(struct snapshot *snapshot, const struct snapshot *before);
 

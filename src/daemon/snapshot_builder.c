@@ -87,6 +87,8 @@ static void fold_gpu_identity(const struct gpu_sample *device, struct snapshot_g
 {
 	if (device->valid & GPU_HAS_UUID)
 		set_text(gpu->uuid, sizeof(gpu->uuid), device->uuid);
+	if (device->valid & GPU_HAS_NAME)
+		set_text(gpu->model, sizeof(gpu->model), device->name);
 	if (device->valid & GPU_HAS_NUMA_NODE) {
 		gpu->valid |= SNAPSHOT_GPU_NUMA_NODE;
 		gpu->numa_node = (u32)device->numa_node;

@@ -37,6 +37,20 @@ const struct field job_fields[] = {
 	{},
 };
 
+const struct field rank_fields[] = {
+	{ "known",   FIELD_BOOL,   AT(snapshot_rank, is_known) },
+	{ "rank",    FIELD_S32,    AT(snapshot_rank, rank) },
+	{},
+};
+
+const struct field account_fields[] = {
+	{ "steps",   FIELD_U64,    AT(snapshot_account, nr_steps) },
+	{ "busy_ns", FIELD_U64,    AT(snapshot_account, busy_ns) },
+	{ "open_ns", FIELD_U64,    AT(snapshot_account, open_ns) },
+	{ "idle_ns", FIELD_COUNTS, AT(snapshot_account, idle_ns), IDLE_CAUSE_NR, idle_cause_label },
+	{},
+};
+
 const struct field process_fields[] = {
 	{ "pid",          FIELD_U32,    AT(snapshot_process, pid) },
 	{ "comm",         TEXT(snapshot_process, comm) },
@@ -61,6 +75,7 @@ const struct field process_fields[] = {
 	{ "open_ns",      FIELD_COUNTS, AT(snapshot_process, open_ns), IDLE_CAUSE_NR,
 	  idle_cause_label },
 	{ "blocked_ns",   FIELD_U64,    AT(snapshot_process, blocked_ns) },
+	{ "stepped_ns",   FIELD_U64,    AT(snapshot_process, stepped_ns) },
 	{ "collectives", FIELD_COUNTS, AT(snapshot_process, collectives.nr), COLLECTIVE_NR, operation_label },
 	{ "collective_bytes", FIELD_COUNTS, AT(snapshot_process, collectives.bytes), COLLECTIVE_NR,
 	  operation_label },
@@ -119,6 +134,7 @@ const struct field quota_fields[] = {
 const struct field gpu_fields[] = {
 	{ "gpu",  FIELD_U32, AT(snapshot_gpu, gpu) },
 	{ "uuid", TEXT(snapshot_gpu, uuid) },
+	{ "model", TEXT(snapshot_gpu, model) },
 	{},
 };
 

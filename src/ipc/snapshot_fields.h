@@ -29,6 +29,8 @@ struct field {
 
 extern const struct field snapshot_fields[];
 extern const struct field job_fields[];
+extern const struct field rank_fields[];
+extern const struct field account_fields[];
 extern const struct field process_fields[];
 /* The member `task` of a process, by the names of the reference. */
 extern const struct field task_fields[];

@@ -134,7 +134,9 @@ static bool put_process(yyjson_mut_doc *doc, yyjson_mut_val *object, const struc
 	yyjson_mut_val *memory = yyjson_mut_obj_add_arr(doc, object, "memory");
 	yyjson_mut_val *culprits = yyjson_mut_obj_add_arr(doc, object, "culprits");
 
-	ok = ok && memory && culprits;
+	ok = ok && memory && culprits &&
+	     put_fields(doc, yyjson_mut_obj_add_obj(doc, object, "counted"), account_fields,
+			&process->counted);
 	if (ok && process->task.known)
 		ok = put_task(doc, yyjson_mut_obj_add_obj(doc, object, "task"), process);
 	for (u32 i = 0; ok && i < process->nr_memory; i++)
@@ -173,6 +175,21 @@ static bool put_sched(yyjson_mut_doc *doc, yyjson_mut_val *object,
 	return ok;
 }
 
+static bool put_ranks(yyjson_mut_doc *doc, yyjson_mut_val *object,
+		      const struct snapshot_ranks *ranks)
+{
+	yyjson_mut_val *all = yyjson_mut_obj_add_arr(doc, object, "gone_ranks");
+	bool ok = all != NULL;
+
+	for (u32 i = 0; ok && i < ranks->nr; i++) {
+		yyjson_mut_val *rank = yyjson_mut_arr_add_obj(doc, all);
+
+		ok = put_fields(doc, rank, rank_fields, &ranks->ranks[i]) &&
+		     put_fields(doc, rank, account_fields, &ranks->ranks[i].account);
+	}
+	return ok;
+}
+
 /* Writes the arrays: jobs, processes, threads, GPUs, users. */
 static bool put_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snapshot *s)
 {
@@ -187,6 +204,7 @@ static bool put_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct sn
 		yyjson_mut_val *job = yyjson_mut_arr_add_obj(doc, jobs);
 
 		ok = put_fields(doc, job, job_fields, &s->jobs[i]) &&
+		     put_ranks(doc, job, &s->jobs[i].gone_ranks) &&
 		     put_hists(doc, job, "gone", s, &s->jobs[i].gone);
 	}
 	for (u32 i = 0; ok && i < s->nr_processes; i++)
@@ -206,7 +224,7 @@ static bool put_snapshot(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct
 {
 	return root && yyjson_mut_obj_add_uint(doc, root, "version", SNAPSHOT_VERSION) &&
 	       put_fields(doc, root, snapshot_fields, s) && put_lists(doc, root, s) &&
-	       put_hists(doc, root, "gone", s, &s->gone) &&
+	       put_ranks(doc, root, &s->gone_ranks) && put_hists(doc, root, "gone", s, &s->gone) &&
 	       put_fields(doc, yyjson_mut_obj_add_obj(doc, root, "phase_detection"),
 			  phase_detection_fields, &s->phase_detection) &&
 	       put_sched(doc, yyjson_mut_obj_add_obj(doc, root, "scheduler"), &s->sched) &&

@@ -190,13 +190,6 @@ static int get_hists(yyjson_val *object, struct snapshot *s, struct snapshot_his
 	return err;
 }
 
-static int get_job(yyjson_val *object, struct snapshot *s, u32 i)
-{
-	int err = get_fields(object, job_fields, &s->jobs[i]);
-
-	return err < 0 ? err : get_hists(yyjson_obj_get(object, "gone"), s, &s->jobs[i].gone);
-}
-
 /* Reads a list inside an item into an array of at most `max` elements. */
 static int get_inner(yyjson_val *list, const struct field *fields, void *array, size_t size,
 		     u32 max, u32 *ret_nr)
@@ -213,6 +206,29 @@ static int get_inner(yyjson_val *list, const struct field *fields, void *array, 
 			err = get_fields(one, fields, (char *)array + i * size);
 	}
 	return err;
+}
+
+static int get_ranks(yyjson_val *object, struct snapshot_ranks *ret)
+{
+	yyjson_val *list = yyjson_obj_get(object, "gone_ranks"), *one;
+	int err = get_inner(list, rank_fields, ret->ranks, sizeof(ret->ranks[0]),
+			    ARRAY_SIZE(ret->ranks), &ret->nr);
+	size_t i, nr;
+
+	yyjson_arr_foreach(list, i, nr, one) {
+		if (err == 0)
+			err = get_fields(one, account_fields, &ret->ranks[i].account);
+	}
+	return err;
+}
+
+static int get_job(yyjson_val *object, struct snapshot *s, u32 i)
+{
+	int err = get_fields(object, job_fields, &s->jobs[i]);
+
+	if (err == 0)
+		err = get_ranks(object, &s->jobs[i].gone_ranks);
+	return err < 0 ? err : get_hists(yyjson_obj_get(object, "gone"), s, &s->jobs[i].gone);
 }
 
 /*
@@ -236,6 +252,9 @@ static int get_process(yyjson_val *object, struct snapshot *s, u32 i)
 		return err;
 	if (process->job > s->nr_jobs)
 		return -EBADMSG;
+	err = get_fields(yyjson_obj_get(object, "counted"), account_fields, &process->counted);
+	if (err < 0)
+		return err;
 	err = get_task(yyjson_obj_get(object, "task"), process);
 	if (err < 0)
 		return err;
@@ -394,6 +413,7 @@ int snapshot_from_value(yyjson_val *root, struct snapshot **ret)
 	    (err = get_inner(yyjson_obj_get(root, "over_quota"), quota_fields, s->over_quota,
 			     sizeof(s->over_quota[0]), SNAPSHOT_QUOTAS_MAX, &s->nr_over_quota)) <
 		    0 ||
+	    (err = get_ranks(root, &s->gone_ranks)) < 0 ||
 	    (err = get_hists(yyjson_obj_get(root, "gone"), s, &s->gone)) < 0 ||
 	    (err = get_fields(yyjson_obj_get(root, "phase_detection"), phase_detection_fields,
 			      &s->phase_detection)) < 0 ||

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/cleanup.h"
 #include "core/process.h"
+#include "metrics/metrics_internal.h"
 #include "metrics/metrics_limit.h"
 
 static struct metric_series *add(struct metrics *m, enum metric metric,
@@ -12,6 +13,8 @@ static struct metric_series *add(struct metrics *m, enum metric metric,
 {
 	struct metric_series *series;
 
+	if (metric < METRIC_LEGACY_NR && m->config.without_legacy)
+		return NULL;
 	if (m->nr == m->nr_allocated) {
 		size_t nr = m->nr_allocated ? 2 * m->nr_allocated : 512;
 
@@ -32,8 +35,8 @@ static struct metric_series *add(struct metrics *m, enum metric metric,
 	return series;
 }
 
-static void add_value(struct metrics *m, enum metric metric, const struct metric_labels *labels,
-		      u64 value)
+void metrics_add_value(struct metrics *m, enum metric metric, const struct metric_labels *labels,
+		       u64 value)
 {
 	struct metric_series *series = add(m, metric, labels);
 
@@ -50,9 +53,8 @@ static void add_hist(struct metrics *m, enum metric metric, const struct metric_
 		series->hist = hist;
 }
 
-/* Takes ownership of `hist`, also when no series is added. */
-static void add_owned(struct metrics *m, enum metric metric, const struct metric_labels *labels,
-		      struct hist *hist)
+void metrics_add_owned(struct metrics *m, enum metric metric, const struct metric_labels *labels,
+		       struct hist *hist)
 {
 	struct metric_series *series = hist->count ? add(m, metric, labels) : NULL;
 
@@ -63,6 +65,13 @@ static void add_owned(struct metrics *m, enum metric metric, const struct metric
 	series->hist = series->owned = hist;
 }
 
+/* A count that is zero is left out: the series of eight ranks must fit into the default limit. */
+static void add_count(struct metrics *m, enum metric metric, const char *kind, u64 nr)
+{
+	if (nr)
+		metrics_add_value(m, metric, &(struct metric_labels){ .kind = kind }, nr);
+}
+
 static void add_processes_by_phase(struct metrics *m, const struct snapshot *s)
 {
 	u64 nr[PHASE_NR] = {};
@@ -70,8 +79,8 @@ static void add_processes_by_phase(struct metrics *m, const struct snapshot *s)
 	for (u32 i = 0; i < s->nr_processes; i++)
 		nr[phase_of(s->processes[i].phase)]++;
 	for (u32 phase = 0; phase < PHASE_NR; phase++)
-		add_value(m, METRIC_PROCESSES,
-			  &(struct metric_labels){ .kind = phase_label(phase) }, nr[phase]);
+		metrics_add_value(m, METRIC_PROCESSES,
+				  &(struct metric_labels){ .kind = phase_label(phase) }, nr[phase]);
 }
 
 static void add_processes_by_basis(struct metrics *m, const struct snapshot *s)
@@ -82,8 +91,7 @@ static void add_processes_by_basis(struct metrics *m, const struct snapshot *s)
 		if (s->processes[i].step_basis < STEP_BASIS_NR)
 			nr[s->processes[i].step_basis]++;
 	for (u32 basis = STEP_BASIS_NONE + 1; basis < STEP_BASIS_NR; basis++)
-		add_value(m, METRIC_STEP_PROCESSES,
-			  &(struct metric_labels){ .kind = step_basis_label(basis) }, nr[basis]);
+		add_count(m, METRIC_STEP_PROCESSES, step_basis_label(basis), nr[basis]);
 }
 
 /* One series for all that did not fit in a snapshot: zernel status has it by kind. */
@@ -91,39 +99,37 @@ static void add_drops(struct metrics *m, const struct snapshot *s)
 {
 	u64 nr_snapshot = 0;
 
-	for (u32 drop = 0; drop < DROP_SNAPSHOT_PROCESSES; drop++) {
-		/* The metrics of eight ranks must fit. */
-		if ((drop == DROP_READS || drop == DROP_GPU_SAMPLES) && !s->nr_dropped[drop])
-			continue;
-		add_value(m, METRIC_DROPPED,
-			  &(struct metric_labels){ .kind = snapshot_drop_label(drop) },
-			  s->nr_dropped[drop]);
-	}
+	for (u32 drop = 0; drop < DROP_SNAPSHOT_PROCESSES; drop++)
+		add_count(m, METRIC_DROPPED, snapshot_drop_label(drop), s->nr_dropped[drop]);
 	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)
 		nr_snapshot += s->nr_dropped[drop];
-	add_value(m, METRIC_DROPPED, &(struct metric_labels){ .kind = "snapshot" }, nr_snapshot);
+	add_count(m, METRIC_DROPPED, "snapshot", nr_snapshot);
 	if (s->nr_restarts)
-		add_value(m, METRIC_RESTARTS, &(struct metric_labels){}, s->nr_restarts);
+		metrics_add_value(m, METRIC_RESTARTS, &(struct metric_labels){}, s->nr_restarts);
 }
 
 static void add_gpus(struct metrics *m, const struct snapshot *s)
 {
 	for (u32 i = 0; i < s->nr_gpus; i++) {
 		const struct snapshot_gpu *gpu = &s->gpus[i];
-		struct metric_labels labels = { .gpu = gpu->gpu, .uuid = gpu->uuid };
+		struct metric_labels labels = { .gpu = gpu->gpu,
+						.uuid = gpu->uuid,
+						.model = gpu->model };
 
 		m->nr_units++;
-		add_value(m, METRIC_GPU_INFO, &labels, 1);
+		metrics_add_value(m, METRIC_GPU_INFO, &labels, 1);
 		if (gpu->valid & SNAPSHOT_GPU_BUSY)
-			add_value(m, METRIC_GPU_BUSY, &labels, gpu->busy_percent);
+			metrics_add_value(m, METRIC_GPU_BUSY, &labels, gpu->busy_percent);
 		if (gpu->valid & SNAPSHOT_GPU_MEMORY_USED)
-			add_value(m, METRIC_GPU_DEVICE_MEMORY, &labels, gpu->memory_used_bytes);
+			metrics_add_value(m, METRIC_GPU_DEVICE_MEMORY, &labels,
+					  gpu->memory_used_bytes);
 	}
 }
 
 /*
- * The decisions that the scheduler makes for a class. The others are always 0, and tasks of the
- * system and of the idle class have few series, so that eight ranks fit into the default limit.
+ * The decisions that the scheduler makes for a class. The others are always 0. Eight ranks must fit
+ * into the default limit: tasks of the system and of the idle class have only their CPU time, and a
+ * distribution, which has many series, only tasks that feed a GPU and ordinary tasks.
  */
 #define BIT(class) (1U << (class))
 #define ML_CLASSES                                                                                 \
@@ -135,7 +141,7 @@ static const struct {
 	u32 classes;
 } sched_decisions[] = {
 	[DECISION_IDLE_CPU] = { METRIC_SCHEDULER_IDLE_CPU, ML_CLASSES | BIT(CLASS_ORDINARY) },
-	[DECISION_QUEUED] = { METRIC_SCHEDULER_QUEUED, BIT(CLASS_NR) - 1 },
+	[DECISION_QUEUED] = { METRIC_SCHEDULER_QUEUED, ML_CLASSES | BIT(CLASS_ORDINARY) },
 	[DECISION_PREEMPTED] = { METRIC_SCHEDULER_PREEMPTED, BIT(CLASS_ORDINARY) |
 								     BIT(CLASS_FEEDER) |
 								     BIT(CLASS_WANTED_LOADER) },
@@ -154,9 +160,9 @@ static void add_class(struct metrics *m, const struct snapshot_class *class, u32
 	m->nr_units++;
 	for (u32 i = 0; i < ARRAY_SIZE(sched_decisions); i++)
 		if (sched_decisions[i].classes & BIT(cls))
-			add_value(m, sched_decisions[i].metric, &labels, class->nr[i]);
-	add_value(m, METRIC_SCHEDULER_RUN, &labels, class->ran_ns);
-	if (cls != CLASS_SYSTEM && cls != CLASS_IDLE)
+			metrics_add_value(m, sched_decisions[i].metric, &labels, class->nr[i]);
+	metrics_add_value(m, METRIC_SCHEDULER_RUN, &labels, class->ran_ns);
+	if (cls == CLASS_ORDINARY || cls == CLASS_FEEDER)
 		add_hist(m, METRIC_RUNQUEUE_WAIT, &labels, &class->runqueue_wait);
 }
 
@@ -169,8 +175,8 @@ static void add_scheduler(struct metrics *m, const struct snapshot_sched *sched)
 		nr_throttled += sched->classes[cls].nr[DECISION_THROTTLED];
 		add_class(m, &sched->classes[cls], cls);
 	}
-	add_value(m, METRIC_SCHEDULER_CAPPED, &(struct metric_labels){}, nr_capped);
-	add_value(m, METRIC_SCHEDULER_THROTTLED, &(struct metric_labels){}, nr_throttled);
+	add_count(m, METRIC_SCHEDULER_CAPPED, NULL, nr_capped);
+	add_count(m, METRIC_SCHEDULER_THROTTLED, NULL, nr_throttled);
 }
 
 /* A series without labels. */
@@ -182,7 +188,7 @@ struct plain {
 static void add_plain(struct metrics *m, const struct plain *plain, size_t nr)
 {
 	for (size_t i = 0; i < nr; i++)
-		add_value(m, plain[i].metric, &(struct metric_labels){}, plain[i].value);
+		metrics_add_value(m, plain[i].metric, &(struct metric_labels){}, plain[i].value);
 }
 
 /* Only if it ever acted, because the other series of the node use up the default limit. */
@@ -218,94 +224,44 @@ static void add_node(struct metrics *m, const struct snapshot *s)
 	};
 
 	add_plain(m, plain, ARRAY_SIZE(plain));
-	add_value(m, METRIC_BUILD_INFO,
-		  &(struct metric_labels){ .version = s->version, .kernel_release = s->kernel }, 1);
+	metrics_add_value(
+		m, METRIC_BUILD_INFO,
+		&(struct metric_labels){ .version = s->version, .kernel_release = s->kernel }, 1);
 	add_processes_by_phase(m, s);
 	add_processes_by_basis(m, s);
 	for (u32 role = 0; role < ROLE_NR; role++)
-		add_value(m, METRIC_THREADS, &(struct metric_labels){ .kind = role_label(role) },
-			  s->nr_role[role]);
+		add_count(m, METRIC_THREADS, role_label(role), s->nr_role[role]);
 	/* Only while it is refused, because the other series of the node use up the default limit.
 	 */
 	if (s->sched.state == SCHED_OFF && s->sched.limit != CPU_LIMIT_NONE)
-		add_value(m, METRIC_SCHEDULER_REFUSED,
-			  &(struct metric_labels){ .kind = cpu_limit_label(s->sched.limit) }, 1);
+		metrics_add_value(
+			m, METRIC_SCHEDULER_REFUSED,
+			&(struct metric_labels){ .kind = cpu_limit_label(s->sched.limit) }, 1);
 	add_nice(m, &s->sched);
 	add_drops(m, s);
 	add_gpus(m, s);
 	add_scheduler(m, &s->sched);
 }
 
-static void merge(struct hist *to, const struct snapshot *s, const struct snapshot_hists *from,
-		  u32 kind)
-{
-	const struct hist *hist = snapshot_hist(s, from, kind);
-
-	if (hist)
-		hist_add(to, hist);
-}
-
-/*
- * Merges the histograms of all jobs with the name of `labels`, or of all processes when it
- * has no name. Processes that exited are included. Several jobs can have one name: a Slurm
- * job has a cgroup for each of its steps.
- */
-static void add_merged(struct metrics *m, const struct snapshot *s, enum metric metric,
-		       const struct metric_labels *labels, u32 kind)
-{
-	struct hist *merged = calloc(1, sizeof(*merged));
-	const char *name = labels->job;
-
-	if (!merged) {
-		m->failed = true;
-		return;
-	}
-	if (!name)
-		merge(merged, s, &s->gone, kind);
-	for (u32 i = 0; name && i < s->nr_jobs; i++)
-		if (strcmp(s->jobs[i].name, name) == 0)
-			merge(merged, s, &s->jobs[i].gone, kind);
-	for (u32 i = 0; i < s->nr_processes; i++) {
-		const struct snapshot_job *job = snapshot_job(s, &s->processes[i]);
-
-		if (!name || (job && strcmp(job->name, name) == 0))
-			merge(merged, s, &s->processes[i].hists, kind);
-	}
-	add_owned(m, metric, labels, merged);
-}
-
-/* The name of a job, or NULL when an earlier job has the same name. */
-static const char *next_name(const struct snapshot *s, u32 job)
-{
-	for (u32 i = 0; i < job; i++)
-		if (strcmp(s->jobs[i].name, s->jobs[job].name) == 0)
-			return NULL;
-	return s->jobs[job].name;
-}
-
-static void add_job(struct metrics *m, const struct snapshot *s, const char *name)
-{
-	struct metric_labels labels = { .job = name };
-
-	m->nr_units++;
-	add_merged(m, s, METRIC_GPU_LAUNCH, &labels, HIST_LAUNCH);
-	add_merged(m, s, METRIC_LOADER_WAIT, &labels, HIST_LOADER_WAIT);
-	add_merged(m, s, METRIC_SYNC_WAIT, &labels, HIST_SYNC_WAIT);
-}
-
 static void add_process(struct metrics *m, const struct snapshot *s,
 			const struct snapshot_process *process)
 {
 	const struct snapshot_job *job = snapshot_job(s, process);
-	struct metric_labels labels = { .process = process, .job = job ? job->name : "" };
+	struct metric_labels labels = {
+		.pid = process->pid,
+		.has_rank = process->nr_ranks > 0,
+		.rank = process->rank,
+		.job = job ? job->name : "",
+	};
 	const struct hist *runqueue = snapshot_hist(s, &process->hists, HIST_RUNQUEUE_WAIT);
 
 	m->nr_units++;
 	for (u32 i = 0; i < process->nr_memory; i++) {
 		labels.gpu = process->memory[i].gpu;
-		add_value(m, METRIC_GPU_MEMORY_USED, &labels,
-			  process->memory[i].book.current_bytes);
-		add_value(m, METRIC_GPU_MEMORY_PEAK, &labels, process->memory[i].book.peak_bytes);
+		metrics_add_value(m, METRIC_GPU_MEMORY_USED, &labels,
+				  process->memory[i].book.current_bytes);
+		metrics_add_value(m, METRIC_GPU_MEMORY_PEAK, &labels,
+				  process->memory[i].book.peak_bytes);
 	}
 	add_hist(m, METRIC_CUDA_LAUNCH_LATENCY, &labels,
 		 snapshot_hist(s, &process->hists, HIST_LAUNCH));
@@ -313,11 +269,10 @@ static void add_process(struct metrics *m, const struct snapshot *s,
 		 snapshot_hist(s, &process->hists, HIST_LOADER_WAIT));
 	add_hist(m, METRIC_DIST_SYNC_WAIT, &labels,
 		 snapshot_hist(s, &process->hists, HIST_RANK_WAIT));
-	add_value(m, METRIC_PHASE_TRANSITIONS, &labels, process->nr_transitions);
-	add_value(m, METRIC_LAUNCHER_RUNQUEUE, &labels, runqueue ? runqueue->sum : 0);
+	metrics_add_value(m, METRIC_LAUNCHER_RUNQUEUE, &labels, runqueue ? runqueue->sum : 0);
 	for (u32 phase = 0; phase < PHASE_NR; phase++) {
 		labels.kind = phase_label(phase);
-		add_value(m, METRIC_PHASE_TIME, &labels, process->phase_ns[phase]);
+		metrics_add_value(m, METRIC_PHASE_TIME, &labels, process->phase_ns[phase]);
 	}
 }
 
@@ -360,52 +315,7 @@ static int add_processes(struct metrics *m, const struct snapshot *s)
 	for (u32 i = 0; i < s->nr_processes; i++)
 		if (is_shown(s, &s->processes[order[i]]))
 			add_process(m, s, &s->processes[order[i]]);
-	return 0;
-}
-
-/* Adds up the calls of all jobs with this name, including processes that exited. */
-static void add_calls(struct metrics *m, const struct snapshot *s,
-		      const struct metric_labels *labels, u32 operation)
-{
-	u64 nr = 0, bytes = 0;
-
-	for (u32 i = 0; i < s->nr_jobs; i++) {
-		const struct snapshot_collectives *gone = &s->jobs[i].gone_collectives;
-
-		if (strcmp(s->jobs[i].name, labels->job) != 0)
-			continue;
-		nr += gone->nr[operation];
-		bytes += gone->bytes[operation];
-	}
-	for (u32 i = 0; i < s->nr_processes; i++) {
-		const struct snapshot_job *job = snapshot_job(s, &s->processes[i]);
-
-		if (!job || strcmp(job->name, labels->job) != 0)
-			continue;
-		nr += s->processes[i].collectives.nr[operation];
-		bytes += s->processes[i].collectives.bytes[operation];
-	}
-	if (!nr)
-		return;
-	add_value(m, METRIC_COLLECTIVES, labels, nr);
-	add_value(m, METRIC_COLLECTIVE_BYTES, labels, bytes);
-}
-
-static void add_operation(struct metrics *m, const struct snapshot *s, u32 operation)
-{
-	struct metric_labels labels = { .kind = operation_label(operation) };
-	u32 kind = HIST_COLLECTIVE + operation;
-
-	m->nr_units++;
-	add_merged(m, s, METRIC_NCCL_COLLECTIVE_DURATION, &labels, kind);
-	for (u32 i = 0; i < s->nr_jobs; i++) {
-		labels.job = next_name(s, i);
-		if (!labels.job)
-			continue;
-		m->nr_units++;
-		add_merged(m, s, METRIC_COLLECTIVE, &labels, kind);
-		add_calls(m, s, &labels, operation);
-	}
+	return metrics_add_ranks(m, s, order);
 }
 
 /* A stable sort: the series of a metric keep their order. */
@@ -430,26 +340,24 @@ static int sort_by_metric(struct metrics *m)
 static int add_all(struct metrics *m, const struct snapshot *s)
 {
 	add_node(m, s);
-	for (u32 i = 0; i < s->nr_jobs; i++)
-		if (next_name(s, i))
-			add_job(m, s, s->jobs[i].name);
-	for (u32 operation = 0; operation < COLLECTIVE_NR; operation++)
-		add_operation(m, s, operation);
+	metrics_add_jobs(m, s);
 	return add_processes(m, s);
 }
 
-int metrics_new(const struct snapshot *s, u32 series_max, struct metrics **ret)
+int metrics_new(const struct snapshot *s, const struct metrics_config *config, struct metrics **ret)
 {
 	CLEANUP(metrics_free_cleanup) struct metrics *m = calloc(1, sizeof(*m));
 	int err;
 
 	if (!m)
 		return -ENOMEM;
+	m->config = *config;
+	m->buckets = &metric_buckets[config->dense_buckets];
 	err = add_all(m, s);
 	if (err == 0)
-		err = metrics_limit(
-			m, series_max - 1); /* the number of series left out is a series too */
-	add_value(m, METRIC_SERIES_LEFT_OUT, &(struct metric_labels){}, m->nr_left_out);
+		/* the number of series left out is a series too */
+		err = metrics_limit(m, config->series_max - 1);
+	metrics_add_value(m, METRIC_SERIES_LEFT_OUT, &(struct metric_labels){}, m->nr_left_out);
 	m->nr_counted++;
 	if (err == 0)
 		err = sort_by_metric(m);

@@ -57,13 +57,17 @@ extern const char *const metric_label_names[LABEL_NR];
 extern const char *const metric_priority_names[PRIORITY_NR]; /* the series that have it, as text */
 extern const char *const metric_unit_names[];		     /* empty for UNIT_NONE */
 
-/* Upper bounds of the classic buckets: powers of two of a second, the last is infinite. */
-#define CLASSIC_BUCKET(...) +1
-enum {
-	CLASSIC_BUCKETS_NR = 1
-#include "abi/metrics.def"
+/* The most classic buckets of a histogram, with the last one, which has no upper bound. */
+#define CLASSIC_BUCKETS_MAX 64
+
+/* Classic buckets: the last slot of each one, and its upper bound in seconds. */
+struct metric_buckets {
+	u32 nr;
+	u32 slots[CLASSIC_BUCKETS_MAX];
+	double bounds[CLASSIC_BUCKETS_MAX];
 };
-extern const double metric_bucket_bounds[CLASSIC_BUCKETS_NR];
+/* The few buckets of abi/metrics.def, and dense ones: eight in each power of ten. */
+extern const struct metric_buckets metric_buckets[2];
 
 /* The quantiles of a summary, in per mille. */
 #define METRIC_QUANTILES_NR 2
@@ -72,12 +76,16 @@ extern const u32 metric_quantiles[METRIC_QUANTILES_NR];
 /* The values of all labels; each metric uses the labels of its row. */
 struct metric_labels {
 	const char *job;
-	const struct snapshot_process *process;
-	const char *uuid; /* of a GPU */
+	const struct snapshot_job *info; /* for the labels of zernel_job_info */
+	const char *uuid;		 /* of a GPU */
+	const char *model;
 	const char *version;
 	const char *kernel_release;
-	const char *kind; /* operation, role, phase, class or reason */
+	const char *kind; /* operation, role, phase, cause, class or reason */
 	u32 gpu;
+	u32 pid;
+	bool has_rank;
+	s32 rank;
 };
 
 struct metric_series {
@@ -97,8 +105,17 @@ struct metric_series {
 /* The smallest limit that has room for a series of every family that dashboards use. */
 #define METRICS_SERIES_LEAST 100
 
+/* What an operator can choose. */
+struct metrics_config {
+	u32 series_max;
+	bool without_legacy; /* without the families that existing dashboards use */
+	bool dense_buckets;
+};
+
 /* Series in the order of abi/metrics.def; series of one metric in the order of the snapshot. */
 struct metrics {
+	struct metrics_config config;
+	const struct metric_buckets *buckets;
 	struct metric_series *series;
 	size_t nr;
 	size_t nr_allocated;
@@ -110,11 +127,12 @@ struct metrics {
 };
 
 /*
- * The snapshot must outlive the result. The result has at most `series_max` series, chosen
+ * The snapshot must outlive the result. The result has at most config->series_max series, chosen
  * by priority. The oldest processes come first, so that a process that is shown stays until
  * it exits. Each family that dashboards use keeps its first series in any case.
  */
-int metrics_new(const struct snapshot *snapshot, u32 series_max, struct metrics **ret);
+int metrics_new(const struct snapshot *snapshot, const struct metrics_config *config,
+		struct metrics **ret);
 struct metrics *metrics_free(struct metrics *metrics);
 DEFINE_CLEANUP(struct metrics, metrics_free);
 
@@ -123,7 +141,10 @@ const char *metric_label_value(const struct metric_labels *labels, enum metric_l
 			       char number[static METRIC_NUMBER_LEN]);
 
 /* The count up to each bound; the last one is the total. */
-void metric_classic_buckets(const struct hist *hist, u64 ret[static CLASSIC_BUCKETS_NR]);
+void metric_classic_counts(const struct metric_buckets *buckets, const struct hist *hist,
+			   u64 ret[static CLASSIC_BUCKETS_MAX]);
+/* All values of a histogram. */
+u64 metric_count(const struct hist *hist);
 
 /* A value in base units. */
 double metric_value(enum metric_unit unit, u64 value);

@@ -11,11 +11,11 @@ enum verdict {
 };
 
 /* The number of lines in the text format. */
-static u32 series_cost(const struct metric_series *series)
+static u32 series_cost(const struct metrics *m, const struct metric_series *series)
 {
 	switch (metric_rows[series->metric].kind) {
 	case KIND_SUMMARY: return METRIC_QUANTILES_NR + 2;
-	case KIND_HISTOGRAM: return CLASSIC_BUCKETS_NR + 2;
+	case KIND_HISTOGRAM: return m->buckets->nr + 2;
 	default: return 1;
 	}
 }
@@ -37,7 +37,7 @@ static void judge(struct metrics *m, unsigned char *verdicts, size_t at, u32 ser
 		first--;
 	for (size_t i = first; i < m->nr && m->series[i].unit == one->unit; i++)
 		if (priority_of(&m->series[i]) == priority_of(one))
-			cost += series_cost(&m->series[i]);
+			cost += series_cost(m, &m->series[i]);
 	verdict = m->nr_counted + cost <= series_max ? VERDICT_KEPT : VERDICT_LEFT_OUT;
 	if (verdict == VERDICT_KEPT)
 		m->nr_counted += cost;
@@ -78,8 +78,8 @@ int metrics_limit(struct metrics *m, u32 series_max)
 			m->series[nr++] = series;
 			continue;
 		}
-		m->nr_left_out += series_cost(&series);
-		m->nr_left_out_of[series.metric] += series_cost(&series);
+		m->nr_left_out += series_cost(m, &series);
+		m->nr_left_out_of[series.metric] += series_cost(m, &series);
 		free(series.owned);
 	}
 	m->nr = nr;

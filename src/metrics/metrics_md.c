@@ -54,6 +54,12 @@ static void print_labels(void)
 #include "abi/metrics.def"
 }
 
+static void print_bounds(const struct metric_buckets *buckets)
+{
+	for (u32 i = 0; i < buckets->nr && !isinf(buckets->bounds[i]); i++)
+		printf(" %.3g", buckets->bounds[i]);
+}
+
 int main(void)
 {
 	puts("# Metrics\n\n"
@@ -70,12 +76,15 @@ int main(void)
 	       "\n"
 	       "In protobuf scrapes, histograms are native, schema %d. This needs Prometheus 2.40 "
 	       "or "
-	       "newer with\n"
-	       "`--enable-feature=native-histograms`. In text scrapes, they have these bounds, in "
-	       "seconds:",
+	       "newer, with the settings of [Fleets](../guides/fleet.md#native-histograms). In "
+	       "text "
+	       "scrapes, they\n"
+	       "have these bounds, in seconds:",
 	       HIST_SCHEMA);
-	for (u32 i = 0; i < CLASSIC_BUCKETS_NR && !isinf(metric_bucket_bounds[i]); i++)
-		printf(" %.3g", metric_bucket_bounds[i]);
+	print_bounds(&metric_buckets[false]);
+	printf(". With `dense_buckets=yes`\nin section `[serve]`, they have eight bounds for each "
+	       "power of ten:");
+	print_bounds(&metric_buckets[true]);
 	puts(".\n"
 	     "\n"
 	     "The label `job_name` is the job on the machine. `job` is a label of Prometheus "

@@ -31,17 +31,53 @@ const char *const metric_unit_names[] = {
 /* 2^n for n from -63 to 63, as a constant expression. */
 #define POWER(n) ((n) < 0 ? 1.0 / (double)(1ULL << (-(n) & 63)) : (double)(1ULL << ((n) & 63)))
 
-const double metric_bucket_bounds[CLASSIC_BUCKETS_NR] = {
-#define CLASSIC_BUCKET(n) POWER(n),
-#include "abi/metrics.def"
-	INFINITY,
-};
+/* 2^(i/4), as a constant expression. */
+#define QUARTER(i)                                                                                 \
+	(POWER(((i) + 400) / 4 - 100) * (((i) & 3) == 0	  ? 1.0                                    \
+					 : ((i) & 3) == 1 ? 1.18920711500272107                    \
+					 : ((i) & 3) == 2 ? 1.41421356237309505                    \
+							  : 1.68179283050742909))
 
-/* The last histogram slot below each bound; there are four slots per power of two. */
-static const u32 bucket_slots[CLASSIC_BUCKETS_NR] = {
+#define CLASSIC_BUCKET(...) +1
+enum {
+	NR_FEW = 1
+#include "abi/metrics.def"
+};
+#define DENSE_BUCKET(...) +1
+enum {
+	NR_DENSE = 1
+#include "abi/metrics.def"
+};
+_Static_assert(NR_FEW <= CLASSIC_BUCKETS_MAX && NR_DENSE <= CLASSIC_BUCKETS_MAX, "see metrics.h");
+
+/* There are four slots per power of two. */
+const struct metric_buckets metric_buckets[2] = {
+	{
+		.nr = NR_FEW,
+		.slots = {
 #define CLASSIC_BUCKET(n) 4 * (n) + HIST_SCHEMA_OFFSET,
 #include "abi/metrics.def"
-	HIST_OVERFLOW,
+			HIST_OVERFLOW,
+		},
+		.bounds = {
+#define CLASSIC_BUCKET(n) POWER(n),
+#include "abi/metrics.def"
+			INFINITY,
+		},
+	},
+	{
+		.nr = NR_DENSE,
+		.slots = {
+#define DENSE_BUCKET(i) (i) + HIST_SCHEMA_OFFSET,
+#include "abi/metrics.def"
+			HIST_OVERFLOW,
+		},
+		.bounds = {
+#define DENSE_BUCKET(i) QUARTER(i),
+#include "abi/metrics.def"
+			INFINITY,
+		},
+	},
 };
 
 const u32 metric_quantiles[METRIC_QUANTILES_NR] = { 500, 990 };
@@ -49,17 +85,17 @@ const u32 metric_quantiles[METRIC_QUANTILES_NR] = { 500, 990 };
 const char *metric_label_value(const struct metric_labels *labels, enum metric_label label,
 			       char number[static METRIC_NUMBER_LEN])
 {
-	const struct snapshot_process *process = labels->process;
-
 	switch (label) {
 	case LABEL_JOB_NAME: return labels->job;
 	case LABEL_RANK:
-		if (!process->nr_ranks)
+		if (!labels->has_rank)
 			return "";
-		snprintf(number, METRIC_NUMBER_LEN, "%d", process->rank);
+		snprintf(number, METRIC_NUMBER_LEN, "%d", labels->rank);
 		return number;
-	case LABEL_PID: snprintf(number, METRIC_NUMBER_LEN, "%u", process->pid); return number;
+	case LABEL_PID: snprintf(number, METRIC_NUMBER_LEN, "%u", labels->pid); return number;
+	case LABEL_CGROUP: return labels->info->cgroup;
 	case LABEL_UUID: return labels->uuid;
+	case LABEL_MODEL: return labels->model;
 	case LABEL_VERSION: return labels->version;
 	case LABEL_KERNEL_RELEASE: return labels->kernel_release;
 	case LABEL_GPU_ID:
@@ -75,16 +111,26 @@ const char *metric_label_value(const struct metric_labels *labels, enum metric_l
  * All formats use the sum of the buckets instead of hist->count. The kernel updates both
  * while they are read, and the parts of one histogram must be consistent.
  */
-void metric_classic_buckets(const struct hist *hist, u64 ret[static CLASSIC_BUCKETS_NR])
+void metric_classic_counts(const struct metric_buckets *buckets, const struct hist *hist,
+			   u64 ret[static CLASSIC_BUCKETS_MAX])
 {
 	u64 total = 0;
 	u32 slot = 0;
 
-	for (u32 i = 0; i < CLASSIC_BUCKETS_NR; i++) {
-		for (; slot <= bucket_slots[i]; slot++)
+	for (u32 i = 0; i < buckets->nr; i++) {
+		for (; slot <= buckets->slots[i]; slot++)
 			total += hist->buckets[slot];
 		ret[i] = total;
 	}
+}
+
+u64 metric_count(const struct hist *hist)
+{
+	u64 total = 0;
+
+	for (u32 slot = 0; slot < HIST_SLOTS; slot++)
+		total += hist->buckets[slot];
+	return total;
 }
 
 double metric_value(enum metric_unit unit, u64 value)

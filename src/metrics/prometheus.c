@@ -18,11 +18,11 @@ const char *prometheus_content_type(enum prometheus_format format)
 	return types[format];
 }
 
-int prometheus_render(const struct snapshot *snapshot, u32 series_max,
+int prometheus_render(const struct snapshot *snapshot, const struct metrics_config *config,
 		      enum prometheus_format format, char **ret, size_t *ret_len)
 {
 	CLEANUP(metrics_free_cleanup) struct metrics *metrics = NULL;
-	int err = metrics_new(snapshot, series_max, &metrics);
+	int err = metrics_new(snapshot, config, &metrics);
 
 	if (err < 0)
 		return err;

@@ -3,6 +3,7 @@
 
 /* Renders a snapshot in the formats that Prometheus and compatible scrapers read. */
 #include "core/snapshot.h"
+#include "metrics/metrics.h"
 
 enum prometheus_format {
 	PROMETHEUS_TEXT,	/* 0.0.4 */
@@ -14,9 +15,6 @@ enum prometheus_format {
 /* The value of the Content-Type header. */
 const char *prometheus_content_type(enum prometheus_format format);
 
-/*
- * Renders at most `series_max` series (metrics.h). The caller frees *ret. Text has a
- * terminating zero that *ret_len does not count.
- */
-int prometheus_render(const struct snapshot *snapshot, u32 series_max,
+/* The caller frees *ret. Text has a terminating zero that *ret_len does not count. */
+int prometheus_render(const struct snapshot *snapshot, const struct metrics_config *config,
 		      enum prometheus_format format, char **ret, size_t *ret_len);

@@ -25,7 +25,7 @@ struct cell {
 	LabelPair labels[LABEL_NR];
 	char numbers[LABEL_NR][METRIC_NUMBER_LEN];
 	Quantile quantiles[METRIC_QUANTILES_NR];
-	Bucket buckets[CLASSIC_BUCKETS_NR];
+	Bucket buckets[CLASSIC_BUCKETS_MAX];
 	BucketSpan spans[HIST_SLOTS / 2];
 	int64_t deltas[HIST_SLOTS];
 };
@@ -49,9 +49,6 @@ static void fill_labels(Metric *metric, struct cell *cell, const struct metric_s
 
 static void fill_summary(Metric *metric, struct cell *cell, const struct metric_series *series)
 {
-	u64 counts[CLASSIC_BUCKETS_NR];
-
-	metric_classic_buckets(series->hist, counts);
 	for (u32 i = 0; i < METRIC_QUANTILES_NR; i++) {
 		u64 value = hist_quantile(series->hist, metric_quantiles[i]);
 
@@ -59,7 +56,7 @@ static void fill_summary(Metric *metric, struct cell *cell, const struct metric_
 						 metric_value(UNIT_SECONDS, value) };
 	}
 	cell->summary = (Summary){
-		.sample_count = counts[CLASSIC_BUCKETS_NR - 1],
+		.sample_count = metric_count(series->hist),
 		.sample_sum = metric_value(UNIT_SECONDS, series->hist->sum),
 		.quantile = cell->quantiles,
 		.quantile_count = METRIC_QUANTILES_NR,
@@ -98,18 +95,19 @@ static void fill_native(Histogram *histogram, struct cell *cell, const struct hi
 	histogram->positive_delta_count = (pb_size_t)nr;
 }
 
-static void fill_histogram(Metric *metric, struct cell *cell, const struct metric_series *series)
+static void fill_histogram(Metric *metric, struct cell *cell, const struct metric_buckets *buckets,
+			   const struct metric_series *series)
 {
-	u64 counts[CLASSIC_BUCKETS_NR];
+	u64 counts[CLASSIC_BUCKETS_MAX];
 
-	metric_classic_buckets(series->hist, counts);
-	for (u32 i = 0; i < CLASSIC_BUCKETS_NR; i++)
-		cell->buckets[i] = (Bucket){ counts[i], metric_bucket_bounds[i] };
+	metric_classic_counts(buckets, series->hist, counts);
+	for (u32 i = 0; i < buckets->nr; i++)
+		cell->buckets[i] = (Bucket){ counts[i], buckets->bounds[i] };
 	cell->histogram = (Histogram){
-		.sample_count = counts[CLASSIC_BUCKETS_NR - 1],
+		.sample_count = counts[buckets->nr - 1],
 		.sample_sum = metric_value(UNIT_SECONDS, series->hist->sum),
 		.bucket = cell->buckets,
-		.bucket_count = CLASSIC_BUCKETS_NR,
+		.bucket_count = (pb_size_t)buckets->nr,
 		.schema = HIST_SCHEMA,
 		.zero_threshold = ZERO_THRESHOLD,
 		.zero_count = series->hist->buckets[0],
@@ -118,7 +116,8 @@ static void fill_histogram(Metric *metric, struct cell *cell, const struct metri
 	metric->histogram = &cell->histogram;
 }
 
-static void fill(Metric *metric, struct cell *cell, const struct metric_series *series)
+static void fill(Metric *metric, struct cell *cell, const struct metric_buckets *buckets,
+		 const struct metric_series *series)
 {
 	const struct metric_row *row = &metric_rows[series->metric];
 
@@ -128,12 +127,12 @@ static void fill(Metric *metric, struct cell *cell, const struct metric_series *
 	case KIND_GAUGE: metric->gauge = &cell->number; break;
 	case KIND_COUNTER: metric->counter = &cell->number; break;
 	case KIND_SUMMARY: fill_summary(metric, cell, series); break;
-	case KIND_HISTOGRAM: fill_histogram(metric, cell, series); break;
+	case KIND_HISTOGRAM: fill_histogram(metric, cell, buckets, series); break;
 	}
 }
 
-static int put_family(pb_ostream_t *out, const struct metric_row *row,
-		      const struct metric_series *series, size_t nr)
+static int put_family(pb_ostream_t *out, const struct metric_buckets *buckets,
+		      const struct metric_row *row, const struct metric_series *series, size_t nr)
 {
 	static const MetricType types[] = {
 		[KIND_GAUGE] = MetricType_GAUGE,
@@ -155,7 +154,7 @@ static int put_family(pb_ostream_t *out, const struct metric_row *row,
 	if (!metrics || !cells)
 		return -ENOMEM;
 	for (size_t i = 0; i < nr; i++)
-		fill(&metrics[i], &cells[i], &series[i]);
+		fill(&metrics[i], &cells[i], buckets, &series[i]);
 	return pb_encode_delimited(out, MetricFamily_fields, &family) ? 0 : -ENOMEM;
 }
 
@@ -175,7 +174,8 @@ int prometheus_protobuf(const struct metrics *metrics, char **ret, size_t *ret_l
 	for (u32 metric = 0; err == 0 && metric < METRIC_NR; metric++) {
 		size_t end = metrics_family_end(metrics, metric, i);
 
-		err = put_family(&out, &metric_rows[metric], &metrics->series[i], end - i);
+		err = put_family(&out, metrics->buckets, &metric_rows[metric], &metrics->series[i],
+				 end - i);
 		i = end;
 	}
 	if (file && fclose(file) != 0)

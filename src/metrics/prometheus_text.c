@@ -72,26 +72,24 @@ static void put_value(FILE *out, enum metric_unit unit, u64 value)
 	fputc('\n', out);
 }
 
-static void put_sum_and_count(FILE *out, const struct metric_series *series, u64 count)
+static void put_sum_and_count(FILE *out, const struct metric_series *series)
 {
 	put_name(out, series, "_sum", (struct extra_label){});
 	put_value(out, UNIT_SECONDS, series->hist->sum);
 	put_name(out, series, "_count", (struct extra_label){});
-	put_value(out, UNIT_NONE, count);
+	put_value(out, UNIT_NONE, metric_count(series->hist));
 }
 
 static void put_summary(FILE *out, const struct metric_series *series)
 {
-	u64 buckets[CLASSIC_BUCKETS_NR];
 	char quantile[METRIC_NUMBER_LEN];
 
-	metric_classic_buckets(series->hist, buckets);
 	for (u32 i = 0; i < METRIC_QUANTILES_NR; i++) {
 		snprintf(quantile, sizeof(quantile), "%g", metric_quantiles[i] / 1000.0);
 		put_name(out, series, "", (struct extra_label){ "quantile", quantile });
 		put_value(out, UNIT_SECONDS, hist_quantile(series->hist, metric_quantiles[i]));
 	}
-	put_sum_and_count(out, series, buckets[CLASSIC_BUCKETS_NR - 1]);
+	put_sum_and_count(out, series);
 }
 
 /*
@@ -109,18 +107,19 @@ static void bound_text(double bound, char text[static 32])
 		strcat(text, ".0");
 }
 
-static void put_histogram(FILE *out, const struct metric_series *series)
+static void put_histogram(FILE *out, const struct metric_buckets *buckets,
+			  const struct metric_series *series)
 {
-	u64 buckets[CLASSIC_BUCKETS_NR];
+	u64 counts[CLASSIC_BUCKETS_MAX];
 	char bound[32];
 
-	metric_classic_buckets(series->hist, buckets);
-	for (u32 i = 0; i < CLASSIC_BUCKETS_NR; i++) {
-		bound_text(metric_bucket_bounds[i], bound);
+	metric_classic_counts(buckets, series->hist, counts);
+	for (u32 i = 0; i < buckets->nr; i++) {
+		bound_text(buckets->bounds[i], bound);
 		put_name(out, series, "_bucket", (struct extra_label){ "le", bound });
-		put_value(out, UNIT_NONE, buckets[i]);
+		put_value(out, UNIT_NONE, counts[i]);
 	}
-	put_sum_and_count(out, series, buckets[CLASSIC_BUCKETS_NR - 1]);
+	put_sum_and_count(out, series);
 }
 
 /* In OpenMetrics, the family name of a counter has no suffix _total. */
@@ -143,13 +142,13 @@ static void put_header(FILE *out, const struct metric_row *row, bool openmetrics
 			metric_unit_names[row->unit]);
 }
 
-static void put_series(FILE *out, const struct metric_series *series)
+static void put_series(FILE *out, const struct metrics *metrics, const struct metric_series *series)
 {
 	const struct metric_row *row = &metric_rows[series->metric];
 
 	switch (row->kind) {
 	case KIND_SUMMARY: put_summary(out, series); break;
-	case KIND_HISTOGRAM: put_histogram(out, series); break;
+	case KIND_HISTOGRAM: put_histogram(out, metrics->buckets, series); break;
 	default:
 		put_name(out, series, "", (struct extra_label){});
 		put_value(out, row->unit, series->value);
@@ -170,7 +169,7 @@ int prometheus_text(const struct metrics *metrics, bool openmetrics, char **ret,
 
 		put_header(out, &metric_rows[metric], openmetrics);
 		for (; i < end; i++)
-			put_series(out, &metrics->series[i]);
+			put_series(out, metrics, &metrics->series[i]);
 	}
 	if (openmetrics)
 		fputs("# EOF\n", out);

@@ -99,8 +99,7 @@ static int render(const struct bodies *bodies, enum body_kind kind, struct body 
 
 	if (kind == BODY_SNAPSHOT)
 		return render_snapshot(bodies->snapshot, ret);
-	err = prometheus_render(bodies->snapshot, bodies->series_max, formats[kind], &text,
-				&length);
+	err = prometheus_render(bodies->snapshot, &bodies->metrics, formats[kind], &text, &length);
 	if (err < 0)
 		return err;
 	body = body_new(text, length);

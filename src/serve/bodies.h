@@ -8,6 +8,7 @@
  */
 #include <stddef.h>
 #include "core/snapshot.h"
+#include "metrics/metrics.h"
 #include "serve/request.h"
 
 /* Space in front of the data for the header of a frame. */
@@ -32,9 +33,9 @@ const char *body_content_type(enum body_kind kind);
 struct body *body_ref(struct body *body);
 struct body *body_unref(struct body *body);
 
-/* Zeroed except for series_max, it has no snapshot. */
+/* Zeroed except for `metrics`, it has no snapshot. */
 struct bodies {
-	u32 series_max; /* limit of /metrics */
+	struct metrics_config metrics;
 	struct snapshot *snapshot;
 	struct body *rendered[BODY_NR];
 	u64 generation; /* grows with each snapshot */

@@ -72,7 +72,11 @@ void serve_config_fill(struct serve_config *config, struct config *file)
 	}
 	if (!config->user)
 		config->user = serve->user;
-	config->series_max = serve->series_max;
+	config->metrics = (struct metrics_config){
+		.series_max = serve->series_max,
+		.without_legacy = !serve->legacy_metrics,
+		.dense_buckets = serve->dense_buckets,
+	};
 	if (!config->has_port)
 		config->port = (u16)serve->port;
 	config->has_port = true;

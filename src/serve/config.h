@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include "abi/types.h"
 #include "config/config.h"
+#include "metrics/metrics.h"
 
 #define SERVE_ADDRESSES_MAX CONFIG_LISTEN_MAX
 #define SERVE_ORIGINS_MAX   CONFIG_ORIGINS_MAX
@@ -25,7 +26,7 @@ struct serve_config {
 	const char *origins[SERVE_ORIGINS_MAX];
 	size_t nr_origins;
 	const char *user; /* to change to when started by root */
-	u32 series_max;	  /* limit of /metrics */
+	struct metrics_config metrics;
 };
 
 /*

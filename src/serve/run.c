@@ -109,7 +109,7 @@ static int serve(struct gateway *gateway, int signal_fd, const int *fds, size_t 
 
 int serve_run(const struct serve_config *config)
 {
-	struct gateway gateway = { .config = config, .bodies.series_max = config->series_max };
+	struct gateway gateway = { .config = config, .bodies.metrics = config->metrics };
 	struct watch watches[SERVE_ADDRESSES_MAX + 1];
 	int fds[SERVE_ADDRESSES_MAX], err;
 	CLEANUP_FD int signal_fd = -EBADF;

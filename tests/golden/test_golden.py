@@ -21,9 +21,9 @@ FIXTURE = pathlib.Path(__file__).parent / "fixture"
 WRITE = "ZERNEL_WRITE_FIXTURE" in os.environ
 
 # Values that differ between runs or machines. All other bytes must be equal.
-VOLATILE = re.compile(rb'"(time_ms|monotonic_ns|cpu_ns|rss_bytes|bpf_run_ns|loop_longest_ns|last_seen_s|job)":\d+|'
+VOLATILE = re.compile(rb'"(time_ms|monotonic_ns|cpu_ns|rss_bytes|bpf_run_ns|loop_longest_ns|last_seen_s|job|stepped_ns)":\d+|'
                       rb'"(gpu_compute|GpuCompute)":\d{9,}|"(host|kernel|image)":"[^"]*"|'
-                      rb'"(jobs)":\[[^]]*\]|"(probes)":\{[^}]*\}')
+                      rb'"(jobs)":\[(?:[^][]|\[[^]]*\])*\]|"(probes)":\{[^}]*\}')
 
 
 class Golden:

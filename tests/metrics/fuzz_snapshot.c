@@ -13,11 +13,15 @@
 
 static void check_exports(const struct snapshot *s)
 {
+	static const struct metrics_config config = {
+		.series_max = METRICS_SERIES_MAX,
+		.dense_buckets = true,
+	};
 	char *text = NULL;
 	size_t size = 0;
 
 	for (u32 format = 0; format < PROMETHEUS_FORMAT_NR; format++) {
-		REQUIRE(prometheus_render(s, METRICS_SERIES_MAX, format, &text, &size) == 0);
+		REQUIRE(prometheus_render(s, &config, format, &text, &size) == 0);
 		free(text);
 	}
 	REQUIRE(snapshot_to_legacy_json(s, &text, &size) == 0);

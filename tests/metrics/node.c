@@ -9,6 +9,8 @@
 #define NR_SAMPLES 1000
 #define PER_SECOND 10
 
+const struct metrics_config node_config = { .series_max = METRICS_SERIES_MAX };
+
 /* The phases of a rank without problems. */
 static const u32 phase_permille[PHASE_NR] = {
 	[PHASE_DATA_LOADING] = 50, [PHASE_GPU_COMPUTE] = 700, [PHASE_COLLECTIVE] = 150,
@@ -84,6 +86,25 @@ static u32 add_job(struct snapshot *s, const struct node *node)
 	return snapshot_add_job(s, cgroup, name);
 }
 
+/* A rank whose GPU works 85 % of the time. */
+static void fill_account(struct snapshot_process *process, const struct node *node)
+{
+	u32 nr_causes = node->nr_causes ? node->nr_causes : NODE_CAUSES, age_s = node->age_s + 1;
+
+	process->nr_steps = 20 * age_s;
+	process->busy_ns = age_s * 850 * NSEC_PER_MSEC;
+	process->open_ns[IDLE_CPU] = age_s * 50 * NSEC_PER_MSEC;
+	for (u32 i = 0; i < nr_causes; i++)
+		process->idle_ns[i] = age_s * (i + 1) * NSEC_PER_MSEC;
+	process->step_basis = STEP_BASIS_OPTIMIZER;
+	process->counted = (struct snapshot_account){
+		.nr_steps = process->nr_steps,
+		.busy_ns = process->busy_ns,
+		.open_ns = process->open_ns[IDLE_CPU],
+	};
+	memcpy(process->counted.idle_ns, process->idle_ns, sizeof(process->idle_ns));
+}
+
 static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 {
 	struct snapshot_process *process = snapshot_add_process(s, FIRST_PID + rank);
@@ -111,10 +132,8 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 		.phase_since_ns = 123456789000100 + node->age_s * NSEC_PER_SEC,
 	};
 	set(process->comm, sizeof(process->comm), "python3");
-	process->nr_steps = 20 * node->age_s;
-	process->busy_ns = node->age_s * 850 * NSEC_PER_MSEC;
-	for (u32 i = 0; i < IDLE_CAUSE_NR; i++)
-		process->idle_ns[i] = node->age_s * (i + 1) * NSEC_PER_MSEC;
+	fill_account(process, node);
+	process->stepped_ns = s->monotonic_ns;
 	process->nr_culprits = 1;
 	process->culprits[0] = (struct snapshot_culprit){ IDLE_RUNQUEUE, 0, NSEC_PER_MSEC, "cc1" };
 	process->nr_memory = 1;
@@ -158,6 +177,9 @@ static void add_sched(struct snapshot_sched *sched, u32 age_s)
 	for (u32 i = 0; i < CLASS_NR; i++) {
 		for (u32 k = 0; k < DECISION_NR; k++)
 			sched->classes[i].nr[k] = 1000 * i + k + age_s * PER_SECOND;
+		/* No cgroup has a limit. */
+		sched->classes[i].nr[DECISION_CAPPED] = sched->classes[i].nr[DECISION_THROTTLED] =
+			0;
 		sched->classes[i].ran_ns = (i + age_s) * NSEC_PER_SEC;
 		if (i == 0)
 			fill(&sched->classes[0].runqueue_wait, 20 * NSEC_PER_USEC, age_s);
@@ -187,6 +209,7 @@ struct snapshot *node_snapshot(const struct node *node)
 		gpu->busy_percent = 90 + i;
 		gpu->memory_used_bytes = 31ULL << 30;
 		set(gpu->uuid, sizeof(gpu->uuid), "GPU-0000");
+		set(gpu->model, sizeof(gpu->model), "Virtual GPU 80GB");
 	}
 	s->phase_detection = (struct phase_config)PHASE_CONFIG_DEFAULT;
 	add_sched(&s->sched, node->age_s);
@@ -265,6 +288,20 @@ static void random_process(struct random *r, struct snapshot *s)
 	}
 	random_hists(r, s, &process->hists);
 	random_words(r, process->collectives.nr, sizeof(process->collectives));
+	process->stepped_ns = random_any(r);
+	random_words(r, &process->counted.nr_steps, sizeof(process->counted));
+}
+
+static void random_ranks(struct random *r, struct snapshot_ranks *ranks)
+{
+	ranks->nr = random_below(r, SNAPSHOT_RANKS_MAX + 2);
+	for (u32 i = 0; i < ranks->nr; i++) {
+		ranks->ranks[i] = (struct snapshot_rank){
+			.is_known = (u8)random_below(r, 2),
+			.rank = (s32)random_any(r),
+		};
+		random_words(r, &ranks->ranks[i].account.nr_steps, sizeof(ranks->ranks[i].account));
+	}
 }
 
 static void random_lists(struct random *r, struct snapshot *s)
@@ -280,6 +317,7 @@ static void random_lists(struct random *r, struct snapshot *s)
 		random_hists(r, s, &s->jobs[nr].gone);
 		random_words(r, s->jobs[nr].gone_collectives.nr,
 			     sizeof(s->jobs[nr].gone_collectives));
+		random_ranks(r, &s->jobs[nr].gone_ranks);
 	}
 	for (u32 i = random_below(r, 5); i > 0; i--)
 		random_process(r, s);
@@ -312,6 +350,7 @@ static void random_lists(struct random *r, struct snapshot *s)
 			gpu->busy_counter = random_below(r, GPU_COUNTER_NR);
 		}
 		random_text(r, gpu->uuid, sizeof(gpu->uuid));
+		random_text(r, gpu->model, sizeof(gpu->model));
 	}
 }
 
@@ -329,6 +368,7 @@ struct snapshot *node_random(struct random *r)
 	random_lists(r, s);
 	random_hists(r, s, &s->gone);
 	random_words(r, s->gone_collectives.nr, sizeof(s->gone_collectives));
+	random_ranks(r, &s->gone_ranks);
 	s->phase_detection = (struct phase_config){
 		.optimizer_burst_max_ns = random_any(r),
 		.io_wait_threshold = random_below(r, 1001),

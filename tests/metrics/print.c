@@ -15,17 +15,17 @@
 
 static int to_text(const struct snapshot *s, char **ret, size_t *ret_len)
 {
-	return prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, ret, ret_len);
+	return prometheus_render(s, &node_config, PROMETHEUS_TEXT, ret, ret_len);
 }
 
 static int to_openmetrics(const struct snapshot *s, char **ret, size_t *ret_len)
 {
-	return prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_OPENMETRICS, ret, ret_len);
+	return prometheus_render(s, &node_config, PROMETHEUS_OPENMETRICS, ret, ret_len);
 }
 
 static int to_protobuf(const struct snapshot *s, char **ret, size_t *ret_len)
 {
-	return prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_PROTOBUF, ret, ret_len);
+	return prometheus_render(s, &node_config, PROMETHEUS_PROTOBUF, ret, ret_len);
 }
 
 static const struct {

@@ -63,8 +63,7 @@ static void export(const struct snapshot *s)
 	size_t length = 0;
 
 	for (u32 format = 0; format < PROMETHEUS_FORMAT_NR; format++) {
-		assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, format, &text, &length),
-				 0);
+		assert_int_equal(prometheus_render(s, &node_config, format, &text, &length), 0);
 		free(text);
 	}
 	assert_int_equal(snapshot_to_json(s, &text, &length), 0);

@@ -43,8 +43,7 @@ static u32 text_series(const struct snapshot *s)
 	CLEANUP_FREE char *text = NULL;
 	size_t length = 0;
 
-	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
-			 0);
+	assert_int_equal(prometheus_render(s, &node_config, PROMETHEUS_TEXT, &text, &length), 0);
 	return count_lines(text);
 }
 
@@ -52,11 +51,12 @@ static u32 left_out(const struct snapshot *s)
 {
 	CLEANUP(metrics_free_cleanup) struct metrics *m = NULL;
 
-	assert_int_equal(metrics_new(s, METRICS_SERIES_MAX, &m), 0);
+	assert_int_equal(metrics_new(s, &node_config, &m), 0);
 	assert_int_equal(m->nr_counted, text_series(s));
 	return m->nr_left_out;
 }
 
+/* Up to three operations, as data parallel training has, and the usual causes of idle time. */
 static void test_eight_ranks_fit(void **state)
 {
 	for (u32 nr_operations = 0; nr_operations <= COLLECTIVE_NR; nr_operations++) {
@@ -66,8 +66,28 @@ static void test_eight_ranks_fit(void **state)
 		print_message("# 8 ranks, %u collective operations: %u series, %u left out\n",
 			      nr_operations, nr, nr_left_out);
 		assert_in_range(nr, 1, METRICS_SERIES_MAX);
-		if (nr_operations <= 4)
+		if (nr_operations <= 3)
 			assert_int_equal(nr_left_out, 0);
+	}
+}
+
+/* With every cause of idle time, only series of the last priority are left out. */
+static void test_eight_ranks_with_all_causes_fit(void **state)
+{
+	for (u32 nr_operations = 0; nr_operations <= 3; nr_operations++) {
+		CLEANUP(snapshot_free_cleanup)
+		struct snapshot *s = node_snapshot(
+			&(struct node){ 8, nr_operations, .nr_causes = IDLE_CAUSE_NR });
+		CLEANUP(metrics_free_cleanup) struct metrics *m = NULL;
+
+		assert_int_equal(metrics_new(s, &node_config, &m), 0);
+		print_message("# 8 ranks, all causes, %u collective operations: %u series, %u left "
+			      "out\n",
+			      nr_operations, m->nr_counted, m->nr_left_out);
+		assert_in_range(m->nr_counted, 1, METRICS_SERIES_MAX);
+		for (u32 metric = 0; metric < METRIC_NR; metric++)
+			if (metric_rows[metric].priority != PRIORITY_NR - 1)
+				assert_int_equal(m->nr_left_out_of[metric], 0);
 	}
 }
 
@@ -82,7 +102,7 @@ static struct shown check_limit(const struct snapshot *s, u32 series_max)
 	struct shown shown = {};
 	u32 nr_left_out = 0;
 
-	assert_int_equal(metrics_new(s, series_max, &m), 0);
+	assert_int_equal(metrics_new(s, &(struct metrics_config){ series_max }, &m), 0);
 	assert_in_range(m->nr_counted, 1, series_max);
 	for (size_t i = 0; i < m->nr; i++) {
 		shown.nr_of[m->series[i].metric]++;
@@ -97,7 +117,9 @@ static struct shown check_limit(const struct snapshot *s, u32 series_max)
 		assert_true(shown.nr_of[metric] > 0);
 	/* Either all series of a process are shown, or no series. */
 	assert_int_equal(shown.nr_of[METRIC_PHASE_TIME],
-			 PHASE_NR * shown.nr_of[METRIC_PHASE_TRANSITIONS]);
+			 PHASE_NR * shown.nr_of[METRIC_LAUNCHER_RUNQUEUE]);
+	assert_int_equal(shown.nr_of[METRIC_GPU_IDLE_TIME],
+			 NODE_CAUSES * shown.nr_of[METRIC_GPU_BUSY_TIME]);
 	assert_int_equal(shown.nr_of[METRIC_GPU_MEMORY_PEAK], shown.nr_of[METRIC_GPU_MEMORY_USED]);
 	assert_int_equal(shown.nr_of[METRIC_CUDA_LAUNCH_LATENCY],
 			 shown.nr_of[METRIC_DATALOADER_WAIT]);
@@ -136,7 +158,7 @@ static void test_many_processes_show_the_important_series(void **state)
 	CLEANUP(metrics_free_cleanup) struct metrics *m = NULL;
 	u32 last_pid = 0;
 
-	assert_int_equal(metrics_new(s, METRICS_SERIES_MAX, &m), 0);
+	assert_int_equal(metrics_new(s, &node_config, &m), 0);
 	print_left_out(m);
 	assert_int_equal(shown.nr_of[METRIC_GPU_MEMORY_USED], 64);
 	assert_int_equal(shown.nr_of[METRIC_NCCL_COLLECTIVE_DURATION], 2);
@@ -149,8 +171,8 @@ static void test_many_processes_show_the_important_series(void **state)
 	for (size_t i = 0; i < m->nr; i++) {
 		if (m->series[i].metric != METRIC_DIST_SYNC_WAIT)
 			continue;
-		assert_int_equal(m->series[i].labels.process->pid, last_pid ? last_pid + 1 : 1000);
-		last_pid = m->series[i].labels.process->pid;
+		assert_int_equal(m->series[i].labels.pid, last_pid ? last_pid + 1 : 1000);
+		last_pid = m->series[i].labels.pid;
 	}
 	assert_int_equal(check_limit(s, 2000).nr_of[METRIC_DIST_SYNC_WAIT], 64);
 }
@@ -175,8 +197,7 @@ static void test_a_world_without_collectives_has_no_waits_for_ranks(void **state
 	CLEANUP_FREE char *text = NULL;
 	size_t length = 0;
 
-	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
-			 0);
+	assert_int_equal(prometheus_render(s, &node_config, PROMETHEUS_TEXT, &text, &length), 0);
 	assert_non_null(strstr(text, "zernel_sync_wait_seconds_count{"));
 	assert_null(strstr(text, "zernel_dist_sync_wait_seconds{"));
 	assert_non_null(strstr(text, "# TYPE zernel_dist_sync_wait_seconds summary\n"));
@@ -191,8 +212,7 @@ static void test_collectives_are_counted(void **state)
 
 	s->jobs[0].gone_collectives.nr[0] = 5;
 	s->jobs[0].gone_collectives.bytes[0] = 7;
-	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
-			 0);
+	assert_int_equal(prometheus_render(s, &node_config, PROMETHEUS_TEXT, &text, &length), 0);
 	assert_non_null(strstr(text, "\nzernel_collectives_total{job_name=\"slurm-42\","
 				     "op=\"all_reduce\"} 2005\n"));
 	assert_non_null(strstr(text, "\nzernel_collective_bytes_total{job_name=\"slurm-42\","
@@ -207,8 +227,7 @@ static void test_an_unknown_gpu_has_its_memory(void **state)
 	size_t length = 0;
 
 	s->processes[0].memory[0].gpu = SNAPSHOT_GPU_UNKNOWN;
-	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
-			 0);
+	assert_int_equal(prometheus_render(s, &node_config, PROMETHEUS_TEXT, &text, &length), 0);
 	assert_non_null(strstr(text, "\nzernel_gpu_memory_used_bytes{pid=\"1000\","
 				     "gpu_id=\"unknown\"} 32212254720\n"));
 }
@@ -235,8 +254,7 @@ static void test_short_processes_leave_nothing(void **state)
 		hist_record(snapshot_add_hist(now, &process->hists, HIST_SYNC_WAIT), 1000);
 		snapshot_carry(now, before);
 		assert_int_equal(
-			prometheus_render(now, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
-			0);
+			prometheus_render(now, &node_config, PROMETHEUS_TEXT, &text, &length), 0);
 		snprintf(name, sizeof(name), "pid=\"%u\"", process->pid);
 		nr_shown += strstr(text, name) != NULL;
 		snprintf(name, sizeof(name), "pid=\"%u\"", process->pid - 1);
@@ -256,8 +274,7 @@ static void test_loaders_are_not_ranks(void **state)
 	CLEANUP_FREE char *text = NULL;
 	size_t length = 0;
 
-	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
-			 0);
+	assert_int_equal(prometheus_render(s, &node_config, PROMETHEUS_TEXT, &text, &length), 0);
 	assert_null(strstr(text, "pid=\"2000\""));
 	assert_non_null(strstr(text, "zernel_processes{phase=\"data_loading\"} 2\n"));
 }
@@ -272,11 +289,11 @@ static void test_a_pid_is_shown_once(void **state)
 
 	process->start_ns = s->processes[0].start_ns + 1;
 	snapshot_set_transitions(s, process, 77);
-	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
-			 0);
-	assert_non_null(strstr(text, "zernel_phase_transitions_total{job_name=\"\",rank=\"\","
-				     "pid=\"1000\"} 77\n"));
-	assert_null(strstr(text, "pid=\"1000\"} 4000\n"));
+	process->phase_ns[PHASE_OPTIMIZER] = 5;
+	assert_int_equal(prometheus_render(s, &node_config, PROMETHEUS_TEXT, &text, &length), 0);
+	assert_non_null(strstr(text, "zernel_phase_seconds_total{job_name=\"\",rank=\"\","
+				     "pid=\"1000\",phase=\"optimizer_step\"} 0.000000005\n"));
+	assert_null(strstr(text, "zernel_phase_seconds_total{job_name=\"slurm-42\""));
 	/* The phase detector has counted both processes. */
 	assert_non_null(strstr(text, "zernel_phase_detector_transitions_total 4077\n"));
 }
@@ -291,8 +308,7 @@ static void test_jobs_with_the_same_name_are_merged(void **state)
 
 	s->processes[3].job = snapshot_add_job(s, "/slurm/job_42/step_1", "slurm-42");
 	assert_int_equal(s->nr_jobs, 2);
-	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
-			 0);
+	assert_int_equal(prometheus_render(s, &node_config, PROMETHEUS_TEXT, &text, &length), 0);
 	found = strstr(text, "zernel_gpu_launch_seconds_count{job_name=\"slurm-42\"} 2000\n");
 	assert_non_null(found);
 	assert_null(strstr(found + 1, "zernel_gpu_launch_seconds_count"));
@@ -314,9 +330,8 @@ static void check_quick(const struct snapshot *s, u32 format)
 		double start = now_ms(), took;
 
 		if (format < PROMETHEUS_FORMAT_NR)
-			assert_int_equal(
-				prometheus_render(s, METRICS_SERIES_MAX, format, &text, &length),
-				0);
+			assert_int_equal(prometheus_render(s, &node_config, format, &text, &length),
+					 0);
 		else
 			assert_int_equal(snapshot_to_json(s, &text, &length), 0);
 		took = now_ms() - start;
@@ -345,8 +360,7 @@ static void test_an_empty_snapshot_renders(void **state)
 		CLEANUP_FREE char *text = NULL;
 		size_t length = 0;
 
-		assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, format, &text, &length),
-				 0);
+		assert_int_equal(prometheus_render(s, &node_config, format, &text, &length), 0);
 		assert_true(length > 0);
 	}
 	assert_int_equal(left_out(s), 0);
@@ -382,8 +396,7 @@ static void assert_refused(u32 state, u32 limit, const char *series)
 
 	s->sched.state = state;
 	s->sched.limit = limit;
-	assert_int_equal(prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
-			 0);
+	assert_int_equal(prometheus_render(s, &node_config, PROMETHEUS_TEXT, &text, &length), 0);
 	if (series)
 		assert_non_null(strstr(text, series));
 	else
@@ -399,8 +412,7 @@ static void test_the_nice_actuator_has_series_once_it_acted(void **state)
 
 		s->sched.nr_nice_changes = nr_changes;
 		assert_int_equal(
-			prometheus_render(s, METRICS_SERIES_MAX, PROMETHEUS_TEXT, &text, &length),
-			0);
+			prometheus_render(s, &node_config, PROMETHEUS_TEXT, &text, &length), 0);
 		assert_int_equal(!!strstr(text, "\nzernel_nice_acting 0\n"), nr_changes);
 		assert_int_equal(!!strstr(text, "\nzernel_nice_changes_total 1\n"), nr_changes);
 		assert_int_equal(!!strstr(text, "\nzernel_nice_lost_total 0\n"), nr_changes);
@@ -440,6 +452,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_eight_ranks_fit),
+		cmocka_unit_test(test_eight_ranks_with_all_causes_fit),
 		cmocka_unit_test(test_a_refused_scheduler_has_its_reason),
 		cmocka_unit_test(test_the_nice_actuator_has_series_once_it_acted),
 		cmocka_unit_test(test_no_limit_hides_a_family_of_dashboards),

@@ -260,9 +260,144 @@ static void test_users_with_most_refusals_are_named(void **state)
 	assert_int_equal(s->over_quota[SNAPSHOT_QUOTAS_MAX - 1].uid, 2);
 }
 
+/* A process of rank 0 that has ended `nr` steps and whose GPU was idle for two causes. */
+static struct snapshot_process *add_rank(struct snapshot *s, u32 pid, u64 nr, u64 cpu_ns,
+					 u64 other_ns)
+{
+	struct snapshot_process *process = add_worker(s, pid, "/job", 0);
+
+	process->nr_ranks = 4;
+	process->nr_steps = nr;
+	process->busy_ns = 10 * nr;
+	process->open_ns[IDLE_LOCK] = nr;
+	process->open_ns[IDLE_CPU] = nr;
+	process->idle_ns[IDLE_CPU] = cpu_ns;
+	process->idle_ns[IDLE_OTHER] = other_ns;
+	return process;
+}
+
+static void check_account(const struct snapshot_account *account, u64 nr, u64 cpu_ns, u64 other_ns)
+{
+	assert_int_equal(account->nr_steps, nr);
+	assert_int_equal(account->busy_ns, 10 * nr);
+	assert_int_equal(account->open_ns, 2 * nr);
+	assert_int_equal(account->idle_ns[IDLE_CPU], cpu_ns);
+	assert_int_equal(account->idle_ns[IDLE_OTHER], other_ns);
+}
+
+/* The cause of a long sleep may change when it ends; its counter does not decrease. */
+static void test_idle_time_that_moves_is_not_counted_back(void **state)
+{
+	CLEANUP(snapshot_free_cleanup)
+	struct snapshot *none = make(8), *one = make(8), *two = make(8), *three = make(8);
+	struct snapshot_process *process = add_rank(one, 1, 1, 100, 50);
+
+	snapshot_carry(one, none);
+	check_account(&process->counted, 1, 100, 50);
+	process = add_rank(two, 1, 2, 140, 20);
+	snapshot_carry(two, one);
+	check_account(&process->counted, 2, 140, 50);
+	process = add_rank(three, 1, 3, 150, 60);
+	snapshot_carry(three, two);
+	check_account(&process->counted, 3, 150, 60);
+}
+
+static void test_accounts_of_exited_ranks_stay(void **state)
+{
+	CLEANUP(snapshot_free_cleanup)
+	struct snapshot *none = make(8), *one = make(8), *two = make(8), *three = make(8);
+	const struct snapshot_ranks *gone;
+
+	add_rank(one, 1, 5, 100, 50);
+	add_rank(one, 2, 7, 10, 0)->rank = 1;
+	snapshot_carry(one, none);
+	add_rank(two, 3, 1, 1, 1);
+	snapshot_carry(two, one);
+	gone = &two->jobs[0].gone_ranks;
+	assert_int_equal(gone->nr, 2);
+	check_account(&gone->ranks[0].account, 5, 100, 50);
+	assert_int_equal(gone->ranks[1].rank, 1);
+	check_account(&gone->ranks[1].account, 7, 10, 0);
+	add_rank(three, 4, 1, 1, 1);
+	snapshot_carry(three, two);
+	check_account(&three->jobs[0].gone_ranks.ranks[0].account, 6, 101, 51);
+}
+
+/* What a process counted before its rank was known stays where it was, and is not counted twice. */
+static void test_a_rank_that_becomes_known_moves_no_counter_back(void **state)
+{
+	CLEANUP(snapshot_free_cleanup)
+	struct snapshot *none = make(8), *one = make(8), *two = make(8), *three = make(8);
+	struct snapshot_process *process;
+
+	add_rank(one, 1, 5, 100, 50)->nr_ranks = 0;
+	snapshot_carry(one, none);
+	process = add_rank(two, 1, 8, 110, 50);
+	process->rank = 3;
+	snapshot_carry(two, one);
+	check_account(&process->counted, 3, 10, 0);
+	assert_int_equal(two->jobs[0].gone_ranks.nr, 1);
+	assert_false(two->jobs[0].gone_ranks.ranks[0].is_known);
+	check_account(&two->jobs[0].gone_ranks.ranks[0].account, 5, 100, 50);
+	process = add_rank(three, 1, 9, 120, 60);
+	process->rank = 3;
+	snapshot_carry(three, two);
+	check_account(&process->counted, 4, 20, 10);
+	check_account(&three->jobs[0].gone_ranks.ranks[0].account, 5, 100, 50);
+}
+
+/* A job cannot fill memory with ranks; the sum over its ranks is still exact. */
+static void test_many_exited_ranks_are_added_up(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *a = make(8), *b = make(8);
+	struct snapshot *before = a, *now = b;
+	const struct snapshot_ranks *gone;
+	u64 nr_steps = 0;
+
+	for (u32 i = 0; i < 3 * SNAPSHOT_RANKS_MAX; i++) {
+		struct snapshot *spare = before;
+
+		snapshot_clear(now);
+		add_rank(now, 100 + i, 2, 0, 0)->rank = (s32)i;
+		snapshot_carry(now, before);
+		before = now;
+		now = spare;
+	}
+	gone = &before->jobs[0].gone_ranks;
+	assert_int_equal(gone->nr, SNAPSHOT_RANKS_MAX + 1);
+	for (u32 i = 0; i < gone->nr; i++)
+		nr_steps += gone->ranks[i].account.nr_steps;
+	assert_int_equal(nr_steps, 2 * (3 * SNAPSHOT_RANKS_MAX - 1));
+}
+
+static void test_the_time_of_the_last_step_is_kept(void **state)
+{
+	CLEANUP(snapshot_free_cleanup)
+	struct snapshot *one = make(8), *two = make(8), *three = make(8);
+	struct snapshot_process *process = add_rank(two, 1, 5, 0, 0);
+
+	two->monotonic_ns = 100;
+	three->monotonic_ns = 200;
+	snapshot_carry(two, one);
+	assert_int_equal(process->stepped_ns, 100);
+	process = add_rank(three, 1, 5, 0, 0);
+	snapshot_carry(three, two);
+	assert_int_equal(process->stepped_ns, 100);
+	snapshot_clear(one);
+	one->monotonic_ns = 300;
+	process = add_rank(one, 1, 6, 0, 0);
+	snapshot_carry(one, three);
+	assert_int_equal(process->stepped_ns, 300);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_idle_time_that_moves_is_not_counted_back),
+		cmocka_unit_test(test_accounts_of_exited_ranks_stay),
+		cmocka_unit_test(test_a_rank_that_becomes_known_moves_no_counter_back),
+		cmocka_unit_test(test_many_exited_ranks_are_added_up),
+		cmocka_unit_test(test_the_time_of_the_last_step_is_kept),
 		cmocka_unit_test(test_items_that_do_not_fit_are_counted),
 		cmocka_unit_test(test_snapshot_limits_are_enforced),
 		cmocka_unit_test(test_values_of_exited_processes_stay),

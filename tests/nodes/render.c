@@ -20,7 +20,7 @@ static bool answer(const struct node *node, enum prometheus_format format)
 	CLEANUP_FREE char *text = NULL;
 	size_t length;
 
-	if (prometheus_render(s, METRICS_SERIES_MAX, format, &text, &length) < 0)
+	if (prometheus_render(s, &node_config, format, &text, &length) < 0)
 		return false;
 	printf("%zu\n", length);
 	return fwrite(text, 1, length, stdout) == length && fflush(stdout) == 0;

@@ -90,7 +90,8 @@ static void defaults_come_from_the_table(void **state)
 	assert_string_equal(config.socket, "/run/zernel/zernel.sock");
 	assert_string_equal(config.user, "zernel-serve");
 	assert_int_equal(config.port, 9476);
-	assert_int_equal(config.series_max, METRICS_SERIES_MAX);
+	assert_int_equal(config.metrics.series_max, METRICS_SERIES_MAX);
+	assert_false(config.metrics.without_legacy || config.metrics.dense_buckets);
 	assert_int_equal(config.nr_addresses + config.nr_origins, 0);
 	assert_null(config.tls_cert);
 	assert_null(config.tls_key);
@@ -111,6 +112,8 @@ static const char *const keys[][2] = {
 	{ "serve.allow_origin", "https://a,https://b" },
 	{ "serve.user", "u" },
 	{ "serve.series_max", "1000" },
+	{ "serve.legacy_metrics", "no" },
+	{ "serve.dense_buckets", "yes" },
 };
 
 static void values_of_the_file_are_used(void **state)
@@ -131,7 +134,8 @@ static void values_of_the_file_are_used(void **state)
 	assert_int_equal(config.nr_origins, 2);
 	assert_string_equal(config.origins[1], "https://b");
 	assert_string_equal(config.user, "u");
-	assert_int_equal(config.series_max, 1000);
+	assert_int_equal(config.metrics.series_max, 1000);
+	assert_true(config.metrics.without_legacy && config.metrics.dense_buckets);
 	assert_null(serve_config_defect(&config));
 }
 
