@@ -3,7 +3,10 @@
 """Checks the exported text, the rules and the documentation with promtool and metrics-md."""
 import os
 import pathlib
+import re
+import shutil
 import subprocess
+import tempfile
 import unittest
 
 import tap
@@ -11,6 +14,8 @@ import tap
 SOURCE = pathlib.Path(os.environ["ZERNEL_SOURCE"])
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
 RULES = SOURCE / "packaging/prometheus"
+HONORED = 'namespace="ml", pod="train-0"'
+RENAMED = 'namespace="monitoring", pod="zernel-x", exported_namespace="ml", exported_pod="train-0", exported_job="x"'
 
 
 def output(*command):
@@ -34,6 +39,17 @@ class Promtool(unittest.TestCase):
 
     def test_rules_fire_as_expected(self):
         self.promtool("test", "rules", RULES / "zernel.test.yml")
+
+    def test_rules_fire_with_and_without_honor_labels(self):
+        """Labels of the target in Kubernetes, and those of a job with the same names, as Prometheus stores them."""
+        text = (RULES / "zernel.test.yml").read_text()
+        for labels in HONORED, RENAMED:
+            changed, nr = re.subn(r"^( *- series: '\w+\{)", rf"\1{labels}, ", text, flags=re.M)
+            self.assertGreater(nr, 50)
+            with tempfile.TemporaryDirectory() as folder:
+                shutil.copy(RULES / "zernel.rules.yml", folder)
+                pathlib.Path(folder, "zernel.test.yml").write_text(changed)
+                self.promtool("test", "rules", f"{folder}/zernel.test.yml")
 
     def test_scrape_configuration_is_valid(self):
         self.promtool("check", "config", "--syntax-only", RULES / "scrape.yml")
