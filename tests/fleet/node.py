@@ -146,11 +146,15 @@ class Prometheus:
         self.process.kill()
         self.process.wait()
 
-    def query(self, text, at=None):
-        """The value of the single result, or None."""
+    def rows(self, text, at=None):
+        """The rows of the result; None if Prometheus refuses the query or does not answer."""
         parameters = urllib.parse.urlencode({"query": text, "time": at or time.time()})
         status, body = get(f"http://127.0.0.1:9090/api/v1/query?{parameters}")
-        rows = json.loads(body)["data"]["result"] if status == 200 else []
+        return json.loads(body)["data"]["result"] if status == 200 else None
+
+    def query(self, text, at=None):
+        """The value of the single result, or None."""
+        rows = self.rows(text, at) or []
         return float(rows[0]["value"][1]) if len(rows) == 1 else None
 
     def rules(self):

@@ -5,6 +5,7 @@ import signal
 import time
 import unittest
 
+import boards
 import tap
 from node import (JOB, SOCKET, TRUTH_LAUNCH, TRUTH_SYNC, Prometheus, Unit, install, note, output, ready, start_job,
                   truth_spans, wait_until)
@@ -114,32 +115,47 @@ class Fleet(unittest.TestCase):
                            "no evaluated rules")
         self.assertEqual([rule for rule in rules if rule["health"] != "ok"], [])
 
-    def test_07_restart_and_reload_of_zerneld(self):
+    def test_07_the_boards_have_data(self):
+        """Every expression is evaluated. It must return data, unless the panel says when it may be empty."""
+        empty = []
+        for board in boards.BOARDS:
+            for panel in board.panels:
+                text = boards.query(panel, job_name=JOB, instance="localhost:9476", range="10m")
+                if panel.empty:
+                    rows = self.prometheus.rows(text)
+                    self.assertIsNotNone(rows, text)
+                else:
+                    rows = wait_until(lambda text=text: self.prometheus.rows(text), text)
+                if not rows:
+                    empty.append(panel.title)
+        note(f"panels: {sum(len(board.panels) for board in boards.BOARDS)}, without data: {', '.join(empty) or 'none'}")
+
+    def test_08_restart_and_reload_of_zerneld(self):
         self.assert_recovers(serve, lambda: zerneld.ctl("restart"), "zerneld answers")
         self.assert_recovers(zerneld, lambda: zerneld.ctl("reload"), "configuration reloaded")
 
-    def test_08_restart_of_serve(self):
+    def test_09_restart_of_serve(self):
         self.assert_serve_returns(lambda: serve.ctl("restart"))
 
-    def test_09_zerneld_is_killed(self):
+    def test_10_zerneld_is_killed(self):
         before = serve.log().count("no data from zerneld")
         self.assert_recovers(serve, lambda: os.kill(zerneld.pid(), signal.SIGKILL), "zerneld answers")
         self.assertGreater(serve.log().count("no data from zerneld"), before)
         self.assert_scraped()
 
-    def test_10_serve_is_killed(self):
+    def test_11_serve_is_killed(self):
         self.assert_serve_returns(lambda: os.kill(serve.pid(), signal.SIGKILL))
 
-    def test_11_the_socket_is_deleted(self):
+    def test_12_the_socket_is_deleted(self):
         self.assert_recovers(zerneld, SOCKET.unlink, "was removed: socket recreated")
         self.assert_serve_returns(lambda: serve.ctl("restart"))
 
-    def test_12_the_job_continues_and_is_observed_again(self):
+    def test_13_the_job_continues_and_is_observed_again(self):
         self.assertTrue(Unit(JOB).active())
         before = self.value(f"histogram_count({SYNC_WAITS})")
         wait_until(lambda: self.value(f"histogram_count({SYNC_WAITS})") > before, "no samples of the job")
 
-    def test_13_the_kernel_logged_no_warnings(self):
+    def test_14_the_kernel_logged_no_warnings(self):
         self.assertNotRegex(output("dmesg"), "WARNING:|BUG:|sched_ext:.*(error|stall)")
 
 

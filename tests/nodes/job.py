@@ -52,13 +52,22 @@ class RankZerneld(FakeZerneld):
         super().__init__(path, copy.deepcopy(snapshot))
         self.job, self.rank = job, rank
 
+    @staticmethod
+    def _count(counted, nr_steps, spent_ms):
+        """The GPU works except while the rank loads data or waits for others."""
+        counted["steps"] = nr_steps
+        counted["busy_ns"] = (spent_ms["gpu_compute"] + spent_ms["optimizer_step"]) * 1000000
+        counted["idle_ns"]["loader_cpu"] = spent_ms["data_loading"] * 1000000
+        counted["idle_ns"]["collective"] = spent_ms["nccl_collective"] * 1000000
+
     def current(self):
         nr_steps, spent_ms = self.job.now(self.rank)
         process = next(p for p in self.snapshot["processes"] if p["nr_ranks"])
         process.pop("task", None)  # has the same values, but of the printed snapshot
         process["rank"] = self.rank
         process["nr_ranks"] = len(self.job.compute_ms)
-        process["nr_transitions"] = len(spent_ms) * nr_steps
         for phase, ms in spent_ms.items():
             process["phase_ns"][phase] = ms * 1000000
+        process["stepped_ns"] = self.snapshot["monotonic_ns"]
+        self._count(process["counted"], nr_steps, spent_ms)
         return super().current()

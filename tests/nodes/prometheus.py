@@ -42,9 +42,8 @@ def configuration(targets, speed, **more):
 class Prometheus:
     """Runs on a port in the network namespace of the caller."""
 
-    url = "http://127.0.0.1:9090"
-
-    def __init__(self, config, speed, *options):
+    def __init__(self, config, speed, *options, port=9090):
+        self.url = f"http://127.0.0.1:{port}"
         self.folder = tempfile.TemporaryDirectory()
         folder = pathlib.Path(self.folder.name)
         (folder / "prometheus.yml").write_text(config)
@@ -90,6 +89,15 @@ class Prometheus:
             if labels:
                 found[name + labels] = float(value)
         return found
+
+    def block(self):
+        """Samples and bytes of a block of all data so far, as it is stored. Needs --web.enable-admin-api."""
+        request = urllib.request.Request(self.url + "/api/v1/admin/tsdb/snapshot", method="POST")
+        with urllib.request.urlopen(request, timeout=120) as reply:
+            name = json.load(reply)["data"]["name"]
+        folder = pathlib.Path(self.folder.name) / "data/snapshots" / name
+        samples = sum(json.loads(path.read_text())["stats"]["numSamples"] for path in folder.glob("*/meta.json"))
+        return samples, sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
     def memory_kib(self, key="VmRSS"):
         text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()

@@ -16,6 +16,7 @@ MEMORY_LIMIT_KIB = 6 << 20
 START_S = 60
 APPENDED = "prometheus_tsdb_head_samples_appended_total"
 GROUPS = ("zernel", "zernel-alerts")
+OPTIONS = ("--web.enable-admin-api",)
 NATIVE = ("--enable-feature=native-histograms",)
 
 
@@ -34,7 +35,8 @@ class Run:
             if fleet.stdout.readline() != b"ready\n":
                 raise RuntimeError("the fleet of exporters did not start")
             targets = [f"{exporters.address(i)}:{exporters.PORT}" for i in range(nr_nodes)]
-            prometheus = Prometheus(configuration(targets, speed), speed, *(NATIVE if kind == "native" else ()))
+            prometheus = Prometheus(configuration(targets, speed), speed, *OPTIONS,
+                                    *(NATIVE if kind == "native" else ()))
             try:
                 prometheus.wait_ready()
                 self._measure(prometheus, seconds)
@@ -78,6 +80,7 @@ class Run:
         self.missed = after.get("prometheus_rule_group_iterations_missed_total", 0)
         self.rss_kib = prometheus.memory_kib()
         self.peak_kib = prometheus.memory_kib("VmHWM")
+        self.nr_stored, self.stored_bytes = prometheus.block()
         self.nr_up = prometheus.number("sum(up)")
         self.nr_ranks = prometheus.number("sum(job_name:zernel_ranks:count)")
         self.scrape_ms = prometheus.number("avg(scrape_duration_seconds)") * 1000
@@ -108,6 +111,9 @@ ROWS = (
     ("recording rules: minimum, median ms", lambda r: least_and_median(r.rule_ms["zernel"])),
     ("alerting rules: minimum, median ms", lambda r: least_and_median(r.rule_ms["zernel-alerts"])),
     ("rule evaluations missed", lambda r: f"{r.missed:.0f}"),
+    # A chunk has 120 samples: with fewer samples for each series, its overhead counts more.
+    ("stored samples of a series, bytes of a sample",
+     lambda r: f"{r.nr_stored / r.nr_series:.0f}, {r.stored_bytes / r.nr_stored:.2f}"),
     ("RSS at the end, MiB", lambda r: f"{r.rss_kib / 1024:.0f}"),
     ("maximum RSS, MiB", lambda r: f"{r.peak_kib / 1024:.0f}"),
     ("scrape, mean ms", lambda r: f"{r.scrape_ms:.1f}"),

@@ -13,6 +13,7 @@ import tempfile
 import time
 import unittest
 
+import boards
 import fabric
 import tap
 from harness import BUILD, Serve, note, wait_for
@@ -57,12 +58,19 @@ class Straggler(unittest.TestCase):
         cls.job = Job(NR_NODES)
         snapshot = node_of_one_rank()
         cls.targets = [cls.start_node(i, snapshot) for i in range(NR_NODES)]
-        cls.prometheus = Prometheus(configuration(
+        cls.prometheus = cls.start_prometheus(9090, honor_labels=False)
+        cls.honoring = cls.start_prometheus(9091, honor_labels=True)
+
+    @classmethod
+    def start_prometheus(cls, port, **more):
+        prometheus = Prometheus(configuration(
             cls.targets, SPEED, scheme="https",
             tls_config={"ca_file": f"{cls.folder}/ca.pem", "server_name": "localhost"},
-            authorization={"credentials_file": f"{cls.folder}/token"}), SPEED, "--enable-feature=native-histograms")
-        cls.addClassCleanup(cls.prometheus.stop)
-        cls.prometheus.wait_ready()
+            authorization={"credentials_file": f"{cls.folder}/token"}, **more), SPEED,
+            "--enable-feature=native-histograms", port=port)
+        cls.addClassCleanup(prometheus.stop)
+        prometheus.wait_ready()
+        return prometheus
 
     @classmethod
     def start_node(cls, i, snapshot):
@@ -99,9 +107,22 @@ class Straggler(unittest.TestCase):
         self.assertEqual([labels for labels, _ in alerts], [{
             "alertname": "ZernelStragglerRank", "severity": "warning", "job_name": "slurm-42",
             "rank": str(SLOW), "instance": self.targets[SLOW]}])
+        honoring = wait_for(self.honoring.alerts, PATIENCE_S)
+        self.assertEqual([(labels, text["summary"]) for labels, text in honoring],
+                         [(labels, text["summary"]) for labels, text in alerts])
         note(f"{alerts[0][1]['summary']}: after {seconds:.0f} s, {seconds * SPEED / 60:.1f} min with packaged intervals")
 
-    def test_3_no_alert_when_all_ranks_are_equally_fast(self):
+    def test_3_the_boards_have_data(self):
+        """Every panel that needs ranks, collectives or GPUs; the rest needs no more than one real node: tests/fleet."""
+        refused = {"Nodes where the scheduler is refused"}
+        for board in boards.BOARDS:
+            for panel in board.panels:
+                text = boards.query(panel, job_name="slurm-42", instance=self.targets[SLOW], range="1m")
+                rows = wait_for(lambda text=text: self.prometheus.query(text), PATIENCE_S) \
+                    if panel.title not in refused else self.prometheus.query(text)
+                self.assertEqual(not rows, panel.title in refused, text)
+
+    def test_4_no_alert_when_all_ranks_are_equally_fast(self):
         self.job.slow_down(SLOW, 1)
         self.assertTrue(wait_for(lambda: not self.prometheus.alerts(), PATIENCE_S))
 
