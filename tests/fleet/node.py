@@ -51,7 +51,7 @@ def install():
         folder.mkdir()
         (folder / "built.conf").write_text(f"[Service]\nExecStart=\nExecStart={command}\n")
     folder = pathlib.Path("/etc/zernel/zernel.conf.d")
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(PACKAGING / "zernel.conf", folder.parent)
     (folder / "cost.conf").write_text("[scheduler]\nattach=auto\n[kernel]\nmeasure_run_time=yes\n")
     output("systemd-sysusers", PACKAGING / "sysusers.d/zernel.conf")
