@@ -91,7 +91,6 @@ static void cgroups_have_the_expected_jobs(void **state)
 		struct job_identity job;
 
 		job_identify(row->path, &job);
-		print_message("%s: %s\n", row->path, job.name);
 		assert_int_equal(job.kind, row->kind);
 		assert_string_equal(job.cgroup, row->cgroup ?: row->path);
 		assert_string_equal(job.name, row->name ?: row->path);
