@@ -309,7 +309,10 @@ void scan_queue_blame(struct scan_queue *q, const struct scan_row *row, bool has
 	bool again = owner->blamed_ns && now_ns < owner->blamed_ns + 2 * SCAN_QUEUE_HUNG_NS;
 
 	owner->blamed_ns = now_ns;
-	pause_owner(owner, now_ns + (has_hung || again ? SCAN_QUEUE_HUNG_NS : SCAN_QUEUE_ENDED_NS));
+	/* One file on a server that does not answer must not hide the other jobs of its user. */
+	if (has_hung)
+		rest(q, row, now_ns + SCAN_QUEUE_HUNG_NS);
+	pause_owner(owner, now_ns + (again ? SCAN_QUEUE_HUNG_NS : SCAN_QUEUE_ENDED_NS));
 }
 
 u64 scan_queue_refused(const struct scan_queue *q)

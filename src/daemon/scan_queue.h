@@ -20,8 +20,8 @@
  * as 20 of them take. */
 #define SCAN_QUEUE_SLOW_NS    (50 * NSEC_PER_MSEC)
 #define SCAN_QUEUE_SLOW_TIMES 20
-/* How long an owner waits after a scan that ended the process that scans, and after one that hung,
- * or the second one that ended it. The first time can have another cause: an administrator. */
+/* How long an owner waits after a scan that hung or ended the process that scans, and after the
+ * second one: the first time can have another cause. A process whose scan hung waits as long. */
 #define SCAN_QUEUE_ENDED_NS   (5 * NSEC_PER_SEC)
 #define SCAN_QUEUE_HUNG_NS    (300 * NSEC_PER_SEC)
 

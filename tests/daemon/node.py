@@ -15,7 +15,7 @@ import harness
 from harness import BUILD, READERS, ZERNEL, wait_until
 
 NOBODY = 65534
-LIBRARY = "libcudart.so.node-slow"  # no other test uses this name; the fake programs report names with "slow"
+LIBRARY = "libcudart.so.noted"  # no other test uses this name; the fake programs report names with "noted"
 # The processes, by name and first argument.
 PROCESSES = {
     "zerneld": None,

@@ -162,6 +162,7 @@ static void test_a_slow_process_rests(void **state)
 	assert_int_equal(take(q, end_ns, rows), 1);
 }
 
+/* Its other processes are scanned after a short pause, the process itself after a long one. */
 static void test_a_hung_scan_stops_its_user(void **state)
 {
 	struct scan_queue *q = *state;
@@ -170,10 +171,20 @@ static void test_a_hung_scan_stops_its_user(void **state)
 	add(q, 1000, 8);
 	add(q, 1001, 9);
 	scan_queue_blame(q, &row, true, NOW);
-	assert_int_equal(take(q, NOW + SCAN_QUEUE_HUNG_NS - 1, rows), 1);
+	add(q, 1000, 7);
+	assert_int_equal(take(q, NOW + SCAN_QUEUE_ENDED_NS - 1, rows), 1);
 	assert_int_equal(rows[0].pid, 9);
+	assert_int_equal(take(q, NOW + SCAN_QUEUE_ENDED_NS, rows), 1);
+	assert_int_equal(rows[0].pid, 8);
+	assert_int_equal(take(q, NOW + SCAN_QUEUE_HUNG_NS - 1, rows), 0);
 	assert_int_equal(take(q, NOW + SCAN_QUEUE_HUNG_NS, rows), 1);
+	assert_int_equal(rows[0].pid, 7);
 	assert_int_equal(scan_queue_refused(q), 1);
+	/* The second time, all of them wait. */
+	add(q, 1000, 8);
+	scan_queue_blame(q, &row, true, NOW + SCAN_QUEUE_HUNG_NS);
+	assert_int_equal(take(q, NOW + 2 * SCAN_QUEUE_HUNG_NS - 1, rows), 0);
+	assert_int_equal(take(q, NOW + 2 * SCAN_QUEUE_HUNG_NS, rows), 1);
 }
 
 static void test_a_process_that_scans_and_ends_is_blamed_twice(void **state)
