@@ -401,14 +401,18 @@ static void short_sleep(void)
 	usleep(1000);
 }
 
-/* The only child of a process; 0: it has none. */
-static pid_t child_of(pid_t pid)
+/* The child of a process that is not the job; 0: it has none. */
+static pid_t watcher_of(pid_t parent)
 {
-	char path[64], text[64] = "";
+	char path[64], text[64] = "", *at = text;
+	pid_t pid;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", pid, pid);
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", parent, parent);
 	file_read_text(path, text, sizeof(text));
-	return (pid_t)strtol(text, NULL, 10);
+	do {
+		pid = (pid_t)strtol(at, &at, 10);
+	} while (pid && pid == job.pid);
+	return pid;
 }
 
 /* A process that acts until it is killed, as zerneld does. */
@@ -444,7 +448,7 @@ static void test_the_watcher_restores_when_zerneld_is_killed(void **state)
 
 	seen.nr_threads = NR_THREADS;
 	actor = start_actor();
-	watcher = child_of(actor);
+	watcher = watcher_of(actor);
 	assert_int_equal(nr_promoted(), PER_SECOND);
 	/* A service manager sends these to all processes of a service. */
 	kill(watcher, SIGTERM);
@@ -492,15 +496,8 @@ static void test_the_watcher_has_one_capability_and_no_files(void **state)
 {
 	struct nice *nice = acting();
 	char path[64], text[4096], expected[64];
-	pid_t watcher = 0;
+	pid_t watcher = watcher_of(getpid());
 
-	/* The other child of this process is the job. */
-	for (pid_t pid = job.pid + 1; pid < job.pid + 4 * NR_THREADS && !watcher; pid++) {
-		snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-		if (file_read_text(path, text, sizeof(text)) > 0 &&
-		    strcmp(text, "zerneld-restore\n") == 0)
-			watcher = pid;
-	}
 	assert_true(watcher);
 	snprintf(path, sizeof(path), "/proc/%d/status", watcher);
 	assert_true(file_read_text(path, text, sizeof(text)) > 0);
@@ -522,12 +519,8 @@ static void test_the_watcher_has_one_capability_and_no_files(void **state)
 static void watcher_is_started_again_after(int number)
 {
 	struct nice *nice = acting();
-	pid_t watcher;
+	pid_t watcher = watcher_of(getpid());
 
-	job_end(NULL);
-	/* Without the job, the watcher is the only child. */
-	watcher = child_of(getpid());
-	assert_int_equal(job_start(NULL), 0);
 	act_after(nice, NSEC_PER_SEC);
 	assert_int_equal(nice_of((u32)job.pid), nice_rules[CLASS_FEEDER].nice);
 	kill(watcher, number);
@@ -556,13 +549,10 @@ static void test_a_watcher_that_is_stopped_is_started_again(void **state)
 
 static void test_a_stopped_watcher_does_not_delay_the_end(void **state)
 {
-	struct nice *nice;
+	struct nice *nice = acting();
 
-	job_end(NULL);
-	nice = acting();
-	kill(child_of(getpid()), SIGSTOP);
+	kill(watcher_of(getpid()), SIGSTOP);
 	nice_free(nice);
-	assert_int_equal(job_start(NULL), 0);
 }
 
 static bool may_set_nice(void)
