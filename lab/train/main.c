@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "train/hidden.h"
 #include "train/train.h"
@@ -38,6 +39,7 @@ static const struct option_row options[] = {
 	{ "checkpoint-every", OPTION_U64, AT(checkpoint_every), 0, NULL, "steps between checkpoints; 0: no checkpoints" },
 	{ "checkpoint-bytes", OPTION_U64, AT(checkpoint_bytes), 0, NULL, "size of a checkpoint" },
 	{ "startup-ms", OPTION_U64, AT(startup_ms), 0, NULL, "sleep at the start, with the libraries mapped" },
+	{ "join", OPTION_STRING, AT(join), 0, NULL, "run only rank SLURM_PROCID; the ranks share memory by this file" },
 	{ "slow-rank", OPTION_U64, AT(slow_rank), 0, NULL, "rank whose kernels take longer" },
 	{ "slow-factor", OPTION_DOUBLE, AT(slow_factor), 0, NULL, "multiply the GPU time of the slow rank by this" },
 	WORKLOAD_OPTIONS,
@@ -69,15 +71,29 @@ static const char *config_wrong(const void *arg)
 		return "--load-io-bytes needs --load-io-file";
 	if (config->allreduce_bytes % sizeof(float))
 		return "--allreduce-bytes must be a multiple of 4";
+	if (config->join && config->hidden_collective)
+		return "--join needs --collective nccl";
 	return NULL;
 }
 
 static const struct workload_kind kind = { "train", options, ARRAY_SIZE(options), config_wrong };
 
+static void shared_init(void *map, const void *arg)
+{
+	const struct train_config *config = arg;
+	struct train_shared *shared = map;
+
+	ranks_barrier_init(&shared->barrier, config->ranks);
+	shared->stop_at = config->seconds > 0 ? ~0ULL : config->steps;
+}
+
 static struct train_shared *shared_new(const struct train_config *config)
 {
-	struct train_shared *shared = shared_alloc(sizeof(*shared));
+	struct train_shared *shared;
 
+	if (config->join)
+		return shared_join(config->join, sizeof(*shared), shared_init, config);
+	shared = shared_alloc(sizeof(*shared));
 	if (!shared)
 		return NULL;
 	if (config->hidden_collective) {
@@ -85,8 +101,7 @@ static struct train_shared *shared_new(const struct train_config *config)
 		if (!shared->hidden)
 			return NULL;
 	}
-	ranks_barrier_init(&shared->barrier, config->ranks);
-	shared->stop_at = config->seconds > 0 ? ~0ULL : config->steps;
+	shared_init(shared, config);
 	return shared;
 }
 
@@ -114,6 +129,24 @@ static void report(const struct train_config *config, const struct train_shared 
 	printf("}\n");
 }
 
+/* A process that another program started for one of the ranks. */
+static int run_joined(const struct train_config *config, struct train_shared *shared)
+{
+	const char *text = getenv("SLURM_PROCID");
+	u64 rank;
+
+	if (!text || options_u64(text, &rank) < 0 || rank >= config->ranks) {
+		fprintf(stderr, "train: --join needs a rank below %" PRIu64 " in SLURM_PROCID\n",
+			(uint64_t)config->ranks);
+		return EXIT_FAILURE;
+	}
+	if (rank_run(config, shared, rank) < 0)
+		return EXIT_FAILURE;
+	if (rank == 0)
+		report(config, shared, getpid());
+	return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
 	struct train_config config = defaults;
@@ -129,6 +162,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "train: cannot allocate shared memory\n");
 		return EXIT_FAILURE;
 	}
+	if (config.join)
+		return run_joined(&config, shared);
 	if (ranks_run(config.ranks, job_rank, &(struct job){ &config, shared }, &rank0) < 0)
 		return EXIT_FAILURE;
 	report(&config, shared, rank0);

@@ -25,6 +25,7 @@ struct train_config {
 	u64 checkpoint_every;
 	u64 checkpoint_bytes;
 	u64 startup_ms;
+	const char *join; /* NULL: this process starts all ranks */
 	u64 slow_rank;
 	double slow_factor;
 };

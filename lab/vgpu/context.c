@@ -65,6 +65,7 @@ static CUresult ctx_open(struct CUctx_st *ctx)
 		ctx->object.live = false;
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
+	engine.shm->procs[engine.proc].slice[ctx->device] = engine.slice;
 	__atomic_fetch_add(&engine.shm->procs[engine.proc].contexts[ctx->device], 1,
 			   __ATOMIC_RELAXED);
 	return CUDA_SUCCESS;

@@ -169,25 +169,25 @@ CUresult CU(DeviceGetPCIBusId)(char *id, int length, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-static CUresult uuid_get(CUuuid *uuid, CUdevice device)
+static CUresult uuid_get(CUuuid *uuid, CUdevice device, u32 slice)
 {
 	CUresult r = device_check(device);
 
 	if (r != CUDA_SUCCESS || !uuid)
 		return r ?: CUDA_ERROR_INVALID_VALUE;
-	identity_uuid(engine.visible[device], (u8 *)uuid->bytes);
+	identity_uuid(engine.visible[device], slice, (u8 *)uuid->bytes);
 	return CUDA_SUCCESS;
 }
 
 CUresult CU(DeviceGetUuid)(CUuuid *uuid, CUdevice device)
 {
-	return uuid_get(uuid, device);
+	return uuid_get(uuid, device, 0);
 }
 
-/* The two forms differ only for a part of a device (MIG). */
+/* The two forms differ only for a part of a device (MIG): this one names the part. */
 CUresult CU(DeviceGetUuid_v2)(CUuuid *uuid, CUdevice device)
 {
-	return uuid_get(uuid, device);
+	return uuid_get(uuid, device, engine.slice);
 }
 
 CUresult CU(CtxCreate_v2)(CUcontext *ctx, unsigned int flags, CUdevice device)

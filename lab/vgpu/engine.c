@@ -17,48 +17,96 @@ struct engine engine = {
 	.state = CUDA_ERROR_NOT_INITIALIZED,
 };
 
+/* The devices that exist for the process. A container shows some of them, in its own order. */
+struct view {
+	u32 nr;
+	u32 device[SHM_DEVICES];
+};
+
+static struct view view_read(void)
+{
+	const char *text = getenv("VGPU_CONTAINER");
+	u32 nr = engine.shm->config.nr_devices;
+	struct view view = {};
+
+	for (u32 i = 0; !text && i < nr; i++)
+		view.device[view.nr++] = i;
+	while (text && *text && view.nr < SHM_DEVICES) {
+		char *end;
+		unsigned long device = strtoul(text, &end, 10);
+
+		if (end == text || device >= nr)
+			break;
+		view.device[view.nr++] = (u32)device;
+		text = *end ? end + 1 : end;
+	}
+	return view;
+}
+
+/* Whether the text, which ends at `end`, is the UUID or the beginning of the UUID. */
+static bool is_named(const char *text, const char *end, u32 device, u32 slice)
+{
+	char uuid[IDENTITY_UUID_TEXT];
+
+	identity_uuid_text(device, slice, uuid);
+	return end - text > (ptrdiff_t)strlen("GPU-") &&
+	       strncasecmp(text, uuid, (size_t)(end - text)) == 0;
+}
+
 /*
  * A device as the program names it, which ends at `end`: by its index, or by its UUID or
  * the beginning of its UUID, if no other device has the same. SHM_DEVICES: none.
  */
-static u32 device_named(const char *text, const char *end)
+static u32 device_named(const struct view *view, const char *text, const char *end, u32 *ret_slice)
 {
-	u32 nr = engine.shm->config.nr_devices, found = SHM_DEVICES;
-	char uuid[IDENTITY_UUID_TEXT], *stop;
+	u32 found = SHM_DEVICES;
+	char *stop;
 	unsigned long index = strtoul(text, &stop, 10);
 
+	*ret_slice = 0;
 	if (stop == end && stop > text)
-		return index < nr ? (u32)index : SHM_DEVICES;
-	for (u32 i = 0; i < nr && end - text > (ptrdiff_t)strlen("GPU-"); i++) {
-		identity_uuid_text(i, uuid);
-		if (strncasecmp(text, uuid, (size_t)(end - text)))
-			continue;
-		if (found != SHM_DEVICES)
-			return SHM_DEVICES;
-		found = i;
-	}
+		return index < view->nr ? view->device[index] : SHM_DEVICES;
+	for (u32 i = 0; i < view->nr; i++)
+		for (u32 slice = 0; slice <= engine.shm->config.nr_slices[view->device[i]];
+		     slice++) {
+			if (!is_named(text, end, view->device[i], slice))
+				continue;
+			if (found != SHM_DEVICES)
+				return SHM_DEVICES;
+			found = view->device[i];
+			*ret_slice = slice;
+		}
 	return found;
+}
+
+/* As with the real libraries, a process sees one part of a divided device, and nothing else. */
+static bool visible_add(u32 device, u32 slice)
+{
+	if (engine.shm->config.nr_slices[device]) {
+		engine.nr_visible = 0;
+		engine.slice = slice ?: 1;
+	}
+	engine.visible[engine.nr_visible++] = device;
+	return !engine.slice;
 }
 
 /* As with the real libraries, the list ends at the first entry that is not a valid device. */
 static void visible_read(void)
 {
-	u32 nr = engine.shm->config.nr_devices;
 	const char *text = getenv(engine_variant.visible_env);
+	struct view view = view_read();
+	u32 slice;
 
-	engine.nr_visible = 0;
-	if (!text) {
-		for (u32 i = 0; i < nr; i++)
-			engine.visible[engine.nr_visible++] = i;
-		return;
-	}
-	while (*text && engine.nr_visible < SHM_DEVICES) {
-		const char *end = strchrnul(text, ',');
-		u32 device = device_named(text, end);
-
-		if (device == SHM_DEVICES)
+	engine.nr_visible = engine.slice = 0;
+	for (u32 i = 0; !text && i < view.nr; i++)
+		if (!visible_add(view.device[i], 0))
 			return;
-		engine.visible[engine.nr_visible++] = device;
+	while (text && *text && engine.nr_visible < SHM_DEVICES) {
+		const char *end = strchrnul(text, ',');
+		u32 device = device_named(&view, text, end, &slice);
+
+		if (device == SHM_DEVICES || !visible_add(device, slice))
+			return;
 		text = *end ? end + 1 : end;
 	}
 }

@@ -144,6 +144,7 @@ struct engine {
 	u32 nr_pending;
 	u32 nr_visible;
 	u32 visible[SHM_DEVICES];
+	u32 slice; /* the part of the only visible device, from 1; 0: whole devices */
 	struct CUctx_st primary[SHM_DEVICES];
 	struct object *ctxs, *streams, *events;
 	u64 cursor[SHM_DEVICES][SHM_SPAN_KINDS];

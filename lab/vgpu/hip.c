@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Calls that only HIP exports; rt.c has the calls that it shares with CUDA. */
+#include <string.h>
+
+#include "vgpu/engine.h"
+#include "vgpu/identity.h"
 #include "vgpu/rt.h"
 
 hipError_t hipInit(unsigned int flags)
@@ -16,6 +20,32 @@ hipError_t hipDeviceGet(hipDevice_t *device, int ordinal)
 hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device)
 {
 	return rt_result(CU(Init)(0) ?: CU(DeviceGetName)(name, length, device));
+}
+
+hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device)
+{
+	CUresult r = uuid ? CU(Init)(0) ?: device_check(device) : CUDA_ERROR_INVALID_VALUE;
+	char id[IDENTITY_UUID_BYTES + 1];
+
+	if (r == CUDA_SUCCESS) {
+		identity_unique_id(engine.visible[device], id);
+		memcpy(uuid->bytes, id, sizeof(uuid->bytes));
+	}
+	return rt_result(r);
+}
+
+hipError_t hipGetDevicePropertiesR0600(struct hipDeviceProp_tR0600 *prop, int device)
+{
+	struct hipDeviceProp_tR0600 found = {};
+	hipError_t err = prop ? hipDeviceGetUuid(&found.uuid, device) : hipErrorInvalidValue;
+
+	if (err == hipSuccess)
+		err = hipDeviceGetName(found.name, sizeof(found.name), device);
+	if (err == hipSuccess)
+		err = hipDeviceTotalMem(&found.totalGlobalMem, device);
+	if (err == hipSuccess)
+		*prop = found;
+	return err;
 }
 
 hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device)

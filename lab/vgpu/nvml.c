@@ -15,6 +15,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 struct shm *shm;
 static u32 nr_users;
 static struct nvmlDevice_st devices[SHM_DEVICES];
+static struct nvmlDevice_st slices[SHM_DEVICES][SHM_SLICES];
 
 nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 {
@@ -25,8 +26,11 @@ nvmlReturn_t nvmlInitWithFlags(unsigned int flags)
 		r = NVML_ERROR_DRIVER_NOT_LOADED;
 	else
 		nr_users++;
-	for (u32 i = 0; i < SHM_DEVICES; i++)
+	for (u32 i = 0; i < SHM_DEVICES; i++) {
 		devices[i].index = i;
+		for (u32 k = 0; k < SHM_SLICES; k++)
+			slices[i][k] = (struct nvmlDevice_st){ .index = i, .slice = k + 1 };
+	}
 	pthread_mutex_unlock(&lock);
 	return r;
 }
@@ -57,6 +61,27 @@ nvmlReturn_t nvml_check(nvmlDevice_t device, const void *out)
 	if (!out || device < devices || device >= devices + shm->config.nr_devices)
 		return NVML_ERROR_INVALID_ARGUMENT;
 	return NVML_SUCCESS;
+}
+
+nvmlDevice_t nvml_slice(nvmlDevice_t device, u32 index)
+{
+	return index < shm->config.nr_slices[device->index] ? &slices[device->index][index] : NULL;
+}
+
+nvmlReturn_t nvml_check_any(nvmlDevice_t device, const void *out)
+{
+	if (device >= &slices[0][0] && device <= &slices[SHM_DEVICES - 1][SHM_SLICES - 1])
+		device = &devices[device->index];
+	return nvml_check(device, out);
+}
+
+nvmlReturn_t nvml_check_counters(nvmlDevice_t device, const void *out)
+{
+	nvmlReturn_t r = nvml_check_any(device, out);
+
+	if (r == NVML_SUCCESS && shm->config.nr_slices[device->index])
+		r = NVML_ERROR_NOT_SUPPORTED;
+	return r;
 }
 
 static nvmlReturn_t text(char *to, unsigned int length, const char *from)
@@ -124,21 +149,21 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned int len
 nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *uuid, unsigned int length)
 {
 	char buffer[IDENTITY_UUID_TEXT];
-	nvmlReturn_t r = nvml_check(device, uuid);
+	nvmlReturn_t r = nvml_check_any(device, uuid);
 
 	if (r != NVML_SUCCESS)
 		return r;
-	identity_uuid_text(device->index, buffer);
+	identity_uuid_text(device->index, device->slice, buffer);
 	return text(uuid, length, buffer);
 }
 
-/* The number of its device node: /dev/nvidia0 is the first device. */
+/* The number of its device file, which need not be its index. */
 nvmlReturn_t nvmlDeviceGetMinorNumber(nvmlDevice_t device, unsigned int *minor)
 {
 	nvmlReturn_t r = nvml_check(device, minor);
 
 	if (r == NVML_SUCCESS)
-		*minor = device->index;
+		*minor = shm->config.minor[device->index];
 	return r;
 }
 
@@ -197,10 +222,11 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 	return NVML_SUCCESS;
 }
 
+/* A part of a device shows the processes on it, and a divided device shows those of all parts. */
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
 						     nvmlProcessInfo_t *infos)
 {
-	nvmlReturn_t r = nvml_check(device, count);
+	nvmlReturn_t r = nvml_check_any(device, count);
 	unsigned int nr = 0;
 
 	if (r != NVML_SUCCESS)
@@ -209,15 +235,17 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
 	shm_reap(shm);
 	for (u32 i = 0; i < SHM_PROCS; i++) {
 		const struct shm_proc *proc = &shm->procs[i];
+		u32 slice = proc->slice[device->index];
 
-		if (!proc->pid || !proc->contexts[device->index])
+		if (!proc->pid || !proc->contexts[device->index] ||
+		    (device->slice && device->slice != slice))
 			continue;
 		if (nr < *count && infos)
 			infos[nr] = (nvmlProcessInfo_t){
 				.pid = proc->pid,
 				.usedGpuMemory = proc->memory[device->index],
-				.gpuInstanceId = ~0U,
-				.computeInstanceId = ~0U,
+				.gpuInstanceId = slice ? IDENTITY_GPU_INSTANCE(slice) : ~0U,
+				.computeInstanceId = slice ? IDENTITY_COMPUTE_INSTANCE : ~0U,
 			};
 		nr++;
 	}

@@ -31,7 +31,7 @@ nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *su
 	nvmlReturn_t r = nvml_check(device, support);
 
 	if (r == NVML_SUCCESS)
-		support->isSupportedDevice = has_gpm();
+		support->isSupportedDevice = has_gpm() && !shm->config.nr_slices[device->index];
 	return r;
 }
 
@@ -51,7 +51,7 @@ nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
 
 nvmlReturn_t nvmlGpmSampleGet(nvmlDevice_t device, nvmlGpmSample_t sample)
 {
-	nvmlReturn_t r = nvml_check(device, sample);
+	nvmlReturn_t r = nvml_check_counters(device, sample);
 	u64 now = truth_now_ns();
 	struct shm_fold fold;
 

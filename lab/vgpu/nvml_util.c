@@ -26,7 +26,7 @@ static u64 period_completed(u64 now_ns)
 
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *utilization)
 {
-	nvmlReturn_t r = nvml_check(device, utilization);
+	nvmlReturn_t r = nvml_check_counters(device, utilization);
 	u64 now = truth_now_ns();
 	struct shm_period period;
 	struct shm_fold fold;
@@ -59,7 +59,7 @@ nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type,
 				  unsigned long long last_seen, nvmlValueType_t *value_type,
 				  unsigned int *count, nvmlSample_t *samples)
 {
-	nvmlReturn_t r = nvml_check(device, count);
+	nvmlReturn_t r = nvml_check_counters(device, count);
 	u64 now = truth_now_ns(), completed = period_completed(now);
 	struct shm_fold fold;
 	unsigned int nr = 0;
@@ -95,7 +95,7 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
 					     nvmlProcessUtilizationSample_t *samples,
 					     unsigned int *count, unsigned long long last_seen)
 {
-	nvmlReturn_t r = nvml_check(device, count);
+	nvmlReturn_t r = nvml_check_counters(device, count);
 	u64 number = period_completed(truth_now_ns());
 	unsigned int nr = 0;
 

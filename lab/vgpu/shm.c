@@ -27,9 +27,22 @@ static u64 env_u64(const char *name, u64 fallback)
 	return *end || value < 0 || value >= 0x1p63 ? fallback : (u64)value;
 }
 
+/* The next number of a list, or `fallback` after its end. */
+static u32 list_next(const char **list, u32 fallback)
+{
+	char *end;
+
+	if (!*list || !**list)
+		return fallback;
+	fallback = (u32)strtoul(*list, &end, 10);
+	*list = *end == ',' ? end + 1 : NULL;
+	return fallback;
+}
+
 static void config_read(struct shm_config *ret)
 {
-	const char *numa = getenv("VGPU_NUMA");
+	const char *numa = getenv("VGPU_NUMA"), *minors = getenv("VGPU_MINORS");
+	const char *slices = getenv("VGPU_MIG");
 	u64 nr = env_u64("VGPU_DEVICES", 1);
 	u32 node = 0;
 
@@ -40,13 +53,12 @@ static void config_read(struct shm_config *ret)
 	ret->bandwidth = env_u64("VGPU_BANDWIDTH", 25000000000ULL) ?: 1;
 	ret->nccl_bandwidth = env_u64("VGPU_NCCL_BANDWIDTH", 100000000000ULL) ?: 1;
 	for (u32 i = 0; i < SHM_DEVICES; i++) {
-		if (numa && *numa) {
-			char *end;
-
-			node = (u32)strtoul(numa, &end, 10);
-			numa = *end == ',' ? end + 1 : NULL;
-		}
+		node = list_next(&numa, node);
 		ret->numa_node[i] = node;
+		ret->minor[i] = list_next(&minors, i);
+		ret->nr_slices[i] = list_next(&slices, 0);
+		if (ret->nr_slices[i] > SHM_SLICES)
+			ret->nr_slices[i] = SHM_SLICES;
 	}
 }
 

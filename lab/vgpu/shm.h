@@ -14,8 +14,9 @@
 
 #include "abi/types.h"
 
-#define SHM_MAGIC   0x7667707573686d32ULL
+#define SHM_MAGIC   0x7667707573686d33ULL
 #define SHM_DEVICES 16
+#define SHM_SLICES  7 /* parts of a device (MIG) */
 #define SHM_PROCS   256
 #define SHM_SPANS   65536
 #define SHM_COMMS   64
@@ -76,6 +77,7 @@ struct shm_proc {
 	u64 memory[SHM_DEVICES];
 	u64 open_since_ns[SHM_DEVICES]; /* start of a collective that waits for ranks; 0: none */
 	u32 contexts[SHM_DEVICES];
+	u32 slice[SHM_DEVICES]; /* the part that its contexts use, from 1; 0: all of the device */
 };
 
 /* Arrival of a rank at the collective or transfer with this number (from 1). */
@@ -114,6 +116,8 @@ struct shm_config {
 	u32 nr_devices;
 	u32 gpm; /* 0: a GPU without performance monitoring */
 	u32 numa_node[SHM_DEVICES];
+	u32 minor[SHM_DEVICES];	    /* numbers of the device files */
+	u32 nr_slices[SHM_DEVICES]; /* 0: the device is not divided */
 };
 
 struct shm {

@@ -35,7 +35,7 @@ static void print_help(const char *usage, const struct option_row *rows, size_t 
 	}
 }
 
-static int parse_u64(const char *text, u64 *ret)
+int options_u64(const char *text, u64 *ret)
 {
 	char *end;
 	u64 value;
@@ -77,7 +77,7 @@ static int option_set(const struct option_row *row, const char *text, void *conf
 
 	switch (row->type) {
 	case OPTION_U64:
-		r = parse_u64(text, (u64 *)at);
+		r = options_u64(text, (u64 *)at);
 		if (r == 0 && *(u64 *)at < row->min)
 			r = -EINVAL;
 		break;

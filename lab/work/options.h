@@ -30,3 +30,6 @@ struct option_row {
  */
 int options_parse(const char *usage, const struct option_row *rows, size_t nr_rows, int argc,
 		  char **argv, void *config, int *ret_first_operand);
+
+/* Reads a number in decimal digits. Returns 0 or -EINVAL. */
+int options_u64(const char *text, u64 *ret);

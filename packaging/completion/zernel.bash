@@ -15,7 +15,11 @@ _zernel() {
 		'zernel status') path="$path $word" ;;
 		'zernel top') path="$path $word" ;;
 		'zernel why') path="$path $word" ;;
+		'zernel jobs') path="$path $word" ;;
 		'zernel ab') path="$path $word" ;;
+		'zernel scheduler') path="$path $word" ;;
+		'zernel scheduler on') path="$path $word" ;;
+		'zernel scheduler off') path="$path $word" ;;
 		'zernel record') path="$path $word" ;;
 		'zernel replay') path="$path $word" ;;
 		'zernel export') path="$path $word" ;;
@@ -35,11 +39,15 @@ _zernel() {
 		esac
 	done
 	case "$path" in
-	'zernel') words='status top why ab record replay export doctor config procdb serve demo version ' more=nothing ;;
+	'zernel') words='status top why jobs ab scheduler record replay export doctor config procdb serve demo version ' more=nothing ;;
 	'zernel status') words='--socket ' more=nothing ;;
 	'zernel top') words='--interval --socket ' more=nothing ;;
-	'zernel why') words='--seconds --watch --socket ' more=jobs ;;
+	'zernel why') words='--seconds --watch --ended --socket ' more=jobs ;;
+	'zernel jobs') words='--socket ' more=nothing ;;
 	'zernel ab') words='--minutes --bound --seed --socket ' more=jobs ;;
+	'zernel scheduler') words='on off ' more=nothing ;;
+	'zernel scheduler on') words='--config --socket ' more=nothing ;;
+	'zernel scheduler off') words='--config --socket ' more=nothing ;;
 	'zernel record') words='--seconds --socket ' more=files ;;
 	'zernel replay') words='--from --to ' more=files ;;
 	'zernel export') words='--perfetto --csv ' more=files ;;
@@ -63,10 +71,15 @@ _zernel() {
 	'zernel top --socket') words='' common='' more=files ;;
 	'zernel why --seconds') words='' common='' more=nothing ;;
 	'zernel why --socket') words='' common='' more=files ;;
+	'zernel jobs --socket') words='' common='' more=files ;;
 	'zernel ab --minutes') words='' common='' more=nothing ;;
 	'zernel ab --bound') words='' common='' more=nothing ;;
 	'zernel ab --seed') words='' common='' more=nothing ;;
 	'zernel ab --socket') words='' common='' more=files ;;
+	'zernel scheduler on --config') words='' common='' more=files ;;
+	'zernel scheduler on --socket') words='' common='' more=files ;;
+	'zernel scheduler off --config') words='' common='' more=files ;;
+	'zernel scheduler off --socket') words='' common='' more=files ;;
 	'zernel record --seconds') words='' common='' more=nothing ;;
 	'zernel record --socket') words='' common='' more=files ;;
 	'zernel replay --from') words='' common='' more=nothing ;;

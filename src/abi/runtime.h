@@ -50,13 +50,14 @@ enum call_kind {
 	CALL_KIND_GROUP_START,
 	CALL_KIND_GROUP_END,
 	CALL_KIND_DEVICE_SET,
+	CALL_KIND_DEVICE_ID,
 	CALL_KIND_CTX_NEW,
 	CALL_KIND_CTX_SET,
 	CALL_KIND_CTX_FREE,
 	CALL_KIND_NR,
 };
 
-/* The detail of a copy, an allocation, a context, a communicator or a collective. */
+/* The detail of a copy, an allocation, a context, an identity, a communicator or a collective. */
 enum call_detail {
 	DETAIL_NONE,
 	DETAIL_TO_DEVICE,
@@ -80,6 +81,10 @@ enum call_detail {
 	DETAIL_RESET,
 	DETAIL_PUSH,
 	DETAIL_POP,
+	DETAIL_PROPERTIES,
+	DETAIL_UUID,
+	DETAIL_UUID_PART,
+	DETAIL_PCI,
 	DETAIL_ALL_REDUCE,
 	DETAIL_BROADCAST,
 	DETAIL_REDUCE,
@@ -114,6 +119,9 @@ enum {
 	ARG_10,
 	ARG_LAST = ARG_10,
 };
+
+/* Where the properties of a device have its UUID, in CUDA and in HIP. */
+#define ARG_PROPERTIES_UUID_AT 256
 
 /* Where the configuration of a launch has its stream, in CUDA and in HIP. */
 #define ARG_CONFIG_STREAM_AT 32

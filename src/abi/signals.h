@@ -27,7 +27,7 @@ enum event_kind {
 	EVENT_ROLE,	   /* value: the role from time_ns on; only while a timeline is wanted */
 	EVENT_EXIT,	   /* the process has exited: struct exit_event */
 	EVENT_THREAD_EXIT, /* a thread of it has exited: struct thread_event */
-	EVENT_GPU,	   /* value: the runtime of its first use of a GPU: struct gpu_event */
+	EVENT_GPU,	   /* the process uses a GPU for the first time */
 	EVENT_LAUNCHER,	   /* the process has its first launcher */
 	EVENT_STEP, /* value: number of steps that ended up to time_ns; sent like EVENT_PHASE */
 	EVENT_NR,
@@ -113,19 +113,56 @@ struct culprit_key {
 };
 _Static_assert(sizeof(struct culprit_key) == 32, "shared with BPF");
 
-struct gpu_event {
-	struct event event;
-	u64 start_ns;
+/* What a runtime tells a process about a device, in the order of enum call_detail. */
+enum gpu_claim {
+	GPU_CLAIM_PROPERTIES, /* UUID of the device, or of its part (MIG) */
+	GPU_CLAIM_UUID,
+	GPU_CLAIM_UUID_PART,
+	GPU_CLAIM_PCI, /* address, as text */
+	GPU_CLAIM_NR,
 };
-_Static_assert(sizeof(struct gpu_event) == 32, "shared with BPF");
+_Static_assert(DETAIL_PCI - DETAIL_PROPERTIES == GPU_CLAIM_PCI, "the order is the same");
+_Static_assert((GPU_CLAIM_NR & (GPU_CLAIM_NR - 1)) == 0, "BPF masks an index with it");
+
+/* A UUID, or the address of a PCI device with a domain of up to eight digits. */
+#define GPU_CLAIM_BYTES 16
+
+#define GPU_CLAIM_BIT(device, claim) (1ULL << ((device) * GPU_CLAIM_NR + (claim)))
+_Static_assert(GPU_MAX *GPU_CLAIM_NR <= 64, "all bits fit");
+
+/*
+ * What the runtimes of a process told it about its devices. The process can change its own
+ * runtime, so that nothing of this is certain: core/gpu_identity.h.
+ */
+struct gpu_claims {
+	u64 used;  /* a bit for each device that it selected or has allocated memory on */
+	u64 mixed; /* a bit for each device with two different values for one claim */
+	u64 told;  /* GPU_CLAIM_BIT() for each value that is known */
+	u64 value[GPU_MAX][GPU_CLAIM_NR][GPU_CLAIM_BYTES / sizeof(u64)];
+};
+_Static_assert(sizeof(struct gpu_claims) == 24 + GPU_MAX * GPU_CLAIM_NR * GPU_CLAIM_BYTES,
+	       "shared with BPF");
+
+/* What tells which GPU of the machine a device of a process is. */
+enum gpu_basis {
+	GPU_BASIS_NONE,	    /* the GPU is unknown */
+	GPU_BASIS_CONFLICT, /* unknown: the runtime and the driver name different GPUs */
+	GPU_BASIS_RUNTIME,  /* what the runtime of the process returned to it */
+	GPU_BASIS_DRIVER,   /* the driver lists the process on this GPU */
+	GPU_BASIS_FILE,	    /* the process has opened the device file of no other GPU */
+	GPU_BASIS_NR,
+};
 
 /*
  * A process numbers only the GPUs that it can see; the machine numbers all of
- * them. User space finds the mapping for a process: 0 means unknown, other values
- * are the GPU number of the machine plus one.
+ * them. User space finds the mapping for a process. In all arrays, 0 means unknown or none,
+ * and other values are a number plus one.
  */
 struct gpu_numbers {
-	u8 of[GPU_MAX];
+	u8 of[GPU_MAX];		  /* the GPU of the machine */
+	u8 gpu_instance[GPU_MAX]; /* of a part of the GPU (MIG) */
+	u8 compute_instance[GPU_MAX];
+	u8 basis[GPU_MAX]; /* enum gpu_basis; not plus one */
 };
 
 /* Kinds of entries in the map of GPU memory. */

@@ -53,6 +53,11 @@ struct why {
 /* `who` is an operand as in choose.h, or NULL. Both snapshots must outlive the answer. */
 int why_new(const struct snapshot *before, const struct snapshot *after, const char *who,
 	    struct why **ret);
+/*
+ * The span that an answer for an ended job covers: makes the snapshot at its begin and sets the
+ * time of `ended`, which has one job and its processes.
+ */
+int why_ended_span(struct snapshot *ended, struct snapshot **ret_before);
 struct why *why_free(struct why *why);
 DEFINE_CLEANUP(struct why, why_free);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <yyjson.h>
+#include "answers/job_text.h"
 #include "answers/why.h"
 
 static void add_steps(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct blame *blame)
@@ -30,6 +31,21 @@ static void add_idle(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct s
 		yyjson_mut_obj_add_uint(doc, object, "driver_idle_ns", blame->counter_idle_ns);
 	if (cause != WHY_NO_CAUSE)
 		yyjson_mut_obj_add_str(doc, object, "cause", why_cause_label(cause));
+}
+
+/* null: the GPU of the process is unknown. An older zerneld does not send it. */
+static void add_gpu(yyjson_mut_doc *doc, yyjson_mut_val *object,
+		    const struct snapshot_process *process)
+{
+	const struct snapshot_task *task = &process->task;
+
+	if (!task->known)
+		return;
+	if (task->gpu == SNAPSHOT_GPU_UNKNOWN)
+		yyjson_mut_obj_add_null(doc, object, "gpu");
+	else
+		yyjson_mut_obj_add_uint(doc, object, "gpu", task->gpu);
+	yyjson_mut_obj_add_str(doc, object, "gpu_basis", gpu_basis_label(task->gpu_basis));
 }
 
 static void add_blame(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct snapshot *after,
@@ -64,12 +80,23 @@ static void add_blame(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct sn
 	yyjson_mut_obj_add_str(doc, object, "step_basis", step_basis_label(process->step_basis));
 	yyjson_mut_obj_add_str(doc, object, "gpu_evidence",
 			       gpu_evidence_label(process->gpu_evidence));
+	add_gpu(doc, object, process);
 	if (blame->waited != WAITED_UNKNOWN)
 		yyjson_mut_obj_add_uint(doc, object,
 					blame->waited == WAITED_MEASURED
 						? "waited_for_ranks_ns"
 						: "waited_for_ranks_max_ns",
 					blame->waited_ns);
+}
+
+static void add_life(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct snapshot_job *job)
+{
+	if (!job->ended_ms)
+		return;
+	yyjson_mut_obj_add_uint(doc, object, "started_ms", job->started_ms);
+	yyjson_mut_obj_add_uint(doc, object, "ended_ms", job->ended_ms);
+	yyjson_mut_obj_add_uint(doc, object, "peak_bytes", job->peak_bytes);
+	yyjson_mut_obj_add_uint(doc, object, "processes_left_out", job->nr_left_out);
 }
 
 static void add_group(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct why_group *group)
@@ -83,6 +110,8 @@ static void add_group(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct wh
 	if (job) {
 		yyjson_mut_obj_add_str(doc, object, "name", job->name);
 		yyjson_mut_obj_add_str(doc, object, "cgroup", job->cgroup);
+		job_names_to_json(job, doc, object);
+		add_life(doc, object, job);
 	}
 	yyjson_mut_obj_add_strcpy(doc, object, "answer", sentence);
 	values = yyjson_mut_obj_add_arr(doc, object, "advice");
@@ -95,6 +124,7 @@ static void add_group(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct wh
 		values = yyjson_mut_obj_add_obj(doc, object, "straggler");
 		yyjson_mut_obj_add_int(doc, values, "rank", process->rank);
 		yyjson_mut_obj_add_uint(doc, values, "pid", process->pid);
+		add_gpu(doc, values, process);
 		yyjson_mut_obj_add_uint(doc, values, "lead_ns", group->straggler.lead_ns);
 		yyjson_mut_obj_add_bool(doc, values, "is_measured", group->straggler.is_measured);
 	}

@@ -41,7 +41,9 @@ const char *why_cause_title(u32 cause)
 
 const char *why_basis(const struct blame *blame)
 {
-	return blame->is_measured ? "measured by the driver" : "from syncs";
+	if (blame->is_measured)
+		return "measured by the driver";
+	return snapshot_gpu_is_unknown(blame->process) ? "from syncs, GPU unknown" : "from syncs";
 }
 
 const char *why_missing_text(int err)

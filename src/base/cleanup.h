@@ -5,6 +5,7 @@
  * Ownership with the cleanup attribute: the declaration of a variable shows that it owns
  * its value. TAKE_PTR() and TAKE_FD() pass the ownership on.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 
 #define CLEANUP_FREE CLEANUP(cleanup_free)
 #define CLEANUP_FD   CLEANUP(cleanup_fd)
+#define CLEANUP_DIR  CLEANUP(cleanup_dir)
 
 #define TAKE_FD(fd)                                                                                \
 	({                                                                                         \
@@ -39,4 +41,10 @@ static inline void cleanup_fd(const int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	errno = saved;
+}
+
+static inline void cleanup_dir(DIR *const *dir)
+{
+	if (*dir)
+		closedir(*dir);
 }

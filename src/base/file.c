@@ -297,3 +297,17 @@ int file_set_aside(const struct file_ops *ops, const char *path, char **ret_name
 	}
 	return -EEXIST;
 }
+
+int file_beside_program(const char *relative, char *ret, size_t size)
+{
+	ssize_t length = readlink("/proc/self/exe", ret, size);
+	const char *slash;
+
+	if (length < 0)
+		return -errno;
+	slash = memrchr(ret, '/', (size_t)length);
+	if (!slash || (size_t)(slash - ret) + 1 + strlen(relative) >= size)
+		return -ENAMETOOLONG;
+	strcpy(ret + (slash - ret) + 1, relative);
+	return 0;
+}

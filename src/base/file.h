@@ -63,6 +63,12 @@ int file_save(const struct file_ops *ops, const char *path, const void *data, si
 	      mode_t mode);
 
 /*
+ * The path of a file relative to the directory of this program: programs find each other in a build
+ * tree and below any prefix.
+ */
+int file_beside_program(const char *relative, char *ret, size_t size);
+
+/*
  * Renames an unusable file to PATH.bad-<n>, with the first free n, so that no save overwrites
  * it. The caller frees *ret_name and reports it.
  */

@@ -186,7 +186,7 @@ static int make_room(struct line_buffer *buffer)
 		return -EMSGSIZE;
 	if (capacity > buffer->max)
 		capacity = buffer->max;
-	larger = realloc(buffer->data, capacity);
+	larger = realloc(buffer->data, capacity + LINE_BUFFER_PADDING);
 	if (!larger)
 		return -ENOMEM;
 	buffer->data = larger;

@@ -49,6 +49,9 @@ int socket_peer_read(int fd, struct socket_peer *ret);
 /* Checks the main group and the supplementary groups. */
 bool socket_peer_is_in(const struct socket_peer *peer, gid_t group);
 
+/* Bytes behind a line that its reader may change for a moment: a parser in place needs zeros. */
+#define LINE_BUFFER_PADDING 4
+
 /* Splits received bytes into lines. To initialize it, set `max` and zero the rest. */
 struct line_buffer {
 	char *data;

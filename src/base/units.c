@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "base/units.h"
 #include <stdio.h>
+#include <time.h>
 
 struct unit {
 	double size;
@@ -66,5 +67,16 @@ struct unit_text unit_age(u64 seconds)
 	while (i < 3 && seconds < 2 * units[i].seconds)
 		i++;
 	snprintf(ret.text, sizeof(ret.text), "%llu %s", seconds / units[i].seconds, units[i].name);
+	return ret;
+}
+
+struct unit_text unit_local_time(u64 ms)
+{
+	time_t seconds = (time_t)(ms / 1000);
+	struct unit_text ret = {};
+	struct tm tm;
+
+	if (localtime_r(&seconds, &tm))
+		strftime(ret.text, sizeof(ret.text), "%F %T", &tm);
 	return ret;
 }

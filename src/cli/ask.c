@@ -7,16 +7,21 @@
 #include "base/log.h"
 #include "ipc/snapshot_json.h"
 
+static int log_refusal(int err, const struct client_error *error)
+{
+	if (err == -EREMOTEIO)
+		log_error("zerneld refused the request: %s", error->message);
+	else
+		log_error("zerneld did not answer: %s. Run: zernel doctor", strerror(-err));
+	return err;
+}
+
 int ask(struct client *client, const char *method, const char *params, struct client_data *ret)
 {
 	struct client_error error = {};
 	int err = client_request(client, method, params, ret, &error);
 
-	if (err == -EREMOTEIO)
-		log_error("zerneld refused the request: %s", error.message);
-	else if (err < 0)
-		log_error("zerneld did not answer: %s. Run: zernel doctor", strerror(-err));
-	return err;
+	return err < 0 ? log_refusal(err, &error) : err;
 }
 
 void ask_log_failure(const char *socket, int err)
@@ -51,6 +56,16 @@ static int ask_once(const char *socket, const char *method, struct client_data *
 	return err < 0 ? err : ask(client, method, NULL, ret);
 }
 
+static int read_snapshot(const struct client_data *data, struct snapshot **ret)
+{
+	int err = snapshot_from_value(data->value, ret);
+
+	if (err < 0)
+		log_error("zerneld sent an invalid snapshot: %s. Run: zernel doctor",
+			  strerror(-err));
+	return err;
+}
+
 int ask_snapshot(const char *socket, struct snapshot **ret)
 {
 	CLEANUP(client_data_done) struct client_data data = {};
@@ -58,11 +73,41 @@ int ask_snapshot(const char *socket, struct snapshot **ret)
 
 	if (err < 0)
 		return err;
-	err = snapshot_from_value(data.value, ret);
+	return read_snapshot(&data, ret);
+}
+
+/* The parameter of jobs.ended; the caller frees it. */
+static char *ended_params(const char *who)
+{
+	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+	yyjson_mut_val *root = yyjson_mut_obj(doc);
+	char *text;
+
+	yyjson_mut_doc_set_root(doc, root);
+	if (who)
+		yyjson_mut_obj_add_str(doc, root, "job", who);
+	/* A word of the command line need not be valid UTF-8. */
+	text = yyjson_mut_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
+	yyjson_mut_doc_free(doc);
+	return text;
+}
+
+int ask_ended(const char *socket, const char *who, struct snapshot **ret)
+{
+	CLEANUP(client_free_cleanup) struct client *client = NULL;
+	CLEANUP(client_data_done) struct client_data data = {};
+	CLEANUP_FREE char *params = ended_params(who);
+	struct client_error error = {};
+	int err = ask_connect(socket, &client);
+
 	if (err < 0)
-		log_error("zerneld sent an invalid snapshot: %s. Run: zernel doctor",
-			  strerror(-err));
-	return err;
+		return -ECONNREFUSED;
+	err = client_request(client, "jobs.ended", params, &data, &error);
+	if (err == -EREMOTEIO && strcmp(error.code, "not-found") == 0)
+		return -ENOENT;
+	if (err < 0)
+		return log_refusal(err, &error);
+	return read_snapshot(&data, ret);
 }
 
 int ask_print_snapshot(const char *socket)

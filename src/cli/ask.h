@@ -16,6 +16,11 @@ int ask(struct client *client, const char *method, const char *params, struct cl
 
 /* The current snapshot. */
 int ask_snapshot(const char *socket, struct snapshot **ret);
+/*
+ * The ended jobs, or the newest one that `who` names, with its processes. -ENOENT: there is none,
+ * and nothing was logged.
+ */
+int ask_ended(const char *socket, const char *who, struct snapshot **ret);
 /* Prints the current snapshot as one line of JSON. */
 int ask_print_snapshot(const char *socket);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * zernel complete: prints the pids and jobs that a shell offers for PID|JOB, one per line.
- * Completion scripts pass the words typed so far; only --socket in them is used. It prints nothing
- * when zerneld does not answer: a message would appear inside the line that the user types.
+ * Completion scripts pass the words typed so far; only --socket and --ended in them are used. It
+ * prints nothing when zerneld does not answer: a message would appear inside the line that the user
+ * types.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -35,7 +36,16 @@ static const char *find_socket(char **words)
 	return socket;
 }
 
-static int read_snapshot(const char *socket, struct snapshot **ret)
+/* zernel why --ended takes ended jobs. */
+static const char *find_method(char **words)
+{
+	for (; *words; words++)
+		if (strcmp(*words, "--ended") == 0)
+			return "jobs.ended";
+	return "snapshot";
+}
+
+static int read_snapshot(const char *socket, const char *method, struct snapshot **ret)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP(client_data_done) struct client_data data = {};
@@ -43,7 +53,7 @@ static int read_snapshot(const char *socket, struct snapshot **ret)
 
 	if (err < 0)
 		return err;
-	err = client_request(client, "snapshot", NULL, &data, NULL);
+	err = client_request(client, method, NULL, &data, NULL);
 	return err < 0 ? err : snapshot_from_value(data.value, ret);
 }
 
@@ -61,7 +71,8 @@ static int run(struct command_call *call)
 		return COMMAND_MISUSED;
 	signal(SIGALRM, give_up);
 	alarm(PATIENCE_S);
-	if (read_snapshot(find_socket(call->argv + optind), &snapshot) < 0)
+	if (read_snapshot(find_socket(call->argv + optind), find_method(call->argv + optind),
+			  &snapshot) < 0)
 		return EXIT_SUCCESS;
 	for (u32 i = 0; i < snapshot->nr_processes; i++)
 		term_print(&term, STYLE_PLAIN, "%u\n", snapshot->processes[i].pid);

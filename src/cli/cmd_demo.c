@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "cli/command.h"
@@ -47,23 +48,14 @@ struct demo {
 
 static int find_programs(struct demo *demo)
 {
-	char here[PATH_MAX / 2];
-	ssize_t length = readlink("/proc/self/exe", here, sizeof(here) - 1);
-	char *end;
-
-	if (length < 0)
-		return -errno;
-	here[length] = '\0';
-	end = strrchr(here, '/');
-	if (!end)
-		return -ENOENT;
-	end[1] = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		snprintf(demo->train, sizeof(demo->train), "%s%s", here, places[i].train);
-		snprintf(demo->noise, sizeof(demo->noise), "%s%s", here, places[i].noise);
-		snprintf(demo->libraries, sizeof(demo->libraries), "%s%s", here,
-			 places[i].libraries);
-		if (access(demo->train, X_OK) == 0 && access(demo->noise, X_OK) == 0)
+		const struct place *place = &places[i];
+
+		if (file_beside_program(place->train, demo->train, sizeof(demo->train)) == 0 &&
+		    file_beside_program(place->noise, demo->noise, sizeof(demo->noise)) == 0 &&
+		    file_beside_program(place->libraries, demo->libraries,
+					sizeof(demo->libraries)) == 0 &&
+		    access(demo->train, X_OK) == 0 && access(demo->noise, X_OK) == 0)
 			return 0;
 	}
 	return -ENOENT;

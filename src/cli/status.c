@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cli/status.h"
+#include "answers/job_text.h"
 #include "base/cleanup.h"
+#include "cli/user.h"
 #include "core/feature.h"
 #include "core/process.h"
 
@@ -101,7 +103,8 @@ static int print_list(const struct term *term, const struct table *table, u32 sh
 static int print_jobs(const struct snapshot *snapshot, const struct term *term)
 {
 	static const struct column columns[] = {
-		{ "JOB" }, { "PROCESSES", true }, { "RANKS", true }, { "CGROUP" }, {},
+		{ "JOB" },    { "USER" }, { "PROCESSES", true }, { "RANKS", true }, { "NAMES" },
+		{ "CGROUP" }, {},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = NULL;
 	u32 shown = rows_shown(term, snapshot->nr_jobs);
@@ -118,11 +121,13 @@ static int print_jobs(const struct snapshot *snapshot, const struct term *term)
 			if (process->job != job + 1)
 				continue;
 			nr_processes++;
-			nr_ranks += process->nr_ranks;
+			nr_ranks += process->nr_ranks > 0;
 		}
 		table_cell(table, STYLE_TITLE, "%s", snapshot->jobs[job].name);
+		table_cell(table, STYLE_PLAIN, "%s", user_name(snapshot->jobs[job].uid).text);
 		table_cell(table, STYLE_PLAIN, "%u", nr_processes);
 		table_cell(table, STYLE_PLAIN, "%u", nr_ranks);
+		table_cell(table, STYLE_PLAIN, "%s", job_names_text(&snapshot->jobs[job]).text);
 		table_cell(table, STYLE_DIM, "%s", snapshot->jobs[job].cgroup);
 	}
 	return print_list(term, table, shown, snapshot->nr_jobs);
@@ -143,6 +148,21 @@ static void add_roles(struct table *table, const struct snapshot *snapshot, u32 
 			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u %s",
 						 used ? ", " : "", nr[role], role_label(role));
 	table_cell(table, STYLE_PLAIN, "%s", text);
+}
+
+/* The number of its main GPU, and of the part (MIG) that it uses: "3" or "3/7". */
+static void add_device(struct table *table, const struct snapshot_process *process)
+{
+	const struct snapshot_task *task = &process->task;
+
+	if (snapshot_gpu_is_unknown(process))
+		table_cell(table, STYLE_WARNING, "unknown");
+	else if (!task->known || task->gpu == SNAPSHOT_GPU_UNKNOWN)
+		table_cell(table, STYLE_DIM, "-");
+	else if (task->gpu_instance == SNAPSHOT_GPU_UNKNOWN)
+		table_cell(table, STYLE_PLAIN, "%u", task->gpu);
+	else
+		table_cell(table, STYLE_PLAIN, "%u/%u", task->gpu, task->gpu_instance);
 }
 
 static void add_process(struct table *table, const struct snapshot *snapshot,
@@ -170,6 +190,7 @@ static void add_process(struct table *table, const struct snapshot *snapshot,
 	for (u32 phase = PHASE_UNKNOWN + 1; phase < PHASE_NR; phase++)
 		table_cell(table, STYLE_PLAIN, "%.0f%%",
 			   total ? 100.0 * (double)process->phase_ns[phase] / (double)total : 0.0);
+	add_device(table, process);
 	table_cell(table, STYLE_PLAIN, "%s", process->nr_memory ? unit_bytes(memory).text : "-");
 	add_roles(table, snapshot, process->pid);
 }
@@ -178,17 +199,9 @@ static int print_processes(const struct snapshot *snapshot, const struct term *t
 {
 	/* The percentage columns are the phases in their order, without unknown. */
 	static const struct column columns[] = {
-		{ "RANK", true },
-		{ "PID", true },
-		{ "COMMAND" },
-		{ "PHASE" },
-		{ "DATA", true },
-		{ "GPU", true },
-		{ "COLL", true },
-		{ "OPT", true },
-		{ "MEMORY", true },
-		{ "THREADS" },
-		{},
+		{ "RANK", true },   { "PID", true },	{ "COMMAND" },	  { "PHASE" },
+		{ "DATA", true },   { "GPU", true },	{ "COLL", true }, { "OPT", true },
+		{ "DEVICE", true }, { "MEMORY", true }, { "THREADS" },	  {},
 	};
 	CLEANUP(table_free_cleanup) struct table *table = NULL;
 	u32 shown = rows_shown(term, snapshot->nr_processes);
@@ -260,6 +273,12 @@ static void print_drops(const struct snapshot *snapshot, const struct term *term
 		any = true;
 	}
 	term_print(term, STYLE_PLAIN, "%s\n", any ? "" : "none");
+	if (snapshot->nr_gpu_conflicts) {
+		print_label(term, "conflicts");
+		term_print(term, STYLE_WARNING,
+			   "%s times, a runtime and the driver named different GPUs\n",
+			   unit_count(snapshot->nr_gpu_conflicts).text);
+	}
 	if (!snapshot->nr_restarts)
 		return;
 	print_label(term, "restarts");
@@ -311,6 +330,12 @@ static void print_lacks(const struct snapshot *snapshot, const struct term *term
 
 static void print_rest(const struct snapshot *snapshot, const struct term *term)
 {
+	if (snapshot->is_own) {
+		term_print(term, STYLE_DIM,
+			   "Only your own processes are shown. Members of group zernel see all.\n");
+		print_quotas(snapshot, term);
+		return;
+	}
 	print_lacks(snapshot, term);
 	print_roles(snapshot, term);
 	print_label(term, "learning");

@@ -33,7 +33,21 @@ struct gpu_process_sample *gpu_samples_add_process(struct gpu_samples *samples)
 		return NULL;
 	}
 	sample = &samples->processes[samples->nr_processes++];
-	*sample = (struct gpu_process_sample){};
+	*sample = (struct gpu_process_sample){ .gpu_instance = GPU_NO_INSTANCE,
+					       .compute_instance = GPU_NO_INSTANCE };
+	return sample;
+}
+
+struct gpu_slice_sample *gpu_samples_add_slice(struct gpu_samples *samples)
+{
+	struct gpu_slice_sample *sample;
+
+	if (samples->nr_slices == GPU_MAX_SLICES) {
+		samples->nr_dropped++;
+		return NULL;
+	}
+	sample = &samples->slices[samples->nr_slices++];
+	*sample = (struct gpu_slice_sample){};
 	return sample;
 }
 

@@ -12,9 +12,11 @@
 #include "abi/signals.h"
 #include "abi/types.h"
 #include "base/macros.h"
+#include "core/gpu_identity.h"
 
 #define GPU_MAX_DEVICES	  64
 #define GPU_MAX_PROCESSES 512
+#define GPU_MAX_SLICES	  128
 #define GPU_TEXT_LEN	  96
 #define GPU_ADDRESS_LEN	  32
 
@@ -29,10 +31,14 @@ enum gpu_field {
 	GPU_HAS_ENERGY = 1 << 7,
 	GPU_HAS_ACTIVE = 1 << 8,
 	GPU_HAS_BUSY_TIME = 1 << 9,
+	GPU_HAS_NVIDIA_FILE = 1 << 10,
+	GPU_HAS_RENDER_FILE = 1 << 11,
 };
 
 /* Fields that do not change while a GPU exists, so they stay valid when its driver stalls. */
-#define GPU_IDENTITY (GPU_HAS_NAME | GPU_HAS_UUID | GPU_HAS_PCI_ADDRESS | GPU_HAS_NUMA_NODE)
+#define GPU_IDENTITY                                                                               \
+	(GPU_HAS_NAME | GPU_HAS_UUID | GPU_HAS_PCI_ADDRESS | GPU_HAS_NUMA_NODE |                   \
+	 GPU_HAS_NVIDIA_FILE | GPU_HAS_RENDER_FILE)
 
 /*
  * The time in which a GPU worked, by one of its counters. The sum has no gaps: where time was
@@ -57,18 +63,34 @@ struct gpu_sample {
 	u64 energy_mj;	  /* since the driver was loaded */
 	u64 active_ns;	  /* time that its multiprocessors worked since the first sample */
 	u64 active_at_ns; /* time of that value, in CLOCK_MONOTONIC */
+	u32 nvidia_file;  /* the number of its file /dev/nvidiaN */
+	u32 render_file;  /* the number of its file /dev/dri/renderDN */
 	struct gpu_busy_time busy;
 	char pci_address[GPU_ADDRESS_LEN]; /* in the format of sysfs: 0000:3b:00.0 */
 	char name[GPU_TEXT_LEN];
 	char uuid[GPU_TEXT_LEN];
 };
 
+/* A part of a GPU (MIG), with processes of its own. */
+struct gpu_slice_sample {
+	u32 gpu; /* index of the GPU */
+	u32 gpu_instance;
+	u32 compute_instance;
+	u32 pad;
+	char uuid[GPU_TEXT_LEN];
+};
+
 struct gpu_process_sample {
 	u32 valid; /* GPU_HAS_UTILISATION, GPU_HAS_MEMORY_USED */
 	u32 pid;
-	u32 gpu; /* index of the GPU */
+	u32 gpu;	      /* index of the GPU */
+	u32 gpu_instance;     /* of the part (MIG); GPU_NO_INSTANCE: none, or unknown */
+	u32 compute_instance; /* the same */
+	u32 is_listed; /* the driver lists it: it computes there, and has not only opened it */
 	u32 utilisation;
+	u32 pad;
 	u64 memory_used_bytes;
+	u64 at_ns; /* the driver was asked after this time, in CLOCK_MONOTONIC */
 };
 
 struct gpu_samples {
@@ -76,6 +98,9 @@ struct gpu_samples {
 	u32 nr_processes;
 	u32 nr_dropped; /* GPUs, processes or descriptors that did not fit */
 	u32 nr_stalled; /* sources that do not answer */
+	u32 nr_slices;
+	u32 nr_unlisted; /* lists of processes that are missing or not complete */
+	struct gpu_slice_sample slices[GPU_MAX_SLICES];
 	struct gpu_sample devices[GPU_MAX_DEVICES];
 	struct gpu_process_sample processes[GPU_MAX_PROCESSES];
 };
@@ -114,5 +139,6 @@ extern const struct gpu_source_ops gpu_fdinfo_ops;
 /* For the sources: add an element, or count a drop and return NULL. */
 struct gpu_sample *gpu_samples_add_device(struct gpu_samples *samples);
 struct gpu_process_sample *gpu_samples_add_process(struct gpu_samples *samples);
+struct gpu_slice_sample *gpu_samples_add_slice(struct gpu_samples *samples);
 /* Sets the address and, from sysfs, the NUMA node. */
 void gpu_sample_set_address(struct gpu_sample *sample, const char *sysfs, const char *address);

@@ -13,8 +13,8 @@
  * controlled (nvidiactl, nvidia-uvm), and desktop programs the primary nodes of DRM.
  */
 static const struct gpu_device_range known[] = {
-	{ 195, 0, 253 },   /* /dev/nvidia0 and following; 254 and 255 control the driver */
-	{ 226, 128, 191 }, /* /dev/dri/renderD128 and following */
+	{ 195, 0, 253, GPU_FILE_NVIDIA }, /* 254 and 255 control the driver */
+	{ 226, 128, 191, GPU_FILE_RENDER },
 };
 
 /* Drivers whose major number the kernel assigns when they are loaded: their names. */
@@ -39,7 +39,8 @@ static void add_dynamic(const char *proc, struct gpu_devices *devices)
 		for (size_t i = 0; i < ARRAY_SIZE(dynamic); i++)
 			if (sscanf(line, "%u %63s", &major, name) == 2 &&
 			    strcmp(name, dynamic[i]) == 0)
-				add(devices, (struct gpu_device_range){ major, 0, 0 });
+				add(devices,
+				    (struct gpu_device_range){ major, 0, 0, GPU_FILE_OTHER });
 	if (file)
 		fclose(file);
 }
@@ -50,8 +51,8 @@ static bool add_file(const char *path, struct gpu_devices *devices)
 
 	if (stat(path, &st) < 0 || !S_ISCHR(st.st_mode))
 		return false;
-	add(devices,
-	    (struct gpu_device_range){ major(st.st_rdev), minor(st.st_rdev), minor(st.st_rdev) });
+	add(devices, (struct gpu_device_range){ major(st.st_rdev), minor(st.st_rdev),
+						minor(st.st_rdev), GPU_FILE_OTHER });
 	return true;
 }
 

@@ -101,10 +101,8 @@ void drm_clients_begin(struct drm_clients *clients, u64 now_ns)
 	}
 }
 
-static struct device *device_of(struct drm_clients *clients, const struct fdinfo *info)
+static struct device *device_by_key(struct drm_clients *clients, const char *key)
 {
-	bool is_pci = info->valid & FDINFO_HAS(FDINFO_PDEV);
-	const char *key = is_pci ? info->pdev : info->driver;
 	struct device *device;
 
 	for (u32 i = 0; i < clients->nr_devices; i++)
@@ -113,12 +111,47 @@ static struct device *device_of(struct drm_clients *clients, const struct fdinfo
 	if (clients->nr_devices == GPU_MAX_DEVICES)
 		return NULL;
 	device = &clients->devices[clients->nr_devices++];
-	*device = (struct device){ .identity = { .valid = GPU_HAS_NAME, .numa_node = -1 } };
-	memcpy(device->key, key, sizeof(device->key));
-	memcpy(device->identity.name, info->driver, sizeof(info->driver));
-	if (is_pci)
-		gpu_sample_set_address(&device->identity, clients->sysfs, key);
+	*device = (struct device){ .identity = { .numa_node = -1 } };
+	snprintf(device->key, sizeof(device->key), "%s", key);
 	return device;
+}
+
+static void set_address(const struct drm_clients *clients, struct device *device)
+{
+	if (!(device->identity.valid & GPU_HAS_PCI_ADDRESS))
+		gpu_sample_set_address(&device->identity, clients->sysfs, device->key);
+}
+
+static struct device *device_of(struct drm_clients *clients, const struct fdinfo *info)
+{
+	bool is_pci = info->valid & FDINFO_HAS(FDINFO_PDEV);
+	struct device *device = device_by_key(clients, is_pci ? info->pdev : info->driver);
+
+	if (!device)
+		return NULL;
+	memcpy(device->identity.name, info->driver, sizeof(info->driver));
+	device->identity.valid |= GPU_HAS_NAME;
+	if (is_pci)
+		set_address(clients, device);
+	return device;
+}
+
+int drm_clients_device(struct drm_clients *clients, const char *address,
+		       const struct gpu_sample *identity)
+{
+	struct device *device = device_by_key(clients, address);
+	struct gpu_sample *known;
+
+	if (!device)
+		return -ENOSPC;
+	known = &device->identity;
+	set_address(clients, device);
+	if (identity->valid & GPU_HAS_UUID)
+		memcpy(known->uuid, identity->uuid, sizeof(known->uuid));
+	if (identity->valid & GPU_HAS_RENDER_FILE)
+		known->render_file = identity->render_file;
+	known->valid |= identity->valid & (GPU_HAS_UUID | GPU_HAS_RENDER_FILE);
+	return (int)(device - clients->devices);
 }
 
 static struct client *client_of(struct drm_clients *clients, u32 device, u64 id)

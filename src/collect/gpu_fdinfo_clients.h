@@ -14,6 +14,13 @@ struct drm_clients;
 int drm_clients_new(const char *sysfs, struct drm_clients **ret);
 struct drm_clients *drm_clients_free(struct drm_clients *clients);
 
+/*
+ * The index of the GPU with this address, or -ENOSPC. GPUs are numbered in the order in which they
+ * are first named. `identity` adds to what is known about it.
+ */
+int drm_clients_device(struct drm_clients *clients, const char *address,
+		       const struct gpu_sample *identity);
+
 void drm_clients_begin(struct drm_clients *clients, u64 now_ns);
 void drm_clients_add(struct drm_clients *clients, u32 pid, const struct fdinfo *info);
 void drm_clients_end(struct drm_clients *clients, struct gpu_samples *samples);

@@ -51,6 +51,7 @@ void gpu_merge_add(struct gpu_merge *merge, enum gpu_source source, const struct
 
 	to->nr_dropped += from->nr_dropped;
 	to->nr_stalled += from->nr_stalled;
+	to->nr_unlisted += from->nr_unlisted;
 	for (u32 i = 0; i < from->nr_devices; i++) {
 		int index = known_index(merge, source, &from->devices[i]);
 		struct gpu_sample *device;
@@ -66,6 +67,17 @@ void gpu_merge_add(struct gpu_merge *merge, enum gpu_source source, const struct
 		*device = from->devices[i];
 		device->index = index_of[i] = (u32)index;
 	}
+	for (u32 i = 0; i < from->nr_slices; i++) {
+		struct gpu_slice_sample *copy;
+
+		if (index_of[from->slices[i].gpu] == DUPLICATE)
+			continue;
+		copy = gpu_samples_add_slice(to);
+		if (!copy)
+			continue;
+		*copy = from->slices[i];
+		copy->gpu = index_of[from->slices[i].gpu];
+	}
 	for (u32 i = 0; i < from->nr_processes; i++) {
 		const struct gpu_process_sample *process = &from->processes[i];
 		struct gpu_process_sample *copy;
@@ -73,8 +85,10 @@ void gpu_merge_add(struct gpu_merge *merge, enum gpu_source source, const struct
 		if (index_of[process->gpu] == DUPLICATE)
 			continue;
 		copy = gpu_samples_add_process(to);
-		if (!copy)
+		if (!copy) {
+			to->nr_unlisted += process->is_listed;
 			continue;
+		}
 		*copy = *process;
 		copy->gpu = index_of[process->gpu];
 	}

@@ -6,7 +6,7 @@
 #include "base/socket.h"
 #include "base/time.h"
 
-#define DEVICE_FIELDS  (GPU_HAS_BUSY_TIME * 2 - 1)
+#define DEVICE_FIELDS  (GPU_HAS_RENDER_FILE * 2 - 1)
 #define PROCESS_FIELDS (GPU_HAS_UTILISATION | GPU_HAS_MEMORY_USED)
 #define NODE_MAX       1023
 #define PERCENT_MAX    100
@@ -48,10 +48,17 @@ static bool device_is_valid(const struct gpu_sample *device, u64 now_ns)
 	       text_is_valid(device->uuid, sizeof(device->uuid), NULL);
 }
 
-static bool process_is_valid(const struct gpu_process_sample *process, u32 nr_devices)
+/* Every number of a part is possible, and is only compared and shown. */
+static bool slice_is_valid(const struct gpu_slice_sample *slice, u32 nr_devices)
+{
+	return slice->gpu < nr_devices && text_is_valid(slice->uuid, sizeof(slice->uuid), NULL);
+}
+
+static bool process_is_valid(const struct gpu_process_sample *process, u32 nr_devices, u64 now_ns)
 {
 	return !(process->valid & ~(u32)PROCESS_FIELDS) && process->gpu < nr_devices &&
-	       process->pid <= INT32_MAX && process->utilisation <= PERCENT_MAX;
+	       process->pid <= INT32_MAX && process->utilisation <= PERCENT_MAX &&
+	       process->is_listed <= 1 && process->at_ns <= now_ns;
 }
 
 bool gpu_reply_is_valid(const struct gpu_reply *reply, size_t size, u64 now_ns)
@@ -59,13 +66,17 @@ bool gpu_reply_is_valid(const struct gpu_reply *reply, size_t size, u64 now_ns)
 	const struct gpu_samples *samples = &reply->samples;
 
 	if (size != sizeof(*reply) || samples->nr_devices > GPU_MAX_DEVICES ||
-	    samples->nr_processes > GPU_MAX_PROCESSES || samples->nr_stalled)
+	    samples->nr_slices > GPU_MAX_SLICES || samples->nr_processes > GPU_MAX_PROCESSES ||
+	    samples->nr_stalled)
 		return false;
 	for (u32 i = 0; i < samples->nr_devices; i++)
 		if (!device_is_valid(&samples->devices[i], now_ns))
 			return false;
 	for (u32 i = 0; i < samples->nr_processes; i++)
-		if (!process_is_valid(&samples->processes[i], samples->nr_devices))
+		if (!process_is_valid(&samples->processes[i], samples->nr_devices, now_ns))
+			return false;
+	for (u32 i = 0; i < samples->nr_slices; i++)
+		if (!slice_is_valid(&samples->slices[i], samples->nr_devices))
 			return false;
 	return true;
 }

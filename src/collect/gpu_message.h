@@ -21,9 +21,11 @@ struct gpu_reply {
 	struct gpu_samples samples;
 };
 
-_Static_assert(sizeof(struct gpu_sample) == 320, "no hidden padding");
-_Static_assert(sizeof(struct gpu_process_sample) == 24, "no hidden padding");
-_Static_assert(sizeof(struct gpu_reply) == 24 + GPU_MAX_DEVICES * 320 + GPU_MAX_PROCESSES * 24,
+_Static_assert(sizeof(struct gpu_sample) == 328, "no hidden padding");
+_Static_assert(sizeof(struct gpu_slice_sample) == 112, "no hidden padding");
+_Static_assert(sizeof(struct gpu_process_sample) == 48, "no hidden padding");
+_Static_assert(sizeof(struct gpu_reply) ==
+		       32 + GPU_MAX_DEVICES * 328 + GPU_MAX_SLICES * 112 + GPU_MAX_PROCESSES * 48,
 	       "no hidden padding");
 
 /*

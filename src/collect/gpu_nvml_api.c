@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include "base/cleanup.h"
+#include "base/time.h"
 #include "collect/gpu_nvml_gpm.h"
 #include "collect/gpu_nvml_util.h"
 
@@ -77,6 +78,11 @@ struct nvml_calls {
 	int (*uuid)(nvml_device device, char *uuid, unsigned int length);
 	int (*pci)(nvml_device device, struct nvml_pci *pci);
 	int (*numa_node)(nvml_device device, unsigned int *node);
+	int (*minor)(nvml_device device, unsigned int *minor);
+	int (*slice_max)(nvml_device device, unsigned int *count);
+	int (*slice)(nvml_device device, unsigned int index, nvml_device *slice);
+	int (*gpu_instance)(nvml_device slice, unsigned int *id);
+	int (*compute_instance)(nvml_device slice, unsigned int *id);
 	int (*utilization)(nvml_device device, struct nvml_utilization *utilization);
 	int (*memory)(nvml_device device, struct nvml_memory *memory);
 	int (*memory_v2)(nvml_device device, struct nvml_memory_v2 *memory);
@@ -104,6 +110,11 @@ static const struct symbol symbols[] = {
 	{ "nvmlDeviceGetUUID", CALL(uuid), false },
 	{ "nvmlDeviceGetPciInfo_v3", CALL(pci), false },
 	{ "nvmlDeviceGetNumaNodeId", CALL(numa_node), false },
+	{ "nvmlDeviceGetMinorNumber", CALL(minor), false },
+	{ "nvmlDeviceGetMaxMigDeviceCount", CALL(slice_max), false },
+	{ "nvmlDeviceGetMigDeviceHandleByIndex", CALL(slice), false },
+	{ "nvmlDeviceGetGpuInstanceId", CALL(gpu_instance), false },
+	{ "nvmlDeviceGetComputeInstanceId", CALL(compute_instance), false },
 	{ "nvmlDeviceGetUtilizationRates", CALL(utilization), false },
 	{ "nvmlDeviceGetMemoryInfo", CALL(memory), false },
 	{ "nvmlDeviceGetMemoryInfo_v2", CALL(memory_v2), false },
@@ -205,6 +216,8 @@ static void identify_device(const struct nvml_calls *call, nvml_device device, c
 		sample->valid |= GPU_HAS_NAME;
 	if (call->uuid && call->uuid(device, sample->uuid, GPU_TEXT_LEN) == NVML_SUCCESS)
 		sample->valid |= GPU_HAS_UUID;
+	if (call->minor && call->minor(device, &sample->nvidia_file) == NVML_SUCCESS)
+		sample->valid |= GPU_HAS_NVIDIA_FILE;
 	identify_address(call, device, sysfs, sample);
 	/*
 	 * sysfs has precedence: NVML often reports the node of the GPU's own memory, which has no
@@ -304,31 +317,88 @@ static void measure_process_utilization(struct nvml_api *api, u32 gpu, u32 first
 	}
 }
 
-static void measure_processes(struct nvml_api *api, u32 gpu, struct gpu_samples *samples)
+/* Adds the processes of a GPU, or of a part of it. */
+static void list_processes(struct nvml_api *api, nvml_device device,
+			   const struct gpu_process_sample *place, struct gpu_samples *samples)
 {
-	u32 first = samples->nr_processes;
 	unsigned int count = GPU_MAX_PROCESSES;
-	int r;
+	int r = api->call.processes(device, &count, api->processes);
 
-	if (!api->call.processes)
-		return;
-	r = api->call.processes(api->handles[gpu], &count, api->processes);
 	if (r == NVML_INSUFFICIENT_SIZE)
 		samples->nr_dropped += count;
-	if (r != NVML_SUCCESS)
+	if (r != NVML_SUCCESS) {
+		samples->nr_unlisted++;
 		return;
+	}
 	for (u32 i = 0; i < count && i < GPU_MAX_PROCESSES; i++) {
+		const struct nvml_process *listed = &api->processes[i];
 		struct gpu_process_sample *process = gpu_samples_add_process(samples);
 
-		if (!process)
+		if (!process) {
+			samples->nr_unlisted++;
+			return;
+		}
+		*process = *place;
+		process->pid = listed->pid;
+		if (place->gpu_instance == GPU_NO_INSTANCE) {
+			process->gpu_instance = listed->gpu_instance;
+			process->compute_instance = listed->compute_instance;
+		}
+		if (listed->used == NVML_NOT_AVAILABLE)
 			continue;
-		process->pid = api->processes[i].pid;
-		process->gpu = gpu;
-		if (api->processes[i].used == NVML_NOT_AVAILABLE)
-			continue;
-		process->memory_used_bytes = api->processes[i].used;
+		process->memory_used_bytes = listed->used;
 		process->valid |= GPU_HAS_MEMORY_USED;
 	}
+}
+
+/* Parts can be made and removed at any time, so they are looked up each time. */
+static u32 list_slices(struct nvml_api *api, u32 gpu, struct gpu_process_sample place,
+		       struct gpu_samples *samples)
+{
+	const struct nvml_calls *call = &api->call;
+	unsigned int max = 0;
+	u32 nr = 0;
+
+	if (!call->slice_max || !call->slice || !call->gpu_instance || !call->compute_instance ||
+	    call->slice_max(api->handles[gpu], &max) != NVML_SUCCESS)
+		return 0;
+	for (unsigned int i = 0; i < max && i < GPU_MAX_SLICES; i++) {
+		struct gpu_slice_sample *slice;
+		nvml_device device;
+
+		if (call->slice(api->handles[gpu], i, &device) != NVML_SUCCESS ||
+		    call->gpu_instance(device, &place.gpu_instance) != NVML_SUCCESS ||
+		    call->compute_instance(device, &place.compute_instance) != NVML_SUCCESS)
+			continue;
+		nr++;
+		slice = gpu_samples_add_slice(samples);
+		if (slice) {
+			slice->gpu = gpu;
+			slice->gpu_instance = place.gpu_instance;
+			slice->compute_instance = place.compute_instance;
+			if (!call->uuid ||
+			    call->uuid(device, slice->uuid, sizeof(slice->uuid)) != NVML_SUCCESS)
+				slice->uuid[0] = '\0';
+		}
+		if (call->processes)
+			list_processes(api, device, &place, samples);
+	}
+	return nr;
+}
+
+/* The list of a GPU that is divided needs rights that the lists of its parts do not need. */
+static void measure_processes(struct nvml_api *api, u32 gpu, struct gpu_samples *samples)
+{
+	struct gpu_process_sample place = { .gpu = gpu,
+					    .is_listed = 1,
+					    .at_ns = time_now_ns(),
+					    .gpu_instance = GPU_NO_INSTANCE,
+					    .compute_instance = GPU_NO_INSTANCE };
+	u32 first = samples->nr_processes;
+
+	if (list_slices(api, gpu, place, samples) || !api->call.processes)
+		return;
+	list_processes(api, api->handles[gpu], &place, samples);
 	measure_process_utilization(api, gpu, first, samples);
 }
 

@@ -13,6 +13,7 @@
 #include "collect/library.h"
 #include "core/comm.h"
 #include "core/gpu_device.h"
+#include "core/gpu_identity.h"
 #include "core/hist.h"
 #include "core/process.h"
 #include "core/sched_stats.h"
@@ -95,16 +96,6 @@ int kernel_set_launches(struct kernel *kernel, const struct library *library);
  * observed tasks. The caller must poll often enough.
  */
 typedef void (*kernel_event_fn)(void *ctx, const struct event *event);
-/*
- * Called with each process that uses a GPU for the first time. Its environment, which another
- * process reads, tells its GPU numbers: kernel_set_gpu_numbers(). Without this function, the
- * environment is read at once.
- */
-typedef void (*kernel_gpu_fn)(void *ctx, const struct gpu_event *event);
-void kernel_set_gpu_reader(struct kernel *kernel, kernel_gpu_fn on_gpu, void *ctx);
-void kernel_set_gpu_numbers(struct kernel *kernel, const struct process_key *key,
-			    const struct gpu_numbers *numbers);
-
 int kernel_open_events(struct kernel *kernel, bool timeline, kernel_event_fn on_event, void *ctx);
 void kernel_set_timeline(struct kernel *kernel, bool timeline);
 int kernel_events_fd(const struct kernel *kernel); /* readable when there are events */
@@ -183,12 +174,15 @@ int kernel_read_comms(struct kernel *kernel, pid_t pid, struct comms *ret);
 int kernel_read_process(const struct kernel *kernel, int pidfd, struct process_state *ret);
 
 /*
- * Maps the number `device` of a process to the GPU number of the machine. The mapping is
- * known shortly after the process first used a GPU. -ENOENT: not known yet, or the process
- * has no such device.
+ * What the BPF programs know about the devices of a process, without its places. gpu_identify()
+ * finds its GPUs. The numbers are for the BPF programs and for snapshots. -ENOENT: not set yet.
  */
-int kernel_gpu_number(const struct kernel *kernel, const struct process_state *process, u32 device,
-		      u32 *ret);
+int kernel_read_gpu_facts(const struct kernel *kernel, const struct process_state *process,
+			  struct gpu_facts *ret);
+void kernel_set_gpu_numbers(struct kernel *kernel, const struct process_state *process,
+			    const struct gpu_numbers *numbers);
+int kernel_gpu_numbers(const struct kernel *kernel, const struct process_state *process,
+		       struct gpu_numbers *ret);
 
 /* Removes the map entries of processes whose exit was not seen. */
 int kernel_sweep(struct kernel *kernel);

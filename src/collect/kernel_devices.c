@@ -63,7 +63,7 @@ int kernel_find_holders(struct kernel *kernel)
 
 bool kernel_holds_gpu(struct kernel *kernel, pid_t pid, int pidfd)
 {
-	u32 value;
+	struct gpu_opened value;
 
 	(void)kernel_look_at_files(kernel, pid);
 	return bpf_map__lookup_elem(kernel->skel->maps.gpu_holders, &pidfd, sizeof(pidfd), &value,

@@ -56,8 +56,6 @@ struct kernel {
 	struct ring_buffer *events;
 	kernel_event_fn on_event;
 	void *event_ctx;
-	kernel_gpu_fn on_gpu; /* NULL: the environment is read at once */
-	void *gpu_ctx;
 	bool loaders_wanted;	  /* a process has its first launcher */
 	struct process_list gone; /* exited processes whose map entries are to be deleted */
 	u32 lacks;		  /* a bit for each enum feature that is left out */
@@ -103,4 +101,3 @@ int kernel_sweep_groups(struct kernel *kernel);
 /* Two steps, because forgetting walks the maps: one walk for all exits that are read together. */
 int kernel_note_gone(struct kernel *kernel, const struct process_state *process);
 void kernel_forget_gone(struct kernel *kernel);
-void kernel_learn_gpus(struct kernel *kernel, const struct gpu_event *event);

@@ -30,7 +30,7 @@ static const struct {
 	{ FEATURE_DISK_NAMES, { "thread_reads" } },
 	{ FEATURE_GPU_MEMORY,
 	  { "alloc_return", "alloc_late_enter", "free_enter", "free_return", "hold_return",
-	    "map_return", "unmap_enter", "device_return", "context_new_return",
+	    "map_return", "unmap_enter", "device_return", "device_id_return", "context_new_return",
 	    "context_set_return", "context_free_enter", "context_free_return" } },
 	{ FEATURE_RANKS,
 	  { "collective_enter", "collective_return", "comm_enter", "comm_return",

@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * The BPF maps with data of processes outside of task storage: counts their entries, maps
- * device numbers, and deletes the entries of exited processes.
+ * The BPF maps with data of processes outside of task storage: counts their entries, and deletes
+ * the entries of exited processes.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include "base/cleanup.h"
 #include "base/time.h"
-#include "collect/gpu_visible.h"
 #include "collect/kernel_internal.h"
 
 /* A process that executes another program leaves its entries without an event. */
@@ -207,62 +205,4 @@ u64 kernel_nr_entries(const struct kernel *kernel)
 
 	for_each_key(kernel, &walk);
 	return walk.nr + kernel_nr_groups(kernel);
-}
-
-void kernel_set_gpu_reader(struct kernel *kernel, kernel_gpu_fn on_gpu, void *ctx)
-{
-	kernel->on_gpu = on_gpu;
-	kernel->gpu_ctx = ctx;
-}
-
-void kernel_set_gpu_numbers(struct kernel *kernel, const struct process_key *key,
-			    const struct gpu_numbers *numbers)
-{
-	bpf_map__update_elem(kernel->skel->maps.gpu_numbers, key, sizeof(*key), numbers,
-			     sizeof(*numbers), BPF_ANY);
-}
-
-void kernel_learn_gpus(struct kernel *kernel, const struct gpu_event *event)
-{
-	struct process_key key = { .start_ns = event->start_ns, .tgid = event->event.tgid };
-	struct gpu_numbers numbers;
-
-	if (event->event.value >= RUNTIME_NR)
-		return;
-	if (kernel->on_gpu)
-		kernel->on_gpu(kernel->gpu_ctx, event);
-	else if (gpu_visible_read("/proc", (pid_t)key.tgid, event->event.value, &numbers) == 0)
-		kernel_set_gpu_numbers(kernel, &key, &numbers);
-}
-
-int kernel_gpu_number(const struct kernel *kernel, const struct process_state *process, u32 device,
-		      u32 *ret)
-{
-	struct process_key key = { .start_ns = process->start_ns, .tgid = process->task.pid };
-	struct gpu_numbers numbers;
-	int err = bpf_map__lookup_elem(kernel->skel->maps.gpu_numbers, &key, sizeof(key), &numbers,
-				       sizeof(numbers), 0);
-
-	if (err < 0)
-		return err;
-	if (device >= GPU_MAX || !numbers.of[device])
-		return -ENOENT;
-	*ret = numbers.of[device] - 1U;
-	return 0;
-}
-
-/* The storage of a process begins with its state, and has parts that only BPF needs. */
-int kernel_read_process(const struct kernel *kernel, int pidfd, struct process_state *ret)
-{
-	const struct bpf_map *map = kernel->skel->maps.processes;
-	size_t size = bpf_map__value_size(map);
-	CLEANUP_FREE void *storage = malloc(size);
-	int err;
-
-	if (!storage)
-		return -ENOMEM;
-	err = bpf_map__lookup_elem(map, &pidfd, sizeof(pidfd), storage, size, 0);
-	if (err == 0)
-		memcpy(ret, storage, sizeof(*ret));
-	return err;
 }

@@ -38,6 +38,7 @@ static const struct {
 	[CALL_KIND_MEM_MAP] = { "call_enter", "map_return" },
 	[CALL_KIND_MEM_UNMAP] = { .enter = "unmap_enter" },
 	[CALL_KIND_DEVICE_SET] = { "call_enter", "device_return" },
+	[CALL_KIND_DEVICE_ID] = { "call_enter", "device_id_return" },
 	[CALL_KIND_CTX_NEW] = { "call_enter", "context_new_return" },
 	[CALL_KIND_CTX_SET] = { "call_enter", "context_set_return" },
 	[CALL_KIND_CTX_FREE] = { "context_free_enter", "context_free_return" },

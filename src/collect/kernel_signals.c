@@ -64,8 +64,6 @@ static int on_record(void *ctx, void *data, size_t size)
 	if (event->kind == EVENT_GPU) {
 		/* Its first use of a GPU: the process may have inherited the open device. */
 		(void)kernel_look_at_files(kernel, (pid_t)event->tgid);
-		if (size >= sizeof(struct gpu_event))
-			kernel_learn_gpus(kernel, data);
 		return 0;
 	}
 	if (event->kind == EVENT_LAUNCHER) {

@@ -8,7 +8,6 @@
 #include "base/cleanup.h"
 #include "base/socket.h"
 #include "base/time.h"
-#include "collect/gpu_visible.h"
 
 /* No process has files with more bytes. */
 #define SCAN_BYTES_MAX (1ULL << 40)
@@ -20,8 +19,8 @@ static size_t size_of(u32 kind)
 		[SCAN_FOUND] = sizeof(struct library_found),
 		[SCAN_SCANNED] = sizeof(struct library_scanned),
 		[SCAN_PIDS] = SCAN_PIDS_MAX * sizeof(s32),
-		[SCAN_NUMBERS] = sizeof(struct scan_numbers),
 		[SCAN_OWNED] = sizeof(struct scan_owned),
+		[SCAN_NAMES] = sizeof(struct scan_names),
 		[SCAN_REST] = 0,
 	};
 
@@ -46,12 +45,10 @@ static bool found_is_valid(const struct library_found *found)
 	return true;
 }
 
-static bool numbers_are_valid(const struct scan_numbers *numbers)
+static bool names_are_valid(const struct scan_names *names)
 {
-	for (u32 i = 0; i < GPU_MAX; i++)
-		if (numbers->numbers.of[i] > GPU_MAX)
-			return false;
-	return numbers->error <= 0;
+	return names->error <= 0 && memchr(names->job.cgroup, '\0', sizeof(names->job.cgroup)) &&
+	       job_names_are_valid(&names->job.names);
 }
 
 bool scan_message_is_valid(const struct scan_message *message, size_t size, bool has_fd)
@@ -65,8 +62,8 @@ bool scan_message_is_valid(const struct scan_message *message, size_t size, bool
 		return message->scanned.error <= 0 && message->scanned.has_collective <= 1 &&
 		       message->scanned.is_partial <= 1 &&
 		       message->scanned.nr_bytes <= SCAN_BYTES_MAX;
-	if (message->kind == SCAN_NUMBERS)
-		return numbers_are_valid(&message->numbers);
+	if (message->kind == SCAN_NAMES)
+		return names_are_valid(&message->names);
 	return message->kind != SCAN_PIDS || message->nr <= SCAN_PIDS_MAX;
 }
 
@@ -74,6 +71,7 @@ struct server {
 	int socket;
 	int err;
 	const char *proc;
+	const char *logs;
 	struct library_scanner *scanner;
 	struct scan_message message;
 };
@@ -121,16 +119,6 @@ static void add_pid(void *ctx, pid_t pid)
 	server->message.nr = 0;
 }
 
-static void read_environment(struct server *server, pid_t pid, u32 runtime)
-{
-	struct scan_numbers result = { .pid = pid, .error = -EINVAL };
-
-	if (runtime < RUNTIME_NR)
-		result.error = gpu_visible_read(server->proc, pid, runtime, &result.numbers);
-	server->message.numbers = result;
-	reply(server, SCAN_NUMBERS, -1);
-}
-
 static void find_owner(struct server *server, pid_t pid)
 {
 	server->message.owned = (struct scan_owned){ .pid = pid };
@@ -138,12 +126,21 @@ static void find_owner(struct server *server, pid_t pid)
 	reply(server, SCAN_OWNED, -1);
 }
 
-static void answer_row(struct server *server, pid_t pid, u32 kind, u32 runtime)
+static void find_names(struct server *server, pid_t pid)
+{
+	struct scan_names result = { .pid = pid };
+
+	result.error = job_scan(server->proc, server->logs, pid, &result.job);
+	server->message.names = result;
+	reply(server, SCAN_NAMES, -1);
+}
+
+static void answer_row(struct server *server, pid_t pid, u32 kind)
 {
 	if (kind == SCAN_OWNER)
 		find_owner(server, pid);
-	else if (kind == SCAN_ENVIRONMENT)
-		read_environment(server, pid, runtime);
+	else if (kind == SCAN_JOB)
+		find_names(server, pid);
 	else
 		(void)library_scan(server->scanner, pid, kind);
 }
@@ -158,8 +155,7 @@ static void answer(struct server *server, const struct scan_request *request)
 			reply(server, SCAN_REST, -1);
 			return;
 		}
-		answer_row(server, request->rows[i].pid, request->rows[i].kind,
-			   request->rows[i].runtime);
+		answer_row(server, request->rows[i].pid, request->rows[i].kind);
 	}
 	if (request->nr)
 		return;
@@ -167,7 +163,7 @@ static void answer(struct server *server, const struct scan_request *request)
 	reply(server, SCAN_PIDS, -1);
 }
 
-void scan_serve(int socket, const char *proc)
+void scan_serve(int socket, const char *proc, const char *logs)
 {
 	static const struct library_scan_handler handler = { on_found, on_scanned };
 	static struct server server; /* too large for a stack */
@@ -175,6 +171,7 @@ void scan_serve(int socket, const char *proc)
 
 	server.socket = socket;
 	server.proc = proc;
+	server.logs = logs;
 	if (library_scanner_new(proc, &handler, &server, &server.scanner) < 0)
 		return;
 	while (!server.err &&

@@ -6,16 +6,17 @@
  * trusts no byte of them: the process reads files that any user can craft.
  */
 #include "abi/signals.h"
+#include "collect/job_scan.h"
 #include "collect/library_scan.h"
 
-#define SCAN_ROWS_MAX	 64
-#define SCAN_PIDS_MAX	 1024
-/* A row that asks for the GPU numbers of a process, which follow from its environment. */
-#define SCAN_ENVIRONMENT LIBRARY_SCAN_KIND_NR
+#define SCAN_ROWS_MAX	64
+#define SCAN_PIDS_MAX	1024
 /* A row that asks for the owner of a process. No file of a user is opened for it. */
-#define SCAN_OWNER	 (LIBRARY_SCAN_KIND_NR + 1)
+#define SCAN_OWNER	LIBRARY_SCAN_KIND_NR
+/* A row that asks for the names of the job of a process. */
+#define SCAN_JOB	(LIBRARY_SCAN_KIND_NR + 1)
 /* After this time, the rest of a request is not scanned, so that other users do not wait for it. */
-#define SCAN_REQUEST_NS	 (50 * NSEC_PER_MSEC)
+#define SCAN_REQUEST_NS (50 * NSEC_PER_MSEC)
 
 /* Without rows, it asks for a list of all processes. */
 struct scan_request {
@@ -23,8 +24,7 @@ struct scan_request {
 	u32 pad;
 	struct {
 		s32 pid;
-		u32 kind;    /* enum library_scan_kind, SCAN_ENVIRONMENT or SCAN_OWNER */
-		u32 runtime; /* for SCAN_ENVIRONMENT */
+		u32 kind; /* enum library_scan_kind, SCAN_OWNER or SCAN_JOB */
 	} rows[SCAN_ROWS_MAX];
 };
 
@@ -33,21 +33,21 @@ enum scan_message_kind {
 	SCAN_FOUND, /* with the descriptor of the file */
 	SCAN_SCANNED,
 	SCAN_PIDS,
-	SCAN_NUMBERS, /* the end of a row SCAN_ENVIRONMENT */
-	SCAN_OWNED,   /* the end of a row SCAN_OWNER */
-	SCAN_REST,    /* the last message: this row and the rows after it were not scanned */
-};
-
-struct scan_numbers {
-	s32 pid;
-	s32 error; /* the numbers are not valid */
-	struct gpu_numbers numbers;
+	SCAN_OWNED, /* the end of a row SCAN_OWNER */
+	SCAN_NAMES, /* the end of a row SCAN_JOB */
+	SCAN_REST,  /* the last message: this row and the rows after it were not scanned */
 };
 
 struct scan_owned {
 	s32 pid;
 	u32 pad;
 	struct tenant owner;
+};
+
+struct scan_names {
+	s32 pid;
+	s32 error; /* the rest is not valid */
+	struct job_scan job;
 };
 
 struct scan_message {
@@ -57,13 +57,16 @@ struct scan_message {
 		struct library_found found;
 		struct library_scanned scanned;
 		s32 pids[SCAN_PIDS_MAX];
-		struct scan_numbers numbers;
 		struct scan_owned owned;
+		struct scan_names names;
 	};
 };
 
 /* Whether a message of `size` bytes, with or without a descriptor, is possible. */
 bool scan_message_is_valid(const struct scan_message *message, size_t size, bool has_fd);
 
-/* The loop of the process: answers the requests on a socket until it is closed. */
-void scan_serve(int socket, const char *proc);
+/*
+ * The loop of the process: answers the requests on a socket until it is closed. `logs` is as in
+ * job_scan.h.
+ */
+void scan_serve(int socket, const char *proc, const char *logs);

@@ -64,6 +64,7 @@ struct config {
 	char state_directory[CONFIG_PATH_LEN];
 	u32 nr_profiles;
 	char socket[CONFIG_PATH_LEN];
+	bool read_own;
 	u32 retry_s;
 	bool measure_run_time;
 	bool sample_gpus;

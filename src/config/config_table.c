@@ -273,6 +273,10 @@ const struct config_key config_keys[] = {
 	  .help = "Maximum number of learned profiles." },
 	{ "socket", "path", &type_path, KEY(socket), .value = "/run/zernel/zernel.sock",
 	  .restart = CONFIG_ZERNELD, .help = "Unix socket on which zerneld answers its clients." },
+	{ "socket", "read_own", &type_bool, KEY(read_own), .value = "yes",
+	  .help = "Let users who are in no group of Zernel read what belongs to their own "
+		  "processes: their jobs, processes and threads, and the GPUs that these use. "
+		  "With no, only root and members of the groups can read." },
 	{ "kernel", "retry_s", &type_number, KEY(retry_s), 1, 3600, .value = "60",
 	  .help = "Seconds between attempts to load the BPF programs or to attach the scheduler "
 		  "after a failure." },

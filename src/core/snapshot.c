@@ -78,8 +78,10 @@ struct snapshot_process *snapshot_add_process(struct snapshot *s, u32 pid)
 {
 	struct snapshot_process *process = ADD(s, processes, DROP_SNAPSHOT_PROCESSES);
 
-	if (process)
+	if (process) {
 		process->pid = pid;
+		process->uid = SNAPSHOT_UID_UNKNOWN;
+	}
 	return process;
 }
 
@@ -124,10 +126,52 @@ u32 snapshot_add_job(struct snapshot *s, const char *cgroup, const char *name)
 		job = ADD(s, jobs, DROP_SNAPSHOT_JOBS);
 		if (!job)
 			return 0;
+		job->uid = SNAPSHOT_UID_UNKNOWN;
 		memcpy(job->cgroup, key, sizeof(key));
 		snapshot_set_text(job->name, sizeof(job->name), name, strlen(name));
 	}
 	return (u32)(job - s->jobs) + 1;
+}
+
+static void add_user(struct snapshot_job *job, u32 users, u32 uid)
+{
+	if (users == USERS_NONE)
+		return;
+	if (job->users == USERS_NONE) {
+		job->users = users;
+		job->uid = uid;
+	} else if (job->uid != uid) {
+		job->users = USERS_SEVERAL;
+		job->uid = SNAPSHOT_UID_UNKNOWN;
+	}
+}
+
+static void add_life(struct snapshot_job *job, u64 started_ms, u64 peak_bytes)
+{
+	if (started_ms && (!job->started_ms || started_ms < job->started_ms))
+		job->started_ms = started_ms;
+	if (peak_bytes > job->peak_bytes)
+		job->peak_bytes = peak_bytes;
+}
+
+/* Its peaks on several GPUs may have been at different times: the sum is an upper bound. */
+static u64 peak_of(const struct snapshot_process *process)
+{
+	u64 bytes = 0;
+
+	for (u32 i = 0; i < process->nr_memory; i++)
+		bytes += process->memory[i].book.peak_bytes;
+	return bytes;
+}
+
+void snapshot_join_job(struct snapshot *s, const struct snapshot_process *process)
+{
+	struct snapshot_job *job = snapshot_job(s, process);
+
+	if (!job)
+		return;
+	add_user(job, USERS_ONE, process->uid);
+	add_life(job, process->started_ms, peak_of(process));
 }
 
 struct hist *snapshot_add_hist(struct snapshot *s, struct snapshot_hists *hists, u32 kind)
@@ -162,6 +206,19 @@ static struct snapshot_job *find_heir(struct snapshot *s, const struct snapshot_
 		if (strcmp(s->jobs[i].name, job->name) == 0)
 			heir = &s->jobs[i];
 	return heir;
+}
+
+/* Names belong to one cgroup: a job that has only the name of an earlier job does not inherit them.
+ */
+static void continue_job(struct snapshot_job *job, const struct snapshot_job *before)
+{
+	add_user(job, before->users, before->uid);
+	add_life(job, before->started_ms, before->peak_bytes);
+	if (strcmp(job->cgroup, before->cgroup) != 0)
+		return;
+	job->names = before->names;
+	job->nr_names_tries = before->nr_names_tries;
+	job->names_due_ns = before->names_due_ns;
 }
 
 static void take_over(struct snapshot *s, struct snapshot_hists *to, const struct snapshot *before,
@@ -212,7 +269,7 @@ static void take_over_ranks(struct snapshot_ranks *to, const struct snapshot_ran
 				     &from->ranks[i].account);
 }
 
-static void take_over_account(struct snapshot_ranks *to, const struct snapshot_process *process)
+void snapshot_ranks_add(struct snapshot_ranks *to, const struct snapshot_process *process)
 {
 	bool is_known = process->nr_ranks > 0;
 
@@ -230,20 +287,44 @@ static struct snapshot_process *find_process(struct snapshot *s,
 	return NULL;
 }
 
-/* A process that the snapshot before does not have. */
-static void count_process(const struct snapshot *s, struct snapshot_process *process)
+void snapshot_job_add(struct snapshot_job *to, const struct snapshot_job *from)
+{
+	add_user(to, from->users, from->uid);
+	add_life(to, from->started_ms, from->peak_bytes);
+	take_over_ranks(&to->gone_ranks, &from->gone_ranks);
+	count_over(&to->gone_collectives, &from->gone_collectives);
+	to->ended_ms = from->ended_ms > to->ended_ms ? from->ended_ms : to->ended_ms;
+	to->nr_left_out += from->nr_left_out;
+	if (job_names_are_missing(to->kind, &to->names))
+		to->names = from->names;
+}
+
+#define ACCOUNT_LEN (sizeof(struct snapshot_account) / sizeof(u64))
+
+void snapshot_recount(struct snapshot_process *process)
 {
 	struct snapshot_account account = {
 		.nr_steps = process->nr_steps,
 		.busy_ns = process->busy_ns,
 	};
+	u64 *most = (u64 *)&process->most, *counted = (u64 *)&process->counted;
+	const u64 *now = (const u64 *)&account, *moved = (const u64 *)&process->moved;
 
 	for (u32 cause = 0; cause < IDLE_CAUSE_NR; cause++) {
 		account.open_ns += process->open_ns[cause];
 		account.idle_ns[cause] = process->idle_ns[cause];
 	}
-	process->counted = process->most = account;
-	process->moved = (struct snapshot_account){};
+	for (u32 i = 0; i < ACCOUNT_LEN; i++) {
+		most[i] = now[i] > most[i] ? now[i] : most[i];
+		counted[i] = most[i] - moved[i];
+	}
+}
+
+/* A process that the snapshot before does not have. */
+static void count_process(const struct snapshot *s, struct snapshot_process *process)
+{
+	process->most = process->moved = (struct snapshot_account){};
+	snapshot_recount(process);
 	process->stepped_ns = process->nr_steps ? s->monotonic_ns : 0;
 }
 
@@ -252,25 +333,22 @@ static bool is_same_rank(const struct snapshot_process *a, const struct snapshot
 	return !a->nr_ranks == !b->nr_ranks && (!a->nr_ranks || a->rank == b->rank);
 }
 
-#define ACCOUNT_LEN (sizeof(struct snapshot_account) / sizeof(u64))
-
 /* A process that the snapshot before has; `gone` is the account of its job, or NULL. */
 static void continue_process(struct snapshot *s, struct snapshot_process *process,
 			     const struct snapshot_process *before, struct snapshot_ranks *gone)
 {
-	u64 *most = (u64 *)&process->most, *counted = (u64 *)&process->counted;
-	const u64 *moved = (const u64 *)&process->moved, *old = (const u64 *)&before->most;
+	u64 *most = (u64 *)&process->most;
+	const u64 *old = (const u64 *)&before->most;
 
 	process->moved = before->moved;
 	if (!is_same_rank(process, before)) {
 		process->moved = before->most;
 		if (gone)
-			take_over_account(gone, before);
+			snapshot_ranks_add(gone, before);
 	}
-	for (u32 i = 0; i < ACCOUNT_LEN; i++) {
+	for (u32 i = 0; i < ACCOUNT_LEN; i++)
 		most[i] = most[i] > old[i] ? most[i] : old[i];
-		counted[i] = most[i] - moved[i];
-	}
+	snapshot_recount(process);
 	if (process->nr_steps == before->nr_steps)
 		process->stepped_ns = before->stepped_ns;
 	s->nr_transitions -= before->nr_transitions;
@@ -317,6 +395,7 @@ void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 
 		if (!job)
 			continue;
+		continue_job(job, &before->jobs[i]);
 		take_over(s, &job->gone, before, &before->jobs[i].gone);
 		count_over(&job->gone_collectives, &before->jobs[i].gone_collectives);
 		take_over_ranks(&job->gone_ranks, &before->jobs[i].gone_ranks);
@@ -333,7 +412,7 @@ void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 			continue;
 		}
 		if (ranks)
-			take_over_account(ranks, process);
+			snapshot_ranks_add(ranks, process);
 		take_over(s, &s->gone, before, &process->hists);
 		count_over(&s->gone_collectives, &process->collectives);
 		if (!job)
@@ -341,4 +420,10 @@ void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 		take_over(s, &job->gone, before, &process->hists);
 		count_over(&job->gone_collectives, &process->collectives);
 	}
+}
+
+bool snapshot_gpu_is_unknown(const struct snapshot_process *process)
+{
+	return process->task.known && process->task.gpu == SNAPSHOT_GPU_UNKNOWN &&
+	       (process->nr_memory || process->launcher_tid);
 }

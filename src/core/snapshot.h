@@ -20,6 +20,7 @@
 #include "core/cpu_limit.h"
 #include "core/hist.h"
 #include "core/job.h"
+#include "core/job_names.h"
 #include "core/phase.h"
 
 #define SNAPSHOT_VERSION	2
@@ -89,6 +90,15 @@ struct snapshot_ranks {
 	struct snapshot_rank ranks[SNAPSHOT_RANKS_MAX + 1];
 };
 
+/* The user of a job with processes of several users, or in a snapshot of an older zerneld. */
+#define SNAPSHOT_UID_UNKNOWN (~0U)
+
+enum snapshot_users {
+	USERS_NONE, /* it has no process yet */
+	USERS_ONE,
+	USERS_SEVERAL,
+};
+
 /*
  * A job: its processes, in one or more cgroups (core/job.h). The measurements of ended processes
  * stay with the job as long as it has processes, and with the node forever. So a sum over processes
@@ -99,13 +109,21 @@ struct snapshot_job {
 	char cgroup[JOB_CGROUP_LEN];	   /* of the job itself; it identifies the job */
 	char container[JOB_CONTAINER_LEN]; /* of its first process; empty: it is in no container */
 	u32 kind;			   /* enum job_kind */
-	u32 pad;
+	u32 users;			   /* enum snapshot_users; only zerneld knows it */
+	u32 uid; /* of all its processes; SNAPSHOT_UID_UNKNOWN: they have several users */
+	u32 nr_names_tries; /* how often its names were asked for; only zerneld knows it */
+	u64 names_due_ns;   /* when to ask again */
+	struct job_names names;
+	u64 started_ms;	 /* since the epoch: its first process used a GPU; 0: not known */
+	u64 ended_ms;	 /* its last process ended; 0: it has processes */
+	u64 peak_bytes;	 /* the largest peak of the GPU memory of one process */
+	u64 nr_left_out; /* of an ended job: ended processes without details */
 	struct snapshot_hists gone;
 	struct snapshot_collectives gone_collectives;
 	struct snapshot_ranks gone_ranks;
 };
 
-/* A process may select its GPUs in a way that does not give their numbers, for example by UUID. */
+/* It is not always known which GPU of the machine a process uses: core/gpu_identity.h. */
 #define SNAPSHOT_GPU_UNKNOWN (~0U)
 
 /* The memory of a process on one GPU, or on all GPUs with an unknown number together. */
@@ -129,10 +147,13 @@ struct snapshot_task {
 	u32 gpu_utilization;  /* percent */
 	u32 io_wait_permille; /* share of time in I/O wait, at most 1000 */
 	u32 nr_futex_waits;   /* in the last sampling window */
-	u32 gpu; /* the number of its main GPU on this machine, or SNAPSHOT_GPU_UNKNOWN */
+	u32 gpu;	  /* the number of its main GPU on this machine, or SNAPSHOT_GPU_UNKNOWN */
+	u32 gpu_instance; /* of the part of this GPU (MIG), or SNAPSHOT_GPU_UNKNOWN */
+	u32 compute_instance;
+	u32 gpu_basis; /* enum gpu_basis */
 	u8 is_ml;
 	u8 collective_mapped;
-	u8 pad[2];
+	u8 pad[6];
 	u64 last_sync_ns; /* 0: never */
 	u64 burst_ns;
 	u64 phase_since_ns;
@@ -151,7 +172,9 @@ struct snapshot_process {
 	u32 nr_culprits;
 	u32 step_basis;	  /* enum step_basis: how steps were found */
 	u32 gpu_evidence; /* enum gpu_evidence */
-	u32 pad;
+	u32 uid;	  /* of its user; SNAPSHOT_UID_UNKNOWN: an older zerneld */
+	u64 started_ms;	  /* this and the next as in struct snapshot_job, for zerneld only */
+	u64 ended_ms;
 	char step[JOB_STEP_LEN]; /* of its Slurm job: "0", "batch"; or empty */
 	u64 phase_ns[PHASE_NR];	 /* includes the current phase up to now */
 	u64 nr_transitions;
@@ -375,7 +398,10 @@ struct snapshot {
 	u64 nr_dropped[DROP_NR];
 	struct snapshot_quota over_quota[SNAPSHOT_QUOTAS_MAX]; /* of the users with most refusals */
 	u32 nr_over_quota;
-	u64 nr_restarts; /* of processes that zerneld asks, after one failed or hung */
+	u8 is_own; /* only what belongs to one user: core/snapshot_own.h */
+	u8 pad[7];
+	u64 nr_restarts;      /* of processes that zerneld asks, after one failed or hung */
+	u64 nr_gpu_conflicts; /* GPUs whose names by the runtime and by the driver differed */
 };
 
 /* Makes an empty snapshot and allocates all its memory. -E2BIG: above SNAPSHOT_LIMITS_MAX. */
@@ -392,6 +418,8 @@ struct snapshot_thread *snapshot_add_thread(struct snapshot *snapshot, u32 tid, 
 struct snapshot_gpu *snapshot_add_gpu(struct snapshot *snapshot, u32 gpu);
 /* The value of snapshot_process.job for this cgroup. Adds the job if it is new; 0: no room. */
 u32 snapshot_add_job(struct snapshot *snapshot, const char *cgroup, const char *name);
+/* Adds a process to the sums of its job, if it has one. Call it again when the process changes. */
+void snapshot_join_job(struct snapshot *snapshot, const struct snapshot_process *process);
 /* A distribution of a process or job. Adds it if it is new. */
 struct hist *snapshot_add_hist(struct snapshot *snapshot, struct snapshot_hists *hists, u32 kind);
 
@@ -416,6 +444,16 @@ static inline struct snapshot_job *snapshot_job(const struct snapshot *snapshot,
  * threads. A loader needs no evidence of its own: that of its consumer counts.
  */
 bool snapshot_is_unproven(const struct snapshot *snapshot, const struct snapshot_process *process);
+
+/* Adds an ended job to a later one. */
+void snapshot_job_add(struct snapshot_job *to, const struct snapshot_job *from);
+/* Adds the account of a process that has ended. */
+void snapshot_ranks_add(struct snapshot_ranks *to, const struct snapshot_process *process);
+/*
+ * Updates the counters of a process after its times. Only for a process that ends between two
+ * snapshots: snapshot_carry() does it for the others.
+ */
+void snapshot_recount(struct snapshot_process *process);
 
 void snapshot_account_add(struct snapshot_account *to, const struct snapshot_account *from);
 
@@ -445,7 +483,11 @@ const char *snapshot_actuator_label(u32 actuator);
 const char *snapshot_hist_label(u32 kind); /* of a collective: the operation */
 const char *idle_cause_label(u32 cause);
 const char *step_basis_label(u32 basis);
+/* It uses a GPU, and it is not known which one. */
+bool snapshot_gpu_is_unknown(const struct snapshot_process *process);
+
 const char *gpu_evidence_label(u32 evidence);
+const char *gpu_basis_label(u32 basis);
 const char *gpu_counter_label(u32 counter);
 const char *sched_class_label(u32 sched_class);
 const char *sched_decision_label(u32 decision);

@@ -162,6 +162,17 @@ const char *gpu_evidence_label(u32 evidence)
 	return LABEL(labels, evidence);
 }
 
+const char *gpu_basis_label(u32 basis)
+{
+	static const char *const labels[GPU_BASIS_NR] = {
+		[GPU_BASIS_NONE] = "none",	 [GPU_BASIS_CONFLICT] = "conflict",
+		[GPU_BASIS_RUNTIME] = "runtime", [GPU_BASIS_DRIVER] = "driver",
+		[GPU_BASIS_FILE] = "file",
+	};
+
+	return LABEL(labels, basis);
+}
+
 const char *gpu_counter_label(u32 counter)
 {
 	static const char *const labels[GPU_COUNTER_NR] = {

@@ -26,13 +26,14 @@ struct access_groups access_groups_read(void)
 	return groups;
 }
 
-enum access access_of(const struct access_groups *groups, const struct socket_peer *peer)
+enum access access_of(const struct access_groups *groups, bool read_own,
+		      const struct socket_peer *peer)
 {
 	if (peer->uid == 0 || (groups->has_change && socket_peer_is_in(peer, groups->change)))
 		return ACCESS_CHANGE;
 	if (groups->has_read && socket_peer_is_in(peer, groups->read))
 		return ACCESS_READ;
-	return ACCESS_NONE;
+	return read_own ? ACCESS_OWN : ACCESS_NONE;
 }
 
 void access_describe(const struct socket_peer *peer, char *text, size_t size)

@@ -7,10 +7,15 @@
 
 #define ACCESS_GROUP_READ   "zernel"
 #define ACCESS_GROUP_CHANGE "zernel-admin"
+/* The explanation of a refusal to read. */
+#define ACCESS_READ_REFUSED                                                                        \
+	"only root and members of group " ACCESS_GROUP_READ                                        \
+	" may read this: ask an administrator to add you to the group"
 
 enum access {
 	ACCESS_NONE,
-	ACCESS_READ,
+	ACCESS_OWN,    /* may read what belongs to the own processes: core/snapshot_own.h */
+	ACCESS_READ,   /* includes own */
 	ACCESS_CHANGE, /* includes read */
 };
 
@@ -24,7 +29,9 @@ struct access_groups {
 
 struct access_groups access_groups_read(void);
 
-enum access access_of(const struct access_groups *groups, const struct socket_peer *peer);
+/* `read_own`: users without a group may read what belongs to them. */
+enum access access_of(const struct access_groups *groups, bool read_own,
+		      const struct socket_peer *peer);
 
 /* Describes a client for the log, for example "zernel (pid 12, user 0)". */
 void access_describe(const struct socket_peer *peer, char *text, size_t size);

@@ -99,6 +99,7 @@ static void say_hello(struct connection *c, yyjson_val *params, struct reply *re
 {
 	static const char *const may[] = {
 		[ACCESS_NONE] = "",
+		[ACCESS_OWN] = "\"read-own\"",
 		[ACCESS_READ] = "\"read\"",
 		[ACCESS_CHANGE] = "\"read\",\"change\"",
 	};
@@ -124,13 +125,22 @@ static void say_hello(struct connection *c, yyjson_val *params, struct reply *re
 
 static bool can_take_snapshot(const struct connection *c)
 {
-	return !c->host->ops->prepare || c->host->ops->prepare(c->host->ops_ctx);
+	/* Strangers do not make zerneld sample GPUs. */
+	return c->access < ACCESS_READ || !c->host->ops->prepare ||
+	       c->host->ops->prepare(c->host->ops_ctx);
+}
+
+static struct message *take_snapshot(const struct connection *c)
+{
+	u32 uid = c->access == ACCESS_OWN ? c->peer.uid : SNAPSHOT_UID_UNKNOWN;
+
+	return c->host->ops->snapshot(c->host->ops_ctx, uid);
 }
 
 /* The snapshot comes first, because building it reads all pending events. */
 static void enqueue_push(struct connection *c)
 {
-	struct message *message = c->host->ops->snapshot(c->host->ops_ctx);
+	struct message *message = take_snapshot(c);
 
 	if (message)
 		enqueue(c, message, "{\"event\":\"snapshot\",\"data\":");
@@ -146,6 +156,12 @@ static void end_recording(struct connection *c)
 	c->recording = false;
 }
 
+static u32 interval_for(const struct connection *c, u64 ms)
+{
+	return c->access == ACCESS_OWN && ms < PROTOCOL_INTERVAL_OWN_MS ? PROTOCOL_INTERVAL_OWN_MS
+									: (u32)ms;
+}
+
 static void subscribe(struct connection *c, yyjson_val *params, struct reply *reply)
 {
 	yyjson_val *interval = yyjson_obj_get(params, "interval_ms");
@@ -156,7 +172,7 @@ static void subscribe(struct connection *c, yyjson_val *params, struct reply *re
 			     PROTOCOL_INTERVAL_MIN_MS, PROTOCOL_INTERVAL_MAX_MS);
 		return;
 	}
-	c->interval_ms = (u32)ms;
+	c->interval_ms = interval_for(c, ms);
 	c->due_ms = 0;
 	reply_accept(reply, strdup("{}"), 2);
 }
@@ -192,7 +208,7 @@ static void snapshot(struct connection *c, yyjson_val *params, struct reply *rep
 	reply->is_later = !can_take_snapshot(c);
 	if (reply->is_later)
 		return;
-	reply->result = c->host->ops->snapshot(c->host->ops_ctx);
+	reply->result = take_snapshot(c);
 	if (!reply->result)
 		reply_refuse(reply, PROTOCOL_FAILED, "no snapshot is available");
 }
@@ -204,9 +220,9 @@ static const struct {
 	void (*run)(struct connection *c, yyjson_val *params, struct reply *reply);
 } own_methods[] = {
 	{ .method = "hello", .needed = ACCESS_NONE, .run = say_hello },
-	{ .method = "snapshot", .needed = ACCESS_READ, .run = snapshot },
-	{ .method = "subscribe", .needed = ACCESS_READ, .run = subscribe },
-	{ .method = "unsubscribe", .needed = ACCESS_READ, .run = unsubscribe },
+	{ .method = "snapshot", .needed = ACCESS_OWN, .run = snapshot },
+	{ .method = "subscribe", .needed = ACCESS_OWN, .run = subscribe },
+	{ .method = "unsubscribe", .needed = ACCESS_OWN, .run = unsubscribe },
 	{ .method = "record.start", .needed = ACCESS_READ, .run = record_start },
 	{ .method = "record.stop", .needed = ACCESS_READ, .run = unsubscribe },
 };
@@ -221,11 +237,8 @@ static void answer(struct connection *c, const struct protocol_request *request,
 		i++;
 	if (!c->greeted && i != 0)
 		reply_refuse(reply, PROTOCOL_HELLO_NEEDED, "send hello first");
-	else if (c->access < (i < NR_OWN_METHODS ? own_methods[i].needed : ACCESS_READ))
-		reply_refuse(reply, PROTOCOL_FORBIDDEN,
-			     "only root and members of group %s may read: ask an administrator "
-			     "to add you to the group",
-			     ACCESS_GROUP_READ);
+	else if (c->access < (i < NR_OWN_METHODS ? own_methods[i].needed : ACCESS_OWN))
+		reply_refuse(reply, PROTOCOL_FORBIDDEN, ACCESS_READ_REFUSED);
 	else if (i < NR_OWN_METHODS)
 		own_methods[i].run(c, request->params, reply);
 	else
@@ -368,8 +381,7 @@ static void resume(struct connection *c)
 /* A client that can do nothing may not keep its place. */
 static bool is_useless(const struct connection *c, u64 now)
 {
-	return (!c->greeted || connection_is_stranger(c)) &&
-	       now > c->opened_ms + SERVER_GREETING_MS;
+	return (!c->greeted || c->access == ACCESS_NONE) && now > c->opened_ms + SERVER_GREETING_MS;
 }
 
 static bool is_stalled(const struct connection *c, u64 now)
@@ -436,9 +448,9 @@ struct connection *connection_free(struct connection *c)
 	return NULL;
 }
 
-uid_t connection_user(const struct connection *c)
+const struct socket_peer *connection_peer(const struct connection *c)
 {
-	return c->peer.uid;
+	return &c->peer;
 }
 
 bool connection_is_stranger(const struct connection *c)
@@ -446,13 +458,16 @@ bool connection_is_stranger(const struct connection *c)
 	return c->access < ACCESS_READ;
 }
 
-void connection_set_access(struct connection *c, const struct access_groups *groups)
+void connection_set_access(struct connection *c, enum access access)
 {
-	c->access = access_of(groups, &c->peer);
+	c->access = access;
 	c->opened_ms = now_ms();
-	if (!connection_is_stranger(c))
+	if (access < ACCESS_READ)
+		end_recording(c);
+	if (access == ACCESS_OWN && c->interval_ms)
+		c->interval_ms = interval_for(c, c->interval_ms);
+	if (access != ACCESS_NONE)
 		return;
-	end_recording(c);
 	c->interval_ms = 0;
 	c->over |= c->is_waiting;
 }

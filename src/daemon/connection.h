@@ -23,10 +23,10 @@ struct connection *connection_free(struct connection *connection);
 /* Pushes data that is due. Returns false if the connection is over and must be freed. */
 bool connection_tick(struct connection *connection, u64 now_ms);
 
-uid_t connection_user(const struct connection *connection);
-/* Its user has no permission to read. */
+const struct socket_peer *connection_peer(const struct connection *connection);
+/* Its user has no permission to read everything. */
 bool connection_is_stranger(const struct connection *connection);
-void connection_set_access(struct connection *connection, const struct access_groups *groups);
+void connection_set_access(struct connection *connection, enum access access);
 
 /* The next connection in the list of the server. */
 struct connection **connection_next(struct connection *connection);

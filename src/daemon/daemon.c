@@ -25,6 +25,7 @@ struct daemon {
 	struct learning *learning;
 	struct devices *devices; /* NULL: GPUs are not sampled */
 	struct snapshot_builder *builder;
+	struct discovery *discovery;
 	struct supervisor *supervisor;
 	struct server *server;
 	struct requests requests;
@@ -68,8 +69,8 @@ static void reload(struct daemon *d)
 
 	notify_reloading();
 	learning_save(d->learning);
-	server_reload(d->server);
 	if (options_load_config(d->options, &config, &problem) < 0) {
+		server_reload(d->server, d->config.read_own);
 		log_problem(&problem);
 		log_event(LOG_LEVEL_ERROR, "reload",
 			  "reload failed: the previous configuration stays in effect");
@@ -80,6 +81,7 @@ static void reload(struct daemon *d)
 	if (late)
 		log_warning("the new value of %s takes effect when zerneld restarts", late);
 	d->config = config;
+	server_reload(d->server, config.read_own);
 	supervisor_set_retry(d->supervisor, config.retry_s);
 	supervisor_set_actuator(d->supervisor, config.actuator);
 	supervisor_set_attach(d->supervisor, config.attach);
@@ -168,9 +170,9 @@ static bool on_prepare(void *ctx)
 	return snapshot_builder_prepare(daemon_of(ctx)->builder);
 }
 
-static struct message *on_snapshot(void *ctx)
+static struct message *on_snapshot(void *ctx, u32 uid)
 {
-	return snapshot_builder_message(daemon_of(ctx)->builder);
+	return snapshot_builder_message(daemon_of(ctx)->builder, uid);
 }
 
 static int on_record_begin(void *ctx, u64 *ret_position)
@@ -227,6 +229,7 @@ static int open_server(struct daemon *d)
 		.path = d->config.socket,
 		.version = ZERNEL_VERSION,
 		.snapshot_version = SNAPSHOT_VERSION,
+		.read_own = d->config.read_own,
 	};
 	int err = server_new(&config, d->loop, &ops, &d->requests, &d->server);
 
@@ -276,7 +279,7 @@ static int open_sources(struct daemon *d)
 static int open_kernel(struct daemon *d)
 {
 	struct supervisor_config config = {
-		.starter = d->starter,
+		.discovery = d->discovery,
 		.policy = policy_of(&d->config),
 		.phase_detection = d->config.phase_detection,
 		.attach = d->config.attach,
@@ -295,13 +298,16 @@ static void connect_parts(struct daemon *d)
 {
 	struct snapshot_sources sources = {
 		.supervisor = d->supervisor,
+		.discovery = d->discovery,
 		.learning = d->learning,
 		.devices = d->devices,
 		.loop_turns = loop_turns(d->loop),
 	};
 
 	snapshot_builder_set_sources(d->builder, &sources);
-	d->requests = (struct requests){ .supervisor = d->supervisor, .learning = d->learning };
+	d->requests = (struct requests){ .supervisor = d->supervisor,
+					 .learning = d->learning,
+					 .builder = d->builder };
 }
 
 static int open_parts(struct daemon *d)
@@ -328,6 +334,9 @@ static int open_parts(struct daemon *d)
 	if (err < 0)
 		return err;
 	err = snapshot_builder_new(ZERNEL_VERSION, &d->builder);
+	if (err < 0)
+		return err;
+	err = discovery_new(d->starter, d->loop, &d->discovery);
 	if (err < 0)
 		return err;
 	err = open_kernel(d);
@@ -369,6 +378,7 @@ struct daemon *daemon_free(struct daemon *d)
 		return NULL;
 	server_free(d->server);
 	supervisor_free(d->supervisor);
+	discovery_free(d->discovery);
 	snapshot_builder_free(d->builder);
 	devices_free(d->devices);
 	learning_free(d->learning);

@@ -5,12 +5,15 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/time.h"
+#include "collect/gpu_node.h"
 
 struct devices {
 	struct sampler *sampler;
 	struct gpu_samples samples;
 	bool answer;
 	bool asked; /* the driver has answered at least once */
+	u64 nr_conflicts;
+	struct gpu_node node;
 };
 
 int devices_new(struct starter *starter, struct loop *loop, void (*on_sample)(void *ctx), void *ctx,
@@ -98,6 +101,42 @@ void devices_tick(struct devices *d, struct kernel *kernel, const struct snapsho
 	}
 	name_users(d, last);
 	sampler_tick(d->sampler, time_now_ns());
+}
+
+/* A conflict is counted when it begins. */
+static u64 new_conflicts(const struct gpu_numbers *before, const struct gpu_numbers *now)
+{
+	u64 nr = 0;
+
+	for (u32 i = 0; i < GPU_MAX; i++)
+		nr += now->basis[i] == GPU_BASIS_CONFLICT && before->basis[i] != GPU_BASIS_CONFLICT;
+	return nr;
+}
+
+void devices_identify(struct devices *d, struct kernel *kernel, const struct kernel_snapshot *all,
+		      u64 now_ns, u64 boottime_ns)
+{
+	gpu_node_of(&d->samples, &d->node);
+	for (u32 i = 0; i < all->nr_processes; i++) {
+		const struct process_state *process = &all->processes[i];
+		u64 age_ns = boottime_ns - process->start_ns;
+		struct gpu_numbers before = {}, numbers;
+		struct gpu_facts facts;
+
+		if (!process->task.has_gpu || kernel_read_gpu_facts(kernel, process, &facts) < 0)
+			continue;
+		gpu_places_of(&d->samples, process->task.pid, now_ns > age_ns ? now_ns - age_ns : 0,
+			      &facts);
+		gpu_identify(&d->node, &facts, &numbers);
+		(void)kernel_gpu_numbers(kernel, process, &before);
+		d->nr_conflicts += new_conflicts(&before, &numbers);
+		kernel_set_gpu_numbers(kernel, process, &numbers);
+	}
+}
+
+u64 devices_nr_conflicts(const struct devices *d)
+{
+	return d->nr_conflicts;
 }
 
 bool devices_prepare(struct devices *d)

@@ -26,6 +26,15 @@ void devices_tick(struct devices *devices, struct kernel *kernel, const struct s
 /* Whether a snapshot can be taken now. If not, the GPUs are sampled for it: sampler_prepare(). */
 bool devices_prepare(struct devices *devices);
 
+/*
+ * Finds the GPUs of the processes, for the BPF programs and for a snapshot. `now_ns` and
+ * `boottime_ns` are the same moment in CLOCK_MONOTONIC and in CLOCK_BOOTTIME.
+ */
+void devices_identify(struct devices *devices, struct kernel *kernel,
+		      const struct kernel_snapshot *all, u64 now_ns, u64 boottime_ns);
+/* How often the runtime of a process and the driver began to name different GPUs. */
+u64 devices_nr_conflicts(const struct devices *devices);
+
 /* Uses the latest samples, for a snapshot. */
 void devices_update(struct devices *devices);
 

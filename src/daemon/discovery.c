@@ -10,13 +10,13 @@
 #include "collect/library_message.h"
 #include "daemon/helper.h"
 
-#define FIRST_NS  (20 * NSEC_PER_SEC)
 #define ANSWER_NS (10 * NSEC_PER_SEC)
 
 struct discovery {
 	struct helper helper;
 	struct library_set *set;
-	struct kernel *kernel;
+	discovery_names_fn on_names; /* or NULL */
+	void *names_ctx;
 	struct scan_queue *queue;
 	bool wants_list;
 	bool is_listing;
@@ -24,9 +24,10 @@ struct discovery {
 	struct scan_row batch[SCAN_ROWS_MAX]; /* under way */
 	int pidfds[SCAN_ROWS_MAX];	      /* opened before the scan */
 	u32 nr_batch;
-	u32 nr_done;  /* rows of the batch */
-	u32 nr_found; /* files of the current row */
-	u64 row_ns;   /* when the current row began */
+	u32 nr_done;				   /* rows of the batch */
+	u32 nr_found;				   /* files of the current row */
+	u64 row_ns;				   /* when the current row began */
+	struct scan_row stuck[HELPER_REMAINS_MAX]; /* rows that processes hang in */
 	u64 nr_lost;
 };
 
@@ -41,12 +42,15 @@ void discovery_want(struct discovery *d, pid_t pid, enum library_scan_kind kind)
 	want(d, &(struct scan_row){ .pid = pid, .kind = kind });
 }
 
-void discovery_want_numbers(struct discovery *d, const struct gpu_event *event)
+void discovery_want_names(struct discovery *d, pid_t pid)
 {
-	want(d, &(struct scan_row){ .pid = (pid_t)event->event.tgid,
-				    .kind = SCAN_ENVIRONMENT,
-				    .runtime = event->event.value,
-				    .start_ns = event->start_ns });
+	want(d, &(struct scan_row){ .pid = pid, .kind = SCAN_JOB });
+}
+
+void discovery_set_names(struct discovery *d, discovery_names_fn on_names, void *ctx)
+{
+	d->on_names = on_names;
+	d->names_ctx = ctx;
 }
 
 void discovery_want_all(struct discovery *d)
@@ -65,7 +69,7 @@ bool discovery_is_wanted(const struct discovery *d, pid_t pid)
 
 static bool needs_pidfd(const struct scan_row *row)
 {
-	return row->has_owner && row->kind < LIBRARY_SCAN_KIND_NR;
+	return row->has_owner;
 }
 
 /* Returns false if there is nothing to ask for. */
@@ -83,7 +87,6 @@ static bool make_request(struct discovery *d, u64 now_ns, struct scan_request *r
 
 		ret->rows[i].pid = row->pid;
 		ret->rows[i].kind = row->has_owner ? row->kind : SCAN_OWNER;
-		ret->rows[i].runtime = row->runtime;
 		d->pidfds[i] = needs_pidfd(row) ? library_open_process(row->pid) : -EBADF;
 	}
 	ret->nr = d->nr_batch;
@@ -151,15 +154,14 @@ static int take_owned(struct discovery *d, const struct scan_message *message, u
 	return end_row(d, NULL, now_ns);
 }
 
-static int take_numbers(struct discovery *d, const struct scan_message *message, u64 now_ns)
+static int take_names(struct discovery *d, const struct scan_message *message, u64 now_ns)
 {
 	const struct scan_row *row = &d->batch[d->nr_done];
-	struct process_key key = { .start_ns = row->start_ns, .tgid = (u32)row->pid };
 
-	if (message->numbers.pid != row->pid)
+	if (message->names.pid != row->pid)
 		return -EBADMSG;
-	if (!d->is_foreign && message->numbers.error == 0)
-		kernel_set_gpu_numbers(d->kernel, &key, &message->numbers.numbers);
+	if (d->on_names && message->names.error == 0)
+		d->on_names(d->names_ctx, &message->names.job);
 	return end_row(d, &(struct scan_cost){ .taken_ns = now_ns - d->row_ns }, now_ns);
 }
 
@@ -200,7 +202,7 @@ static u32 end_of(const struct scan_row *row)
 {
 	if (!row->has_owner)
 		return SCAN_OWNED;
-	return row->kind == SCAN_ENVIRONMENT ? SCAN_NUMBERS : SCAN_SCANNED;
+	return row->kind == SCAN_JOB ? SCAN_NAMES : SCAN_SCANNED;
 }
 
 static int on_answer(void *ctx, const void *data, size_t size, int fd)
@@ -224,8 +226,8 @@ static int on_answer(void *ctx, const void *data, size_t size, int fd)
 		return -EBADMSG;
 	if (end == SCAN_OWNED)
 		return take_owned(d, message, time_now_ns());
-	if (end == SCAN_NUMBERS)
-		return take_numbers(d, message, time_now_ns());
+	if (end == SCAN_NAMES)
+		return take_names(d, message, time_now_ns());
 	if (d->nr_found == 0 && !d->is_foreign)
 		library_set_begin(d->set, d->batch[row].pid, d->pidfds[row]);
 	return message->kind == SCAN_FOUND ? take_found(d, message, fd)
@@ -241,19 +243,23 @@ static void on_idle(void *ctx)
  * The scan of the current row did not end. A row without an owner is not asked for again, because
  * the failure could be charged to no one.
  */
-static void on_fail(void *ctx, enum helper_failure failure)
+static void on_fail(void *ctx, enum helper_failure failure, int remain)
 {
 	struct discovery *d = ctx;
 	const struct scan_row *row = &d->batch[d->nr_done];
 
 	d->wants_list |= d->is_listing;
 	d->is_listing = false;
+	if (remain >= 0)
+		d->stuck[remain] = d->nr_done < d->nr_batch ? *row : (struct scan_row){};
 	if (d->nr_done == d->nr_batch || failure == HELPER_LEFT) {
 		want_rest(d);
 		return;
 	}
 	if (row->has_owner) {
-		scan_queue_blame(d->queue, row, failure == HELPER_HUNG, time_now_ns());
+		if (remain >= 0)
+			scan_queue_stuck(d->queue, &row->owner);
+		scan_queue_blame(d->queue, row, failure == HELPER_HUNG, d->row_ns, time_now_ns());
 	} else {
 		d->nr_lost++;
 		end_row(d, NULL, time_now_ns());
@@ -261,14 +267,24 @@ static void on_fail(void *ctx, enum helper_failure failure)
 	want_rest(d);
 }
 
+static void on_gone(void *ctx, int remain)
+{
+	struct discovery *d = ctx;
+
+	if (d->stuck[remain].has_owner)
+		scan_queue_unstuck(d->queue, &d->stuck[remain].owner);
+}
+
 int discovery_new(struct starter *starter, struct loop *loop, struct discovery **ret)
 {
 	static const struct helper_ops ops = { .message_bytes = sizeof(struct scan_message),
-					       .first_ns = FIRST_NS,
+					       .first_ns = ANSWER_NS,
 					       .answer_ns = ANSWER_NS,
 					       .on_answer = on_answer,
 					       .on_idle = on_idle,
-					       .on_fail = on_fail };
+					       .max_remains = HELPER_REMAINS_MAX,
+					       .on_fail = on_fail,
+					       .on_gone = on_gone };
 	CLEANUP(discovery_free_cleanup) struct discovery *d = calloc(1, sizeof(*d));
 	int err;
 
@@ -296,10 +312,9 @@ struct discovery *discovery_free(struct discovery *d)
 	return NULL;
 }
 
-void discovery_set_target(struct discovery *d, struct library_set *set, struct kernel *kernel)
+void discovery_set_target(struct discovery *d, struct library_set *set)
 {
 	d->set = set;
-	d->kernel = kernel;
 	d->is_foreign = true;
 	if (set)
 		return;

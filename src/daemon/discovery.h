@@ -2,9 +2,11 @@
 #pragma once
 
 /*
- * The scans of processes for libraries, in the process `zernel-discover libraries`. A process that
- * is wanted several times before its scan is scanned once. scan_queue.h says in which order.
+ * The scans of processes for libraries and names, in the process `zernel-discover libraries`. A
+ * process that is wanted several times before its scan is scanned once. scan_queue.h says in which
+ * order.
  */
+#include "collect/job_scan.h"
 #include "collect/kernel.h"
 #include "collect/library.h"
 #include "daemon/loop.h"
@@ -23,12 +25,13 @@ struct discovery *discovery_free(struct discovery *discovery);
 DEFINE_CLEANUP(struct discovery, discovery_free);
 
 /* What gets the results; NULL: nothing, and nothing is wanted any more. */
-void discovery_set_target(struct discovery *discovery, struct library_set *set,
-			  struct kernel *kernel);
+void discovery_set_target(struct discovery *discovery, struct library_set *set);
 
 void discovery_want(struct discovery *discovery, pid_t pid, enum library_scan_kind kind);
-/* Reads the environment of a process that uses a GPU for the first time. */
-void discovery_want_numbers(struct discovery *discovery, const struct gpu_event *event);
+/* Reads the names of the job of a process, for the function of discovery_set_names(). */
+void discovery_want_names(struct discovery *discovery, pid_t pid);
+typedef void (*discovery_names_fn)(void *ctx, const struct job_scan *job);
+void discovery_set_names(struct discovery *discovery, discovery_names_fn on_names, void *ctx);
 void discovery_want_all(struct discovery *discovery);
 /* Whether the mappings of a process are not known yet. */
 bool discovery_is_wanted(const struct discovery *discovery, pid_t pid);

@@ -10,6 +10,10 @@
 #include "daemon/loop.h"
 #include "daemon/starter.h"
 
+/* Processes of one helper that were killed and have not ended. */
+#define HELPER_REMAINS_MAX 64
+#define HELPER_NONE	   (-1)
+
 enum helper_failure {
 	HELPER_LEFT,  /* it ended before it was asked */
 	HELPER_ENDED, /* without a valid answer */
@@ -21,6 +25,11 @@ struct helper_ops {
 	u64 first_ns;	      /* how long the first answer may take */
 	u64 answer_ns;	      /* how long each other message may take */
 	/*
+	 * A process that waits for a driver or for a file server of another user cannot be killed.
+	 * No process is started while as many remain.
+	 */
+	u32 max_remains;
+	/*
 	 * Handles a message of an answer, with a descriptor unless `fd` is negative, which the
 	 * caller closes. Positive: more messages follow. Negative: the message is invalid, and
 	 * the process is killed.
@@ -28,7 +37,9 @@ struct helper_ops {
 	int (*on_answer)(void *ctx, const void *message, size_t size, int fd);
 	/* Unless NULL: an answer is complete, so that the process can be asked again; it failed. */
 	void (*on_idle)(void *ctx);
-	void (*on_fail)(void *ctx, enum helper_failure failure);
+	/* `remain` is the number of a process that hung, until on_gone(); else HELPER_NONE. */
+	void (*on_fail)(void *ctx, enum helper_failure failure, int remain);
+	void (*on_gone)(void *ctx, int remain);
 };
 
 struct helper {
@@ -49,6 +60,9 @@ struct helper {
 	u64 start_ns;	/* when to start it again */
 	u64 backoff_ns; /* the next pause before a start */
 	u64 nr_restarts;
+	/* Sockets, each of which ends with its process; positive. */
+	int remains[HELPER_REMAINS_MAX];
+	u32 nr_remains;
 };
 
 /* Starts nothing: helper_tick() does. `ops` and `name` must outlive the helper. */

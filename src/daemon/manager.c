@@ -279,7 +279,6 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	err = watch_devices(manager);
 	if (err < 0)
 		return err;
-	kernel_set_gpu_reader(kernel, handler->on_gpu, ctx);
 	err = kernel_open_events(kernel, timeline, handler->on_event, ctx);
 	if (err < 0)
 		return err;

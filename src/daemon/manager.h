@@ -22,8 +22,6 @@ struct manager_handler {
 	void (*scan)(void *ctx, pid_t pid, enum library_scan_kind kind);
 	void (*scan_all)(void *ctx);
 	bool (*is_wanted)(void *ctx, pid_t pid);
-	/* Reads the environment of a process in another process: kernel_set_gpu_numbers(). */
-	kernel_gpu_fn on_gpu;
 };
 
 /*

@@ -56,11 +56,31 @@ static void scheduler_detach(struct requests *r, yyjson_val *params, struct repl
 	reply_state(r, reply);
 }
 
+static void jobs_ended(struct requests *r, yyjson_val *params, struct reply *reply)
+{
+	yyjson_val *job = yyjson_obj_get(params, "job");
+	int err;
+
+	if (job && !yyjson_is_str(job)) {
+		reply_refuse(reply, PROTOCOL_INVALID,
+			     "job must be the name or the cgroup of a job");
+		return;
+	}
+	err = snapshot_builder_ended(r->builder, r->uid, yyjson_get_str(job), &reply->result);
+	if (err == -ENOENT)
+		reply_refuse(
+			reply, PROTOCOL_NOT_FOUND,
+			"no ended job has this name or cgroup: run `zernel jobs` to list them");
+	else if (err < 0)
+		reply_refuse(reply, PROTOCOL_FAILED, "%s", strerror(-err));
+}
+
 static const struct {
 	const char *name;
 	enum access needed;
 	void (*run)(struct requests *r, yyjson_val *params, struct reply *reply);
 } methods[] = {
+	{ "jobs.ended", ACCESS_OWN, jobs_ended },
 	{ "policy.get", ACCESS_READ, policy_get },
 	{ "policy.set", ACCESS_CHANGE, policy_set },
 	{ "scheduler.attach", ACCESS_CHANGE, scheduler_attach },
@@ -87,12 +107,17 @@ static void log_change(const struct socket_peer *peer, const char *method,
 void requests_answer(void *ctx, const struct socket_peer *peer, enum access access,
 		     const struct protocol_request *request, struct reply *reply)
 {
+	struct requests *requests = ctx;
 	size_t i = 0;
 
 	while (i < NR_METHODS && strcmp(methods[i].name, request->method) != 0)
 		i++;
 	if (i == NR_METHODS) {
 		reply_refuse(reply, PROTOCOL_UNKNOWN_METHOD, "unknown method");
+		return;
+	}
+	if (access < ACCESS_READ && methods[i].needed > ACCESS_OWN) {
+		reply_refuse(reply, PROTOCOL_FORBIDDEN, ACCESS_READ_REFUSED);
 		return;
 	}
 	if (access < methods[i].needed) {
@@ -102,7 +127,8 @@ void requests_answer(void *ctx, const struct socket_peer *peer, enum access acce
 			     ACCESS_GROUP_CHANGE);
 		return;
 	}
-	methods[i].run(ctx, request->params, reply);
+	requests->uid = access == ACCESS_OWN ? peer->uid : SNAPSHOT_UID_UNKNOWN;
+	methods[i].run(requests, request->params, reply);
 	if (methods[i].needed == ACCESS_CHANGE)
 		log_change(peer, methods[i].name, reply);
 	else

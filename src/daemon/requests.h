@@ -4,11 +4,14 @@
 /* The table of methods that do not concern the connection itself. */
 #include "daemon/learning.h"
 #include "daemon/server.h"
+#include "daemon/snapshot_builder.h"
 #include "daemon/supervisor.h"
 
 struct requests {
 	struct supervisor *supervisor;
 	struct learning *learning;
+	struct snapshot_builder *builder;
+	u32 uid; /* the user whose data the current request may read; or SNAPSHOT_UID_UNKNOWN */
 };
 
 /* For struct server_ops; `ctx` is a struct requests. */

@@ -10,8 +10,10 @@
 #include "daemon/helper.h"
 
 /* The first call of the vendor's library initializes every GPU of the machine. */
-#define FIRST_NS  (60 * NSEC_PER_SEC)
-#define ANSWER_NS SAMPLER_STALE_NS
+#define FIRST_NS    (60 * NSEC_PER_SEC)
+#define ANSWER_NS   SAMPLER_STALE_NS
+/* A driver that does not answer keeps processes from ending. More of them would not help. */
+#define REMAINS_MAX 2
 
 struct source {
 	struct sampler *sampler;
@@ -59,6 +61,7 @@ int sampler_new(struct starter *starter, struct loop *loop, void (*on_sample)(vo
 		struct sampler **ret)
 {
 	static const struct helper_ops ops = { .message_bytes = sizeof(struct gpu_reply),
+					       .max_remains = REMAINS_MAX,
 					       .first_ns = FIRST_NS,
 					       .answer_ns = ANSWER_NS,
 					       .on_answer = on_answer };
@@ -175,7 +178,8 @@ bool sampler_read(struct sampler *s, u64 now_ns, struct gpu_samples *ret)
 	for (u32 i = 0; i < GPU_SOURCE_NR; i++) {
 		struct source *source = &s->sources[i];
 
-		if (!source->sampled_ns)
+		/* The GPUs that the vendor's library numbers come first. */
+		if (!source->sampled_ns || !s->sources[GPU_SOURCE_VENDOR].sampled_ns)
 			continue;
 		any = true;
 		if (!is_fresh(source, now_ns))

@@ -30,6 +30,7 @@ struct owner {
 	struct scan_cost used; /* since then */
 	u64 paused_until_ns;
 	u64 blamed_ns; /* the last time */
+	u32 nr_stuck;
 	u64 nr_refused;
 };
 
@@ -117,8 +118,8 @@ static struct owner *free_owner(struct scan_queue *q)
 	for (u32 i = 0; i < SCAN_QUEUE_OWNERS; i++) {
 		struct owner *owner = &q->owners[i];
 
-		if (!owner->nr_rows && !owner->used.nr_files && !owner->paused_until_ns &&
-		    (!idle || owner->nr_refused < idle->nr_refused))
+		if (!owner->nr_rows && !owner->nr_stuck && !owner->used.nr_files &&
+		    !owner->paused_until_ns && (!idle || owner->nr_refused < idle->nr_refused))
 			idle = owner;
 	}
 	return idle;
@@ -219,8 +220,8 @@ static struct owner *next_owner(struct scan_queue *q, u64 now_ns)
 			owner->used = (struct scan_cost){};
 		if (now_ns >= owner->paused_until_ns)
 			owner->paused_until_ns = 0;
-		if (owner->nr_rows && !owner->paused_until_ns &&
-		    (!next || owner->used_ns < next->used_ns))
+		if (owner->nr_rows && owner->nr_stuck < SCAN_QUEUE_STUCK &&
+		    !owner->paused_until_ns && (!next || owner->used_ns < next->used_ns))
 			next = owner;
 	}
 	return next;
@@ -303,16 +304,30 @@ void scan_queue_charge(struct scan_queue *q, const struct scan_row *row,
 		rest(q, row, now_ns + SCAN_QUEUE_SLOW_TIMES * cost->taken_ns);
 }
 
-void scan_queue_blame(struct scan_queue *q, const struct scan_row *row, bool has_hung, u64 now_ns)
+void scan_queue_blame(struct scan_queue *q, const struct scan_row *row, bool has_hung, u64 began_ns,
+		      u64 now_ns)
 {
 	struct owner *owner = owner_of(q, &row->owner);
 	bool again = owner->blamed_ns && now_ns < owner->blamed_ns + 2 * SCAN_QUEUE_HUNG_NS;
 
 	owner->blamed_ns = now_ns;
+	owner->used_ns += now_ns - began_ns;
 	/* One file on a server that does not answer must not hide the other jobs of its user. */
 	if (has_hung)
 		rest(q, row, now_ns + SCAN_QUEUE_HUNG_NS);
 	pause_owner(owner, now_ns + (again ? SCAN_QUEUE_HUNG_NS : SCAN_QUEUE_ENDED_NS));
+}
+
+void scan_queue_stuck(struct scan_queue *q, const struct tenant *owner)
+{
+	owner_of(q, owner)->nr_stuck++;
+}
+
+void scan_queue_unstuck(struct scan_queue *q, const struct tenant *owner)
+{
+	struct owner *found = owner_of(q, owner);
+
+	found->nr_stuck -= found->nr_stuck > 0;
 }
 
 u64 scan_queue_refused(const struct scan_queue *q)

@@ -24,15 +24,14 @@
  * second one: the first time can have another cause. A process whose scan hung waits as long. */
 #define SCAN_QUEUE_ENDED_NS   (5 * NSEC_PER_SEC)
 #define SCAN_QUEUE_HUNG_NS    (300 * NSEC_PER_SEC)
+#define SCAN_QUEUE_STUCK      2
 
 /* A process that is wanted for one purpose. */
 struct scan_row {
 	pid_t pid;
 	u32 kind;	/* see struct scan_request */
-	u32 runtime;	/* see struct scan_request */
 	bool has_owner; /* and not: the owner must be asked for first */
 	struct tenant owner;
-	u64 start_ns; /* of the process, if the caller knows it */
 };
 
 struct scan_cost {
@@ -64,7 +63,12 @@ u32 scan_queue_take(struct scan_queue *queue, u64 now_ns, struct scan_row *ret, 
 void scan_queue_charge(struct scan_queue *queue, const struct scan_row *row,
 		       const struct scan_cost *cost, u64 now_ns);
 void scan_queue_blame(struct scan_queue *queue, const struct scan_row *row, bool has_hung,
-		      u64 now_ns);
+		      u64 began_ns, u64 now_ns);
+
+/* A process that scanned a row of this owner hangs and cannot be killed; it has ended. An owner of
+ * SCAN_QUEUE_STUCK of them waits until one ends. */
+void scan_queue_stuck(struct scan_queue *queue, const struct tenant *owner);
+void scan_queue_unstuck(struct scan_queue *queue, const struct tenant *owner);
 
 /* Refused rows and scans, in all. */
 u64 scan_queue_refused(const struct scan_queue *queue);

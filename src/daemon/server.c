@@ -55,7 +55,7 @@ static u32 nr_of_user(const struct server *server, uid_t user)
 	u32 nr = 0;
 
 	for (struct connection *c = server->connections; c; c = *connection_next(c))
-		nr += connection_user(c) == user;
+		nr += connection_peer(c)->uid == user;
 	return nr;
 }
 
@@ -110,7 +110,7 @@ static int welcome(struct server *server, int fd)
 
 	if (err < 0)
 		return err;
-	access = access_of(&server->groups, &peer);
+	access = access_of(&server->groups, server->config.read_own, &peer);
 	err = -EBUSY;
 	if (has_room(server, &peer, access))
 		err = connection_new(&server->host, fd, &peer, access, &c);
@@ -273,11 +273,12 @@ void server_resume(struct server *server)
 	reap(server, time_now_ns() / NSEC_PER_MSEC);
 }
 
-void server_reload(struct server *server)
+void server_reload(struct server *server, bool read_own)
 {
+	server->config.read_own = read_own;
 	server->groups = access_groups_read();
 	for (struct connection *c = server->connections; c; c = *connection_next(c))
-		connection_set_access(c, &server->groups);
+		connection_set_access(c, access_of(&server->groups, read_own, connection_peer(c)));
 }
 
 struct server_counts server_counts(const struct server *server)

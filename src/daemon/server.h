@@ -8,6 +8,7 @@
  * lists the limits.
  */
 #include "base/macros.h"
+#include "core/snapshot.h"
 #include "daemon/access.h"
 #include "daemon/loop.h"
 #include "daemon/message.h"
@@ -18,9 +19,9 @@ struct server;
 #define SERVER_CLIENTS_MAX	    64
 #define SERVER_CLIENTS_PER_USER	    16
 #define SERVER_CLIENTS_PER_STRANGER 2
-/* Users without permission to read: together they cannot keep members out. */
+/* Users without permission to read everything: together they cannot keep members out. */
 #define SERVER_STRANGERS_MAX	    16
-/* After this time, a connection without a greeting or without permission to read ends. */
+/* After this time, a connection without a greeting or without any permission ends. */
 #define SERVER_GREETING_MS	    5000
 #define SERVER_STALLED_MS	    30000
 
@@ -46,8 +47,11 @@ struct server_ops {
 	 * and server_tick() call it again. NULL: always.
 	 */
 	bool (*prepare)(void *ctx);
-	/* Returns a reference to a fresh snapshot; NULL if no snapshot is available. */
-	struct message *(*snapshot)(void *ctx);
+	/*
+	 * Returns a reference to a fresh snapshot of what belongs to a user, or of everything with
+	 * SNAPSHOT_UID_UNKNOWN; NULL if no snapshot is available.
+	 */
+	struct message *(*snapshot)(void *ctx, u32 uid);
 	/*
 	 * For recordings; NULL if recordings are not supported. A recording begins at
 	 * *ret_position. events() returns the events since *position and advances it, or
@@ -62,6 +66,7 @@ struct server_config {
 	const char *path;
 	const char *version;  /* of the program, for the reply to hello */
 	u32 snapshot_version; /* also for the reply to hello */
+	bool read_own;	      /* as in access_of() */
 };
 
 /* Copies `config`, but not its strings. */
@@ -81,7 +86,7 @@ int server_tick(struct server *server);
 void server_resume(struct server *server);
 
 /* Reads the groups again and updates the access of all clients. */
-void server_reload(struct server *server);
+void server_reload(struct server *server, bool read_own);
 
 struct server_counts {
 	u32 nr_clients;

@@ -1,27 +1,40 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/snapshot_builder.h"
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include "base/cleanup.h"
 #include "base/time.h"
+#include "core/history.h"
+#include "core/snapshot_own.h"
+#include "daemon/job_names.h"
+#include "daemon/server.h"
+#include "daemon/snapshot_counts.h"
 #include "daemon/snapshot_processes.h"
 #include "ipc/snapshot_json.h"
 
 /* A snapshot of at most this age is used again. */
 #define FRESH_NS	  (NSEC_PER_SEC / 10)
+#define OWN_FRESH_NS	  NSEC_PER_SEC
 /* Build interval without a request, so that data of ended processes does not fill the snapshot. */
 #define BUILD_INTERVAL_NS (30 * NSEC_PER_SEC)
+
+/* A rendered snapshot of one user. */
+struct own_text {
+	u32 uid;
+	u64 built_ns; /* of the whole snapshot */
+	struct message *text;
+};
 
 struct snapshot_builder {
 	struct snapshot_sources sources;
 	struct snapshot *now;
 	struct snapshot *before;
+	struct history *history;
 	struct message *text; /* JSON of `now`; NULL until a client requests it */
+	struct own_text own[SERVER_STRANGERS_MAX];
 	struct utsname host;
 	const char *version;
 	u64 built_ns;
@@ -29,6 +42,7 @@ struct snapshot_builder {
 	/* Processes whose end was read after the last read of all processes. */
 	struct process_key exits[EXITS_MAX];
 	u32 nr_exits;
+	bool has_exits; /* since the last snapshot */
 };
 
 int snapshot_builder_new(const char *version, struct snapshot_builder **ret)
@@ -47,6 +61,9 @@ int snapshot_builder_new(const char *version, struct snapshot_builder **ret)
 	err = snapshot_new(&SNAPSHOT_LIMITS_DEFAULT, &b->before);
 	if (err < 0)
 		return err;
+	err = history_new(&b->history);
+	if (err < 0)
+		return err;
 	*ret = TAKE_PTR(b);
 	return 0;
 }
@@ -56,16 +73,27 @@ struct snapshot_builder *snapshot_builder_free(struct snapshot_builder *b)
 	if (!b)
 		return NULL;
 	message_unref(b->text);
+	for (u32 i = 0; i < ARRAY_SIZE(b->own); i++)
+		message_unref(b->own[i].text);
 	snapshot_free(b->now);
 	snapshot_free(b->before);
+	history_free(b->history);
 	free(b);
 	return NULL;
+}
+
+static void on_names(void *ctx, const struct job_scan *job)
+{
+	struct snapshot_builder *b = ctx;
+
+	job_names_take(b->now, job);
 }
 
 void snapshot_builder_set_sources(struct snapshot_builder *b,
 				  const struct snapshot_sources *sources)
 {
 	b->sources = *sources;
+	discovery_set_names(sources->discovery, on_names, b);
 }
 
 static void set_text(char *to, size_t size, const char *from)
@@ -110,6 +138,7 @@ static void fold_sampler(const struct devices *devices, struct snapshot *s)
 
 	s->nr_restarts = counts.nr_restarts;
 	s->nr_dropped[DROP_GPU_SAMPLES] = counts.nr_lost;
+	s->nr_gpu_conflicts = devices_nr_conflicts(devices);
 }
 
 static void fold_devices(const struct devices *devices, struct snapshot *s)
@@ -197,94 +226,6 @@ static void fold_learning(const struct learning *learning, struct snapshot *s)
 	s->nr_dropped[DROP_PROFILES] = summary.nr_dropped;
 }
 
-static void fold_drops(const struct supervisor *supervisor, struct snapshot *s)
-{
-	const struct kernel *kernel = supervisor_kernel(supervisor);
-	struct library_counts libraries = supervisor_libraries(supervisor);
-	struct discovery_counts discovery = supervisor_discovery(supervisor);
-	struct kernel_drops drops;
-
-	s->nr_restarts += discovery.nr_restarts;
-	s->nr_dropped[DROP_MAPS] = discovery.nr_lost;
-	if (!kernel)
-		return;
-	drops = kernel_drops(kernel);
-	s->nr_dropped[DROP_EVENTS] = drops.nr_events;
-	s->nr_dropped[DROP_PROCESSES] = drops.nr_processes + libraries.nr_processes_excess;
-	s->nr_dropped[DROP_FRAMES] = drops.nr_frames;
-	s->nr_dropped[DROP_LEDGER] = drops.nr_ledger;
-	s->nr_dropped[DROP_SAMPLES] = drops.nr_samples;
-	s->nr_dropped[DROP_BPF_PROGRAM_RUNS] = drops.nr_bpf_program_runs;
-	s->nr_dropped[DROP_COMMS] = drops.nr_comms;
-	s->nr_dropped[DROP_MEMORY] = drops.nr_memory;
-	s->nr_dropped[DROP_OBSERVATIONS] = drops.nr_observations;
-	s->nr_dropped[DROP_READS] = drops.nr_torn;
-	s->nr_dropped[DROP_MAPS] +=
-		supervisor_nr_lost_maps(supervisor) + libraries.nr_libraries_excess;
-}
-
-static void add_table_quota(void *ctx, u32 uid, const u64 nr_refused[TENANT_TABLE_NR])
-{
-	snapshot_add_quota(ctx,
-			   &(struct snapshot_quota){ .uid = uid,
-						     .nr_processes = nr_refused[TENANT_PROCESSES],
-						     .nr_memory = nr_refused[TENANT_MEMORY] });
-}
-
-static void add_scan_quota(void *ctx, u32 uid, u64 nr_scans)
-{
-	snapshot_add_quota(ctx, &(struct snapshot_quota){ .uid = uid, .nr_scans = nr_scans });
-}
-
-static void fold_quotas(const struct supervisor *supervisor, struct snapshot *s)
-{
-	const struct kernel *kernel = supervisor_kernel(supervisor);
-
-	s->nr_over_quota = 0;
-	if (kernel)
-		kernel_read_quotas(kernel, add_table_quota, s);
-	supervisor_scan_quotas(supervisor, add_scan_quota, s);
-}
-
-static void fold_probes(const struct supervisor *supervisor, struct snapshot_probes *probes)
-{
-	struct library_counts counts = supervisor_libraries(supervisor);
-
-	*probes = (struct snapshot_probes){
-		.nr_libraries = counts.nr_libraries,
-		.nr_probes = counts.nr_probes,
-		.nr_processes = counts.nr_processes,
-		.nr_failed = counts.nr_unreadable + counts.nr_attach_failed,
-		.nr_libraries_left_out = counts.nr_libraries_excess,
-		.nr_processes_left_out = counts.nr_processes_excess,
-		.nr_stepped = counts.nr_stepped,
-	};
-	_Static_assert(sizeof(probes->stepped) >= sizeof(counts.stepped), "names fit");
-	memcpy(probes->stepped, counts.stepped, sizeof(counts.stepped));
-}
-
-static u64 timeval_ns(struct timeval time)
-{
-	return (u64)time.tv_sec * NSEC_PER_SEC + (u64)time.tv_usec * NSEC_PER_USEC;
-}
-
-static void fold_cost(const struct snapshot_sources *sources, struct snapshot_cost *cost)
-{
-	const struct kernel *kernel = supervisor_kernel(sources->supervisor);
-	FILE *statm = fopen("/proc/self/statm", "re");
-	unsigned long nr_pages = 0;
-	struct rusage usage;
-
-	if (getrusage(RUSAGE_SELF, &usage) == 0)
-		cost->cpu_ns = timeval_ns(usage.ru_utime) + timeval_ns(usage.ru_stime);
-	if (statm && fscanf(statm, "%*u %lu", &nr_pages) == 1)
-		cost->rss_bytes = nr_pages * (u64)sysconf(_SC_PAGESIZE);
-	if (statm)
-		fclose(statm);
-	cost->bpf_run_ns = kernel ? kernel_run_ns(kernel) : 0;
-	cost->loop_longest_ns = sources->loop_turns->max;
-}
-
 static bool has_ended(const struct snapshot_builder *b, const struct process_state *process)
 {
 	for (u32 i = 0; i < b->nr_exits; i++)
@@ -343,16 +284,19 @@ static void build(struct snapshot_builder *b)
 		fold_devices(b->sources.devices, s);
 		fold_sampler(b->sources.devices, s);
 	}
+	if (kernel && b->sources.devices)
+		devices_identify(b->sources.devices, kernel, &all, time_now_ns(),
+				 time_of_ns(CLOCK_BOOTTIME));
 	processes_fold(kernel, &all, b->before, s);
 	kernel_snapshot_done(&all);
 	snapshot_carry(s, b->before);
+	history_fold(b->history, b->before, s);
+	job_names_want(s, s->monotonic_ns, b->sources.discovery);
 	s->phase_detection = *supervisor_phase_config(b->sources.supervisor);
 	fold_scheduler(b->sources.supervisor, &s->sched);
 	fold_learning(b->sources.learning, s);
-	fold_drops(b->sources.supervisor, s);
-	fold_quotas(b->sources.supervisor, s);
-	fold_probes(b->sources.supervisor, &s->probes);
-	fold_cost(&b->sources, &s->cost);
+	counts_fold(&b->sources, s);
+	b->has_exits = false;
 }
 
 void snapshot_builder_tick(struct snapshot_builder *b)
@@ -375,7 +319,8 @@ void snapshot_builder_on_event(struct snapshot_builder *b, struct kernel *kernel
 
 	if (event->kind != EVENT_EXIT)
 		return;
-	processes_keep(kernel, process, b->now);
+	b->has_exits = true;
+	processes_keep(kernel, process, event->time_ns, b->now);
 	if (b->nr_exits < EXITS_MAX)
 		b->exits[b->nr_exits++] = (struct process_key){ .start_ns = process->start_ns,
 								.tgid = process->task.pid };
@@ -392,14 +337,89 @@ bool snapshot_builder_prepare(struct snapshot_builder *b)
 	return is_fresh(b) || !b->sources.devices || devices_prepare(b->sources.devices);
 }
 
-struct message *snapshot_builder_message(struct snapshot_builder *b)
+static struct message *message_of(const struct snapshot *s)
 {
 	char *text = NULL;
 	size_t length;
 
+	return snapshot_to_json(s, &text, &length) == 0 ? message_new(text, length) : NULL;
+}
+
+/* A user without permission to read everything cannot make zerneld build often. */
+static void build_for_own(struct snapshot_builder *b)
+{
+	if (time_now_ns() >= b->built_ns + OWN_FRESH_NS)
+		build(b);
+}
+
+/* The place of a user in the list of rendered snapshots; another user loses it, at worst. */
+static struct own_text *own_text_of(struct snapshot_builder *b, u32 uid)
+{
+	struct own_text *oldest = &b->own[0];
+
+	for (u32 i = 0; i < ARRAY_SIZE(b->own); i++) {
+		if (b->own[i].text && b->own[i].uid == uid)
+			return &b->own[i];
+		if (b->own[i].built_ns < oldest->built_ns)
+			oldest = &b->own[i];
+	}
+	message_unref(oldest->text);
+	*oldest = (struct own_text){ .uid = uid };
+	return oldest;
+}
+
+static struct message *own_message(struct snapshot_builder *b, u32 uid)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *own = NULL;
+	struct own_text *place;
+
+	build_for_own(b);
+	place = own_text_of(b, uid);
+	if (place->text && place->built_ns == b->built_ns)
+		return message_ref(place->text);
+	if (snapshot_own(b->now, uid, &own) < 0)
+		return NULL;
+	message_unref(place->text);
+	place->text = message_of(own);
+	place->built_ns = b->built_ns;
+	return place->text ? message_ref(place->text) : NULL;
+}
+
+struct message *snapshot_builder_message(struct snapshot_builder *b, u32 uid)
+{
+	if (uid != SNAPSHOT_UID_UNKNOWN)
+		return own_message(b, uid);
 	if (!is_fresh(b))
 		build(b);
-	if (!b->text && snapshot_to_json(b->now, &text, &length) == 0)
-		b->text = message_new(text, length);
+	if (!b->text)
+		b->text = message_of(b->now);
 	return b->text ? message_ref(b->text) : NULL;
+}
+
+/* A script asks for a job as soon as it has ended. */
+static void build_for_ended(struct snapshot_builder *b)
+{
+	struct kernel *kernel = supervisor_kernel(b->sources.supervisor);
+
+	if (kernel)
+		kernel_read_events(kernel);
+	if (!is_fresh(b) || b->has_exits)
+		build(b);
+}
+
+int snapshot_builder_ended(struct snapshot_builder *b, u32 uid, const char *who,
+			   struct message **ret)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *ended = NULL;
+	int err;
+
+	if (uid == SNAPSHOT_UID_UNKNOWN)
+		build_for_ended(b);
+	else
+		build_for_own(b);
+	err = history_show(b->history, b->now, uid, who, &ended);
+	if (err < 0)
+		return err;
+	*ret = message_of(ended);
+	return *ret ? 0 : -ENOMEM;
 }

@@ -16,6 +16,7 @@ struct snapshot_builder;
 
 struct snapshot_sources {
 	const struct supervisor *supervisor;
+	struct discovery *discovery;
 	const struct learning *learning;
 	struct devices *devices;       /* NULL: GPUs are not sampled */
 	const struct hist *loop_turns; /* durations of the iterations of the loop */
@@ -45,5 +46,12 @@ const struct snapshot *snapshot_builder_last(const struct snapshot_builder *buil
  */
 bool snapshot_builder_prepare(struct snapshot_builder *builder);
 
-/* Returns a reference to the snapshot as JSON; NULL when out of memory. */
-struct message *snapshot_builder_message(struct snapshot_builder *builder);
+/*
+ * Returns a reference to the snapshot as JSON; NULL when out of memory. `uid` is that of a user who
+ * gets only what belongs to the own processes, at most a second old; or SNAPSHOT_UID_UNKNOWN.
+ */
+struct message *snapshot_builder_message(struct snapshot_builder *builder, u32 uid);
+
+/* The ended jobs as JSON: see history_show() and above. */
+int snapshot_builder_ended(struct snapshot_builder *builder, u32 uid, const char *who,
+			   struct message **ret);

@@ -2,11 +2,13 @@
 #include "daemon/snapshot_processes.h"
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include "base/cleanup.h"
-#include "base/file.h"
+#include "base/time.h"
+#include "collect/job_scan.h"
 #include "core/job.h"
 
-/* Paths are shorter, and the lines of other hierarchies come before or after. */
+/* Paths are shorter. */
 #define CGROUP_TEXT_LEN 8192
 
 static struct snapshot_process *find(const struct snapshot *s, const struct process_state *process)
@@ -16,28 +18,6 @@ static struct snapshot_process *find(const struct snapshot *s, const struct proc
 		    s->processes[i].start_ns == process->start_ns)
 			return &s->processes[i];
 	return NULL;
-}
-
-/*
- * Reads the path of the line "0::/path" in /proc/PID/cgroup; false: there is none. In a cgroup
- * namespace of its own, zerneld sees paths outside of it as "/../../path".
- */
-static bool read_cgroup(u32 pid, char *ret, size_t size)
-{
-	char path[32], text[CGROUP_TEXT_LEN];
-	char *line;
-
-	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
-	if (file_read_text(path, text, sizeof(text)) <= 0)
-		return false;
-	line = strncmp(text, "0::", 3) == 0 ? text : strstr(text, "\n0::");
-	if (!line)
-		return false;
-	line += (*line == '\n') + 3;
-	while (strncmp(line, "/../", 4) == 0)
-		line += 3;
-	snprintf(ret, size, "%.*s", (int)strcspn(line, "\n"), line);
-	return *ret;
 }
 
 static u32 add_job(struct snapshot *s, const char *cgroup, const char *name, const char *container,
@@ -54,6 +34,14 @@ static u32 add_job(struct snapshot *s, const char *cgroup, const char *name, con
 	return index;
 }
 
+/* A time of another clock, in ms since the epoch. */
+static u64 wall_ms(clockid_t clock, u64 time_ns)
+{
+	u64 now_ns = time_of_ns(clock), age_ns = now_ns > time_ns ? now_ns - time_ns : 0;
+
+	return (time_of_ns(CLOCK_REALTIME) - age_ns) / NSEC_PER_MSEC;
+}
+
 /* A process that moves to another cgroup stays in the job of its first cgroup. */
 static void fold_job(const struct snapshot *before, struct snapshot *s,
 		     const struct process_state *process, struct snapshot_process *to)
@@ -63,11 +51,13 @@ static void fold_job(const struct snapshot *before, struct snapshot *s,
 	char cgroup[CGROUP_TEXT_LEN];
 	struct job_identity identity;
 
+	to->started_ms = known ? known->started_ms : wall_ms(CLOCK_BOOTTIME, process->start_ns);
 	to->job = 0;
 	if (job) {
 		to->job = add_job(s, job->cgroup, job->name, job->container, job->kind);
 		memcpy(to->step, known->step, sizeof(to->step));
-	} else if (read_cgroup(process->task.pid, cgroup, sizeof(cgroup))) {
+	} else if (job_scan_cgroup("/proc", (pid_t)process->task.pid, cgroup, sizeof(cgroup)) ==
+		   0) {
 		job_identify(cgroup, &identity);
 		to->job = add_job(s, identity.cgroup, identity.name, identity.container,
 				  identity.kind);
@@ -93,23 +83,41 @@ static void add_book(struct memory_book *to, const struct memory_book *book)
 	to->nr_frees += book->nr_frees;
 }
 
-static void fold_memory(const struct kernel *kernel, const struct process_state *process,
+/* Two devices of a process can be parts of one GPU, and it may not name them as it should. */
+static void add_memory(struct snapshot_process *to, u32 gpu, const struct memory_book *book)
+{
+	for (u32 i = 0; i < to->nr_memory; i++)
+		if (to->memory[i].gpu == gpu) {
+			add_book(&to->memory[i].book, book);
+			return;
+		}
+	to->memory[to->nr_memory++] = (struct snapshot_memory){ .gpu = gpu, .book = *book };
+}
+
+/* A GPU becomes known later than its first use, or never. */
+static struct gpu_numbers numbers_of(const struct kernel *kernel,
+				     const struct process_state *process)
+{
+	struct gpu_numbers numbers = {};
+
+	(void)kernel_gpu_numbers(kernel, process, &numbers);
+	return numbers;
+}
+
+static void fold_memory(const struct gpu_numbers *numbers, const struct process_state *process,
 			struct snapshot_process *to)
 {
 	struct snapshot_memory unknown = { .gpu = SNAPSHOT_GPU_UNKNOWN };
 
 	for (u32 device = 0; device < GPU_MAX; device++) {
 		const struct memory_book *book = book_of(process, device);
-		u32 number;
 
 		if (!book->nr_allocs)
 			continue;
-		/* The GPU of an allocation becomes known later than the allocation, or never. */
-		if (kernel_gpu_number(kernel, process, device, &number) < 0)
-			add_book(&unknown.book, book);
+		if (numbers->of[device])
+			add_memory(to, numbers->of[device] - 1U, book);
 		else
-			to->memory[to->nr_memory++] =
-				(struct snapshot_memory){ .gpu = number, .book = *book };
+			add_book(&unknown.book, book);
 	}
 	if (unknown.book.nr_allocs)
 		to->memory[to->nr_memory++] = unknown;
@@ -181,12 +189,12 @@ static void fold_culprits(struct kernel *kernel, struct snapshot *s)
 				fold_culprit(&culprits[i], &s->processes[k]);
 }
 
-static void fold_task(const struct kernel *kernel, const struct process_state *process,
+static void fold_task(const struct gpu_numbers *numbers, const struct process_state *process,
 		      struct snapshot_task *to)
 {
 	const struct task_state *task = &process->task;
 	const struct phase_signals *signals = &task->signals;
-	u32 number;
+	u32 device = task->gpu_id;
 
 	*to = (struct snapshot_task){
 		.known = 1,
@@ -196,25 +204,34 @@ static void fold_task(const struct kernel *kernel, const struct process_state *p
 		.collective_mapped = signals->collective_mapped,
 		.nr_futex_waits = signals->nr_futex_waits,
 		.gpu = SNAPSHOT_GPU_UNKNOWN,
+		.gpu_instance = SNAPSHOT_GPU_UNKNOWN,
+		.compute_instance = SNAPSHOT_GPU_UNKNOWN,
 		.last_sync_ns = signals->last_sync_ns,
 		.burst_ns = signals->burst_ns,
 		.phase_since_ns = task->phase_since_ns,
 	};
-	if (task->has_gpu && kernel_gpu_number(kernel, process, task->gpu_id, &number) == 0)
-		to->gpu = number;
+	if (!task->has_gpu || device >= GPU_MAX)
+		return;
+	to->gpu_basis = numbers->basis[device];
+	to->gpu = numbers->of[device] - 1U;
+	to->gpu_instance = numbers->gpu_instance[device] - 1U;
+	to->compute_instance = numbers->compute_instance[device] - 1U;
 }
 
-static void fold_process(struct kernel *kernel, const struct snapshot *before, struct snapshot *s,
-			 const struct process_state *process)
+static struct snapshot_process *fold_process(struct kernel *kernel, const struct snapshot *before,
+					     struct snapshot *s, u64 now_ns,
+					     const struct process_state *process)
 {
 	const struct task_state *task = &process->task;
 	struct snapshot_process *to = snapshot_add_process(s, task->pid);
+	struct gpu_numbers numbers = numbers_of(kernel, process);
 	u32 phase = phase_of(task->phase);
 
 	if (!to)
-		return;
+		return NULL;
 	fold_job(before, s, process, to);
 	to->start_ns = process->start_ns;
+	to->uid = process->uid;
 	to->nr_ranks = process->nr_ranks;
 	to->rank = process->rank;
 	to->phase = phase;
@@ -223,14 +240,16 @@ static void fold_process(struct kernel *kernel, const struct snapshot *before, s
 	to->gpu_evidence = process->holds_gpu ? GPU_EVIDENCE_DEVICE : GPU_EVIDENCE_NONE;
 	snapshot_set_transitions(s, to, process_nr_transitions(process));
 	memcpy(to->phase_ns, task->phase_ns, sizeof(to->phase_ns));
-	if (task->phase_since_ns && s->monotonic_ns > task->phase_since_ns)
-		to->phase_ns[phase] += s->monotonic_ns - task->phase_since_ns;
+	if (task->phase_since_ns && now_ns > task->phase_since_ns)
+		to->phase_ns[phase] += now_ns - task->phase_since_ns;
 	snapshot_set_text(to->comm, sizeof(to->comm), process->comm, sizeof(process->comm));
-	fold_task(kernel, process, &to->task);
-	fold_account(process, s->monotonic_ns, to);
-	fold_memory(kernel, process, to);
+	fold_task(&numbers, process, &to->task);
+	fold_account(process, now_ns, to);
+	fold_memory(&numbers, process, to);
 	fold_collectives(process, to);
 	fold_hists(kernel, process, s, &to->hists);
+	snapshot_join_job(s, to);
+	return to;
 }
 
 /* A process that changed during each read shows the values of the snapshot before. */
@@ -249,6 +268,7 @@ static void fold_unread(struct kernel *kernel, const struct snapshot *before, st
 	snapshot_set_transitions(s, to, known->nr_transitions);
 	to->hists = (struct snapshot_hists){};
 	fold_hists(kernel, process, s, &to->hists);
+	snapshot_join_job(s, to);
 }
 
 static void fold_thread(struct snapshot *s, const struct thread_record *record)
@@ -265,22 +285,34 @@ void processes_fold(struct kernel *kernel, const struct kernel_snapshot *all,
 		    const struct snapshot *before, struct snapshot *s)
 {
 	for (u32 i = 0; i < all->nr_processes; i++)
-		(process_is_whole(&all->processes[i]) ? fold_process : fold_unread)(
-			kernel, before, s, &all->processes[i]);
+		if (process_is_whole(&all->processes[i]))
+			fold_process(kernel, before, s, s->monotonic_ns, &all->processes[i]);
+		else
+			fold_unread(kernel, before, s, &all->processes[i]);
 	fold_culprits(kernel, s);
 	for (u32 i = 0; i < all->nr_threads; i++)
 		fold_thread(s, &all->threads[i]);
 }
 
-void processes_keep(struct kernel *kernel, const struct process_state *process, struct snapshot *s)
+void processes_keep(struct kernel *kernel, const struct process_state *process, u64 now_ns,
+		    struct snapshot *s)
 {
 	struct snapshot_process *known = find(s, process);
+	struct gpu_numbers numbers = numbers_of(kernel, process);
 
-	if (!known) {
-		fold_process(kernel, s, s, process);
-		return;
+	if (known) {
+		snapshot_set_transitions(s, known, process_nr_transitions(process));
+		fold_account(process, now_ns, known);
+		fold_hists(kernel, process, s, &known->hists);
+		fold_collectives(process, known);
+		known->nr_memory = 0;
+		fold_memory(&numbers, process, known);
+		snapshot_join_job(s, known);
+	} else {
+		known = fold_process(kernel, s, s, now_ns, process);
 	}
-	snapshot_set_transitions(s, known, process_nr_transitions(process));
-	fold_hists(kernel, process, s, &known->hists);
-	fold_collectives(process, known);
+	if (!known)
+		return;
+	snapshot_recount(known);
+	known->ended_ms = wall_ms(CLOCK_MONOTONIC, now_ns);
 }

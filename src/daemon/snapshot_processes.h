@@ -9,5 +9,9 @@
 void processes_fold(struct kernel *kernel, const struct kernel_snapshot *all,
 		    const struct snapshot *before, struct snapshot *s);
 
-/* Keeps the data of a process that exits, so that the next snapshot includes it. */
-void processes_keep(struct kernel *kernel, const struct process_state *process, struct snapshot *s);
+/*
+ * Keeps the data of a process that exited at `now_ns`, so that the next snapshot includes it. `s`
+ * is older than that.
+ */
+void processes_keep(struct kernel *kernel, const struct process_state *process, u64 now_ns,
+		    struct snapshot *s);

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/sandbox.h"
 #include "base/socket.h"
 #include "daemon/programs.h"
@@ -45,20 +46,16 @@ struct running {
 	int pidfd;
 };
 
-/* Paths of a program relative to this program: installed, and in a build tree. */
+/* Installed, or in a build tree. */
 static void find_program(const struct program_row *row, struct running *running)
 {
 	const char *const places[] = { "../" PROGRAM_DIR "/", row->build_dir };
-	char here[PATH_MAX / 2];
-	ssize_t length = readlink("/proc/self/exe", here, sizeof(here) - 1);
+	char relative[PATH_MAX];
 
-	here[length > 0 ? length : 0] = '\0';
-	if (strrchr(here, '/'))
-		strrchr(here, '/')[1] = '\0';
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		snprintf(running->path, sizeof(running->path), "%s%s%s", here, places[i],
-			 row->file);
-		if (access(running->path, X_OK) == 0)
+		snprintf(relative, sizeof(relative), "%s%s", places[i], row->file);
+		if (file_beside_program(relative, running->path, sizeof(running->path)) == 0 &&
+		    access(running->path, X_OK) == 0)
 			return;
 	}
 }

@@ -158,13 +158,6 @@ static bool on_is_wanted(void *ctx, pid_t pid)
 	return discovery_is_wanted(s->discovery, pid);
 }
 
-static void on_gpu(void *ctx, const struct gpu_event *event)
-{
-	struct supervisor *s = ctx;
-
-	discovery_want_numbers(s->discovery, event);
-}
-
 static void poll_manager(struct supervisor *s)
 {
 	int err = manager_poll(s->manager, 0);
@@ -187,7 +180,7 @@ static void unload(struct supervisor *s)
 	kernel_detach_scheduler(s->kernel);
 	learning_detach(s->learning);
 	loop_remove(s->loop, &s->maps);
-	discovery_set_target(s->discovery, NULL, NULL);
+	discovery_set_target(s->discovery, NULL);
 	if (s->manager && manager_stop(s->manager) < 0) {
 		/* The thread of the manager still uses both, so they are not freed. */
 		log_warning("the kernel still attaches or detaches probes: zerneld does not wait");
@@ -217,13 +210,12 @@ static int connect_kernel(struct supervisor *s, struct kernel *kernel)
 		.scan = on_scan,
 		.scan_all = on_scan_all,
 		.is_wanted = on_is_wanted,
-		.on_gpu = on_gpu,
 	};
 	int err = manager_new(kernel, -1, s->timeline, &handler, s, &s->manager);
 
 	if (err < 0)
 		return err;
-	discovery_set_target(s->discovery, manager_library_set(s->manager), kernel);
+	discovery_set_target(s->discovery, manager_library_set(s->manager));
 	set_device_files(s);
 	err = loop_add(s->loop, &s->maps, manager_fd(s->manager), EPOLLIN);
 	if (err < 0)
@@ -443,11 +435,9 @@ int supervisor_new(const struct supervisor_config *config, struct loop *loop,
 		   struct supervisor **ret)
 {
 	struct supervisor *s = calloc(1, sizeof(*s));
-	struct discovery *discovery = NULL;
 	struct nice *nice = NULL;
 
-	if (!s || discovery_new(config->starter, loop, &discovery) < 0 || nice_new(&nice) < 0) {
-		discovery_free(discovery);
+	if (!s || nice_new(&nice) < 0) {
 		free(s);
 		return -ENOMEM;
 	}
@@ -458,7 +448,7 @@ int supervisor_new(const struct supervisor_config *config, struct loop *loop,
 		.on_event = on_event,
 		.ctx = ctx,
 		.nice = nice,
-		.discovery = discovery,
+		.discovery = config->discovery,
 		.acts = config->attach != CONFIG_ATTACH_NO,
 		.maps = { .on_event = on_maps, .ctx = s, .fd = -EBADF },
 	};
@@ -477,7 +467,6 @@ struct supervisor *supervisor_free(struct supervisor *s)
 	nice_free(s->nice);
 	unload(s);
 	limits_done(&s->limits);
-	discovery_free(s->discovery);
 	free(s);
 	return NULL;
 }
@@ -529,16 +518,6 @@ u64 supervisor_nr_lost_maps(const struct supervisor *s)
 struct library_counts supervisor_libraries(const struct supervisor *s)
 {
 	return s->kernel ? manager_libraries(s->manager) : (struct library_counts){};
-}
-
-struct discovery_counts supervisor_discovery(const struct supervisor *s)
-{
-	return discovery_counts(s->discovery);
-}
-
-void supervisor_scan_quotas(const struct supervisor *s, scan_quota_fn fn, void *ctx)
-{
-	discovery_quotas(s->discovery, fn, ctx);
 }
 
 const struct supervisor_status *supervisor_status(const struct supervisor *s)

@@ -19,7 +19,7 @@
 struct supervisor;
 
 struct supervisor_config {
-	struct starter *starter;
+	struct discovery *discovery; /* must outlive the supervisor */
 	struct sched_policy policy;
 	struct phase_config phase_detection;
 	enum config_attach attach;
@@ -57,8 +57,6 @@ void supervisor_tick(struct supervisor *supervisor);
 struct kernel *supervisor_kernel(const struct supervisor *supervisor);
 /* The number of lost mapping events. */
 u64 supervisor_nr_lost_maps(const struct supervisor *supervisor);
-struct discovery_counts supervisor_discovery(const struct supervisor *supervisor);
-void supervisor_scan_quotas(const struct supervisor *supervisor, scan_quota_fn fn, void *ctx);
 struct library_counts supervisor_libraries(const struct supervisor *supervisor);
 const struct supervisor_status *supervisor_status(const struct supervisor *supervisor);
 struct nice_counts supervisor_nice(const struct supervisor *supervisor);

@@ -20,10 +20,10 @@ static void read_fdinfo(void)
 	gpu_serve(STDIN_FILENO, &gpu_fdinfo_ops, &gpu_config_system);
 }
 
-/* Their mappings and libraries. */
+/* Their mappings and libraries, and the names of their jobs. */
 static void read_libraries(void)
 {
-	scan_serve(STDIN_FILENO, "/proc");
+	scan_serve(STDIN_FILENO, "/proc", JOB_LOGS);
 }
 
 /* clang-format off */

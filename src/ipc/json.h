@@ -6,3 +6,4 @@
 #include "base/macros.h"
 
 DEFINE_CLEANUP(yyjson_doc, yyjson_doc_free);
+DEFINE_CLEANUP(yyjson_mut_doc, yyjson_mut_doc_free);

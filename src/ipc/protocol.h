@@ -18,6 +18,8 @@
 #define PROTOCOL_REQUEST_MAX (64UL << 10)
 #define PROTOCOL_REPLY_MAX   (16UL << 20)
 
+/* The shortest interval for a user who may read only what belongs to the own processes. */
+#define PROTOCOL_INTERVAL_OWN_MS     1000
 #define PROTOCOL_INTERVAL_MIN_MS     100
 #define PROTOCOL_INTERVAL_MAX_MS     3600000
 #define PROTOCOL_INTERVAL_DEFAULT_MS 1000

@@ -12,6 +12,7 @@ enum field_type {
 	FIELD_BOOL,	/* u8 */
 	FIELD_PERMILLE, /* u32 up to 1000, written as a decimal from 0 to 1 */
 	FIELD_GPU,	/* u32, null for SNAPSHOT_GPU_UNKNOWN */
+	FIELD_UID,	/* u32, null for SNAPSHOT_UID_UNKNOWN */
 	FIELD_TEXT,	/* nr: the size of the array */
 	FIELD_LABEL,	/* u32, written as one of the nr labels */
 	FIELD_LABELS,	/* u32 with a bit for each of the nr labels, a list of labels */

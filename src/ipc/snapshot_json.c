@@ -2,8 +2,12 @@
 #include "ipc/snapshot_json.h"
 #include <errno.h>
 #include <stdlib.h>
-#include <yyjson.h>
+#include "base/cleanup.h"
+#include "ipc/json.h"
 #include "ipc/snapshot_fields.h"
+
+/* Elements of a long list that are written at once. */
+#define PIECE_ELEMENTS 256
 
 static bool put_counts(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct field *field,
 		       const void *values)
@@ -30,10 +34,12 @@ static bool put_labels(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct f
 	return ok;
 }
 
-static bool put_gpu_number(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, u32 gpu)
+_Static_assert(SNAPSHOT_GPU_UNKNOWN == SNAPSHOT_UID_UNKNOWN, "both are null in JSON");
+
+static bool put_or_null(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, u32 number)
 {
-	return gpu == SNAPSHOT_GPU_UNKNOWN ? yyjson_mut_obj_add_null(doc, object, key)
-					   : yyjson_mut_obj_add_uint(doc, object, key, gpu);
+	return number == SNAPSHOT_GPU_UNKNOWN ? yyjson_mut_obj_add_null(doc, object, key)
+					      : yyjson_mut_obj_add_uint(doc, object, key, number);
 }
 
 static bool put_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct field *field,
@@ -43,7 +49,8 @@ static bool put_field(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct 
 
 	switch (field->type) {
 	case FIELD_U32: return yyjson_mut_obj_add_uint(doc, object, field->key, *(const u32 *)at);
-	case FIELD_GPU: return put_gpu_number(doc, object, field->key, *(const u32 *)at);
+	case FIELD_GPU:
+	case FIELD_UID: return put_or_null(doc, object, field->key, *(const u32 *)at);
 	case FIELD_S32: return yyjson_mut_obj_add_int(doc, object, field->key, *(const s32 *)at);
 	case FIELD_U64: return yyjson_mut_obj_add_uint(doc, object, field->key, *(const u64 *)at);
 	case FIELD_BOOL: return yyjson_mut_obj_add_bool(doc, object, field->key, *(const u8 *)at);
@@ -128,8 +135,9 @@ static bool put_task(yyjson_mut_doc *doc, yyjson_mut_val *task,
 }
 
 static bool put_process(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct snapshot *s,
-			const struct snapshot_process *process)
+			u32 i)
 {
+	const struct snapshot_process *process = &s->processes[i];
 	bool ok = put_fields(doc, object, process_fields, process);
 	yyjson_mut_val *memory = yyjson_mut_obj_add_arr(doc, object, "memory");
 	yyjson_mut_val *culprits = yyjson_mut_obj_add_arr(doc, object, "culprits");
@@ -139,13 +147,53 @@ static bool put_process(yyjson_mut_doc *doc, yyjson_mut_val *object, const struc
 			&process->counted);
 	if (ok && process->task.known)
 		ok = put_task(doc, yyjson_mut_obj_add_obj(doc, object, "task"), process);
-	for (u32 i = 0; ok && i < process->nr_memory; i++)
+	for (u32 m = 0; ok && m < process->nr_memory; m++)
 		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, memory), memory_fields,
-				&process->memory[i]);
-	for (u32 i = 0; ok && i < process->nr_culprits; i++)
+				&process->memory[m]);
+	for (u32 c = 0; ok && c < process->nr_culprits; c++)
 		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, culprits), culprit_fields,
-				&process->culprits[i]);
+				&process->culprits[c]);
 	return ok && put_hists(doc, object, "hists", s, &process->hists);
+}
+
+static bool put_thread(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct snapshot *s, u32 i)
+{
+	return put_fields(doc, object, thread_fields, &s->threads[i]);
+}
+
+typedef bool (*put_element_fn)(yyjson_mut_doc *doc, yyjson_mut_val *object,
+			       const struct snapshot *s, u32 i);
+
+/* Adds elements to a list as one text. */
+static bool put_piece(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct snapshot *s,
+		      u32 first, u32 end, put_element_fn put)
+{
+	CLEANUP(yyjson_mut_doc_free_cleanup) yyjson_mut_doc *piece = yyjson_mut_doc_new(NULL);
+	yyjson_mut_val *elements = piece ? yyjson_mut_arr(piece) : NULL;
+	CLEANUP_FREE char *text = NULL;
+	bool ok = elements != NULL;
+	size_t length;
+
+	for (u32 i = first; ok && i < end; i++)
+		ok = put(piece, yyjson_mut_arr_add_obj(piece, elements), s, i);
+	if (ok) {
+		yyjson_mut_doc_set_root(piece, elements);
+		text = yyjson_mut_write(piece, 0, &length);
+	}
+	/* Without the brackets. */
+	return text && yyjson_mut_arr_append(list, yyjson_mut_rawncpy(doc, text + 1, length - 2));
+}
+
+/* A value needs several times the memory of its text, so long lists are written in pieces. */
+static bool put_long_list(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct snapshot *s,
+			  u32 nr, put_element_fn put)
+{
+	bool ok = list != NULL;
+
+	for (u32 i = 0; ok && i < nr; i += PIECE_ELEMENTS)
+		ok = put_piece(doc, list, s, i, i + PIECE_ELEMENTS < nr ? i + PIECE_ELEMENTS : nr,
+			       put);
+	return ok;
 }
 
 static bool put_gpu(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct snapshot_gpu *gpu)
@@ -207,11 +255,8 @@ static bool put_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct sn
 		     put_ranks(doc, job, &s->jobs[i].gone_ranks) &&
 		     put_hists(doc, job, "gone", s, &s->jobs[i].gone);
 	}
-	for (u32 i = 0; ok && i < s->nr_processes; i++)
-		ok = put_process(doc, yyjson_mut_arr_add_obj(doc, processes), s, &s->processes[i]);
-	for (u32 i = 0; ok && i < s->nr_threads; i++)
-		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, threads), thread_fields,
-				&s->threads[i]);
+	ok = ok && put_long_list(doc, processes, s, s->nr_processes, put_process) &&
+	     put_long_list(doc, threads, s, s->nr_threads, put_thread);
 	for (u32 i = 0; ok && i < s->nr_gpus; i++)
 		ok = put_gpu(doc, yyjson_mut_arr_add_obj(doc, gpus), &s->gpus[i]);
 	for (u32 i = 0; ok && i < s->nr_over_quota; i++)

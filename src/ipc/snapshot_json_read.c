@@ -30,7 +30,7 @@ static int get_u32(yyjson_val *value, u32 *ret)
 	return 0;
 }
 
-static int get_gpu_number(yyjson_val *value, u32 *ret)
+static int get_or_null(yyjson_val *value, u32 *ret)
 {
 	u64 number = SNAPSHOT_GPU_UNKNOWN;
 
@@ -129,7 +129,8 @@ static int get_field(yyjson_val *value, const struct field *field, void *base)
 
 	switch (field->type) {
 	case FIELD_U32: return get_u32(value, at);
-	case FIELD_GPU: return get_gpu_number(value, at);
+	case FIELD_GPU:
+	case FIELD_UID: return get_or_null(value, at);
 	case FIELD_S32: return get_s32(value, at);
 	case FIELD_U64: return get_u64(value, ULLONG_MAX, at);
 	case FIELD_BOOL: return get_bool(value, at);
@@ -224,8 +225,10 @@ static int get_ranks(yyjson_val *object, struct snapshot_ranks *ret)
 
 static int get_job(yyjson_val *object, struct snapshot *s, u32 i)
 {
-	int err = get_fields(object, job_fields, &s->jobs[i]);
+	int err;
 
+	s->jobs[i].uid = SNAPSHOT_UID_UNKNOWN;
+	err = get_fields(object, job_fields, &s->jobs[i]);
 	if (err == 0)
 		err = get_ranks(object, &s->jobs[i].gone_ranks);
 	return err < 0 ? err : get_hists(yyjson_obj_get(object, "gone"), s, &s->jobs[i].gone);
@@ -239,15 +242,20 @@ static int get_task(yyjson_val *object, struct snapshot_process *process)
 {
 	if (!object)
 		return 0;
-	process->task = (struct snapshot_task){ .known = 1, .gpu = SNAPSHOT_GPU_UNKNOWN };
+	process->task = (struct snapshot_task){ .known = 1,
+						.gpu = SNAPSHOT_GPU_UNKNOWN,
+						.gpu_instance = SNAPSHOT_GPU_UNKNOWN,
+						.compute_instance = SNAPSHOT_GPU_UNKNOWN };
 	return get_fields(object, task_fields, process);
 }
 
 static int get_process(yyjson_val *object, struct snapshot *s, u32 i)
 {
 	struct snapshot_process *process = &s->processes[i];
-	int err = get_fields(object, process_fields, process);
+	int err;
 
+	process->uid = SNAPSHOT_UID_UNKNOWN;
+	err = get_fields(object, process_fields, process);
 	if (err < 0)
 		return err;
 	if (process->job > s->nr_jobs)

@@ -94,6 +94,16 @@ const char *metric_label_value(const struct metric_labels *labels, enum metric_l
 		return number;
 	case LABEL_PID: snprintf(number, METRIC_NUMBER_LEN, "%u", labels->pid); return number;
 	case LABEL_CGROUP: return labels->info->cgroup;
+	case LABEL_NAMESPACE: return labels->info->names.namespace;
+	case LABEL_POD: return labels->info->names.pod;
+	case LABEL_CONTAINER: return labels->info->names.container_name;
+	case LABEL_CLAIMED_NAME: return labels->info->names.claimed_name;
+	case LABEL_CLAIMED_ACCOUNT: return labels->info->names.claimed_account;
+	case LABEL_UID:
+		if (labels->info->uid == SNAPSHOT_UID_UNKNOWN)
+			return "";
+		snprintf(number, METRIC_NUMBER_LEN, "%u", labels->info->uid);
+		return number;
 	case LABEL_UUID: return labels->uuid;
 	case LABEL_MODEL: return labels->model;
 	case LABEL_VERSION: return labels->version;

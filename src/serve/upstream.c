@@ -19,6 +19,8 @@
 /* Minimum time between two changes of the interval; zerneld replies to each with a snapshot. */
 #define RESUBSCRIBE_MS	1000
 
+_Static_assert(LINE_BUFFER_PADDING >= YYJSON_PADDING_SIZE, "a line cannot be parsed in place");
+
 struct upstream {
 	struct gateway *gateway;
 	struct watch watch;
@@ -128,11 +130,23 @@ static void take_snapshot(struct upstream *upstream, struct snapshot *snapshot)
 	adjust_interval(upstream);
 }
 
-/* Parses a line of any kind: a snapshot, a successful reply, or an error. */
-static int parse_line(struct upstream *upstream, const char *line, size_t length,
-		      struct snapshot **ret)
+/* In place, because a copy of the line can be 16 MiB long. The next line can follow it. */
+static yyjson_doc *read_line(char *line, size_t length)
 {
-	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = yyjson_read(line, length, 0);
+	char after[LINE_BUFFER_PADDING];
+	yyjson_doc *doc;
+
+	memcpy(after, line + length, sizeof(after));
+	memset(line + length, 0, sizeof(after));
+	doc = yyjson_read_opts(line, length, YYJSON_READ_INSITU, NULL, NULL);
+	memcpy(line + length, after, sizeof(after));
+	return doc;
+}
+
+/* Parses a line of any kind: a snapshot, a successful reply, or an error. */
+static int parse_line(struct upstream *upstream, char *line, size_t length, struct snapshot **ret)
+{
+	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = read_line(line, length);
 	yyjson_val *root = yyjson_doc_get_root(doc), *error = yyjson_obj_get(root, "error");
 	const char *message;
 
@@ -159,7 +173,7 @@ static int parse_line(struct upstream *upstream, const char *line, size_t length
 }
 
 /* The line and its document are freed before the snapshot is rendered: each takes much memory. */
-static int take_line(struct upstream *upstream, const char *line, size_t length)
+static int take_line(struct upstream *upstream, char *line, size_t length)
 {
 	struct snapshot *snapshot = NULL;
 	int err = parse_line(upstream, line, length, &snapshot);

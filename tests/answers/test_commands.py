@@ -51,7 +51,7 @@ class Status(Case):
         self.assertIn("systemctl start zerneld", text)
 
     def test_user_without_access_gets_an_error(self):
-        server = self.zerneld()
+        server = self.zerneld(config="[socket]\nread_own=no\n")
         text = as_user(OTHERS, OTHERS, [], lambda: zernel("status", "--socket", server.path, status=1))
         self.assertIn("zernel", text)
         self.assertIn("refused", text)
@@ -182,6 +182,52 @@ class Usage(Case):
         for words in ("--version",), ("-V",), ("why", "-V"), ("procdb", "--version"), ("procdb", "list", "-jV"), ("serve", "-V"):
             self.assertEqual(zernel(*words), version)
         self.assertEqual(json.loads(zernel("version", "--json")), {"version": version.split()[1]})
+
+
+class Scheduler(Case):
+    """zernel scheduler writes a drop-in, and a running zerneld follows it."""
+
+    def switch(self, server, *words, **options):
+        return zernel("scheduler", *words, "--config", server.config, "--socket", server.path, **options)
+
+    def test_on_and_off(self):
+        server = self.zerneld(attach="no")
+        drop_in = server.config.with_name("zernel.conf.d") / "zernel-scheduler.conf"
+        text = self.switch(server, "on")
+        self.assertIn("attach=auto\n", drop_in.read_text())
+        self.assertIn("now      scheduler attached", text)
+        for hint in str(drop_in), "zernel ab", "zernel scheduler off":
+            self.assertIn(hint, text)
+        server.stop()
+        server.start()
+        self.assertEqual(server.scheduler()["state"], "attached")
+        text = self.switch(server, "off")
+        self.assertIn("attach=no\n", drop_in.read_text())
+        self.assertIn("now      scheduler off", text)
+        self.assertIn("zernel scheduler on", text)
+
+    def test_json(self):
+        server = self.zerneld(attach="no")
+        result = json.loads(self.switch(server, "on", "-j"))
+        self.assertEqual((result["attach"], result["state"], result["actuator"]), ("auto", "attached", "sched_ext"))
+
+    def test_without_zerneld(self):
+        server = self.zerneld(attach="no")
+        server.stop()
+        self.assertIn("systemctl enable --now zerneld", self.switch(server, "on"))
+        self.assertEqual(json.loads(self.switch(server, "off", "-j"))["state"], "not running")
+
+    def test_a_later_file_that_sets_the_key_is_named(self):
+        server = self.zerneld(attach="no")
+        later = server.config.with_name("zernel.conf.d") / "zz.conf"
+        later.parent.mkdir()
+        later.write_text("[scheduler]\nattach=no\n")
+        self.assertIn(f"{later}:2 sets attach=no", self.switch(server, "on", status=1))
+
+    def test_user_without_permission(self):
+        server = self.zerneld(attach="no")
+        self.assertIn("run this command with sudo", as_user(OTHERS, OTHERS, [], lambda: self.switch(server, "on", status=1)))
+        self.assertEqual(server.scheduler()["state"], "off")
 
 
 class Common(Case):

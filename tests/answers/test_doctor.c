@@ -447,6 +447,36 @@ static void test_clock_and_limits(void **state)
 		       "-> raise the limit: sysctl -w");
 }
 
+static void assert_next(const struct doctor *doctor, const char *command)
+{
+	struct capture capture = capture_begin();
+	struct term term = { .out = capture.out };
+	char *text, *line;
+
+	doctor_print(doctor, &term);
+	text = capture_end(&capture);
+	line = strstr(text, "next: ");
+	assert_non_null(line);
+	assert_string_equal(line + strlen("next: "), command);
+	free(text);
+}
+
+static void test_next_command(void **state)
+{
+	struct snapshot *snapshot = make_snapshot();
+	struct doctor doctor = { .root = root, .zerneld = ZERNELD_ABSENT, .answer = "gone" };
+
+	assert_next(&doctor, "sudo systemctl enable --now zerneld\n");
+	doctor.zerneld = ZERNELD_OTHER_VERSION;
+	assert_next(&doctor, "sudo systemctl restart zerneld\n");
+	doctor = doctor_with(snapshot);
+	assert_next(&doctor, "zernel demo\n");
+	snapshot->nr_processes = 1;
+	assert_next(&doctor, "zernel why\n");
+	snapshot->nr_processes = 0;
+	snapshot_free(snapshot);
+}
+
 static void test_json(void **state)
 {
 	struct doctor doctor = { .root = root, .answer = "gone" };
@@ -498,6 +528,7 @@ int main(void)
 		ON_A_MACHINE(test_no_gpu),
 		ON_A_MACHINE(test_libraries_and_probes),
 		ON_A_MACHINE(test_clock_and_limits),
+		ON_A_MACHINE(test_next_command),
 		ON_A_MACHINE(test_json),
 	};
 	int status;

@@ -85,12 +85,12 @@ static void test_whole_output(void **state)
 	assert_shows(snapshot, "node7  zerneld 0.1.0, Linux 6.18.3\n");
 	assert_shows(snapshot,
 		     "scheduler  attached, 30 % of each CPU is reserved for ordinary tasks\n");
-	assert_shows(snapshot, "JOB       PROCESSES  RANKS  CGROUP\n"
-			       "slurm 12          2      2  /slurm/job_12\n");
-	assert_shows(snapshot, "RANK   PID  COMMAND  PHASE         DATA  GPU  COLL  OPT   MEMORY  "
-			       "THREADS\n"
-			       "   0  1000  python3  data_loading   25%  70%    4%   1%  3.0 GiB  "
-			       "1 launcher, 3 loader\n");
+	assert_shows(snapshot, "JOB       USER  PROCESSES  RANKS  NAMES  CGROUP\n"
+			       "slurm 12  -             2      2         /slurm/job_12\n");
+	assert_shows(snapshot, "RANK   PID  COMMAND  PHASE         DATA  GPU  COLL  OPT  DEVICE   "
+			       "MEMORY  THREADS\n"
+			       "   0  1000  python3  data_loading   25%  70%    4%   1%       -  "
+			       "3.0 GiB  1 launcher, 3 loader\n");
 	assert_shows(snapshot, "GPU  BUSY  MEM USED  MEM TOTAL  NUMA NODE  UUID\n"
 			       "  0   61%         -   80.0 GiB          -  \n");
 	snapshot->gpus[0].valid |= SNAPSHOT_GPU_NUMA_NODE;
@@ -100,6 +100,26 @@ static void test_whole_output(void **state)
 	assert_shows(snapshot, "learning   40 profiles (30 confident), 0 observations\n");
 	assert_shows(snapshot, "dropped    none\n");
 	assert_shows(snapshot, "own cost   2.5 s of CPU time, 20.0 MiB of memory\n");
+	snapshot_free(snapshot);
+}
+
+/* The GPU of a process, a part of it, and a GPU that is not identified. */
+static void test_the_gpu_of_a_process(void **state)
+{
+	struct snapshot *snapshot = make(1);
+	struct snapshot_task *task = &snapshot->processes[0].task;
+
+	*task = (struct snapshot_task){ .known = 1,
+					.gpu = 5,
+					.gpu_instance = SNAPSHOT_GPU_UNKNOWN };
+	assert_shows(snapshot, "   1%       5  3.0 GiB");
+	task->gpu_instance = 9;
+	assert_shows(snapshot, "   1%     5/9  3.0 GiB");
+	task->gpu = SNAPSHOT_GPU_UNKNOWN;
+	assert_shows(snapshot, "   1%  unknown  3.0 GiB");
+	snapshot->nr_gpu_conflicts = 2;
+	assert_shows(snapshot,
+		     "conflicts  2 times, a runtime and the driver named different GPUs\n");
 	snapshot_free(snapshot);
 }
 
@@ -128,6 +148,25 @@ static void test_unproven_processes_are_marked(void **state)
 	snapshot->processes[1].gpu_evidence = GPU_EVIDENCE_DEVICE;
 	assert_shows(snapshot, "   0  1000  python3 (unproven)  data_loading");
 	assert_shows(snapshot, "   1  1001  python3             gpu_compute");
+	snapshot_free(snapshot);
+}
+
+static void test_names_of_jobs(void **state)
+{
+	struct snapshot *snapshot = make(1);
+	struct job_names *names = &snapshot->jobs[0].names;
+
+	snapshot->jobs[0].uid = 0;
+	SET(names->claimed_name, "train");
+	SET(names->claimed_account, "phys");
+	SET(names->claimed_array, "100_3");
+	assert_shows(snapshot, "slurm 12  root          1      1  claims the name train, account "
+			       "phys, array 100_3  /slurm/job_12\n");
+	*names = (struct job_names){ .namespace = "ml", .pod = "trainer-0" };
+	SET(names->container_name, "main");
+	snapshot->jobs[0].uid = 123456789;
+	assert_shows(snapshot, "slurm 12  123456789          1      1  ml/trainer-0, container "
+			       "main  /slurm/job_12\n");
 	snapshot_free(snapshot);
 }
 
@@ -169,8 +208,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whole_output),
+		cmocka_unit_test(test_the_gpu_of_a_process),
 		cmocka_unit_test(test_problems_are_shown),
 		cmocka_unit_test(test_unproven_processes_are_marked),
+		cmocka_unit_test(test_names_of_jobs),
 		cmocka_unit_test(test_terminal_gets_one_screen_and_pipe_gets_all_rows),
 		cmocka_unit_test(test_color_shows_the_state),
 	};

@@ -87,8 +87,8 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsign
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t device, unsigned int *count,
 						     nvmlProcessInfo_t *infos)
 {
-	infos[0] = (nvmlProcessInfo_t){ .pid = 7, .usedGpuMemory = 123 };
-	infos[1] = (nvmlProcessInfo_t){ .pid = 8, .usedGpuMemory = ~0ULL };
+	infos[0] = (nvmlProcessInfo_t){ 7, 123, ~0U, ~0U };
+	infos[1] = (nvmlProcessInfo_t){ 8, ~0ULL, ~0U, ~0U };
 	*count = 2;
 	return (nvmlReturn_t)fake_nvml.fail;
 }

@@ -29,6 +29,11 @@ static void check(const struct gpu_samples *samples)
 	}
 	for (u32 i = 0; i < samples->nr_processes; i++)
 		REQUIRE(samples->processes[i].gpu < samples->nr_devices);
+	REQUIRE(samples->nr_slices <= GPU_MAX_SLICES);
+	for (u32 i = 0; i < samples->nr_slices; i++) {
+		REQUIRE(samples->slices[i].gpu < samples->nr_devices);
+		REQUIRE(strlen(samples->slices[i].uuid) < sizeof(samples->slices[i].uuid));
+	}
 }
 
 /* The input is the begin of a reply, whose rest is zero, and its size: replies are large. */

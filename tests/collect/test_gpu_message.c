@@ -38,6 +38,8 @@ static int start_afresh(void **state)
 	reply.samples.processes[0] = (struct gpu_process_sample){
 		.valid = GPU_HAS_UTILISATION, .pid = 7, .gpu = 1, .utilisation = 100
 	};
+	reply.samples.nr_slices = 1;
+	reply.samples.slices[0] = (struct gpu_slice_sample){ .gpu = 1, .uuid = "MIG-1234" };
 	return 0;
 }
 
@@ -75,7 +77,7 @@ static void test_numbers(void **state)
 	REJECTS(nr_devices, 1); /* the process uses the second one */
 	REJECTS(nr_processes, GPU_MAX_PROCESSES + 1);
 	REJECTS(nr_stalled, 1);
-	REJECTS(devices[1].valid, GPU_HAS_BUSY_TIME << 1);
+	REJECTS(devices[1].valid, GPU_HAS_RENDER_FILE << 1);
 	REJECTS(devices[1].index, GPU_MAX_DEVICES);
 	REJECTS(devices[1].numa_node, -2);
 	REJECTS(devices[1].numa_node, 1024);
@@ -91,6 +93,11 @@ static void test_numbers(void **state)
 	REJECTS(processes[0].gpu, 2);
 	REJECTS(processes[0].pid, 1U << 31);
 	REJECTS(processes[0].utilisation, 101);
+	REJECTS(processes[0].is_listed, 2);
+	REJECTS(processes[0].at_ns, NOW_NS + 1);
+	REJECTS(nr_slices, GPU_MAX_SLICES + 1);
+	REJECTS(slices[0].gpu, 2);
+	REJECTS(slices[0].uuid[0], '\n');
 }
 
 static void test_texts(void **state)

@@ -16,6 +16,8 @@
 #define MEMORY_BYTES 1000000000
 #define PERIOD_MS    40
 #define NR_LAUNCHES  25
+/* NVML does not tell the render node of a GPU. */
+#define IDENTITY     (GPU_IDENTITY & ~(u32)GPU_HAS_RENDER_FILE)
 #define WINDOW_NS    (NSEC_PER_SEC / 6) /* the sample period of the virtual GPU */
 
 /*
@@ -83,7 +85,8 @@ static void check_identity(u32 i)
 	snprintf(address, sizeof(address), "0000:%02x:00.0", 0x10 + 0x10 * i);
 	snprintf(uuid, sizeof(uuid), "GPU-76677075-0000-0000-0000-%012x", i);
 	assert_int_equal(device->index, i);
-	assert_int_equal(device->valid & GPU_IDENTITY, GPU_IDENTITY);
+	assert_int_equal(device->valid & GPU_IDENTITY, IDENTITY);
+	assert_int_equal(device->nvidia_file, i);
 	assert_string_equal(device->pci_address, address);
 	assert_string_equal(device->uuid, uuid);
 	assert_string_equal(device->name, "NVIDIA vGPU Lab");
@@ -100,7 +103,7 @@ static void check_load(u32 i, pid_t pid, u64 asked_ns, u64 took_ns)
 
 	print_message("# device %u: load %u %%, utilisation %u %%, of the process %u %%\n", i,
 		      first, device->utilisation, process->utilisation);
-	assert_int_equal(device->valid, GPU_IDENTITY | GPU_HAS_UTILISATION | GPU_HAS_MEMORY_USED |
+	assert_int_equal(device->valid, IDENTITY | GPU_HAS_UTILISATION | GPU_HAS_MEMORY_USED |
 						GPU_HAS_MEMORY_TOTAL | GPU_HAS_ENERGY |
 						(has_gpm ? GPU_HAS_ACTIVE : 0) | GPU_HAS_BUSY_TIME);
 	assert_true(device->utilisation == first || device->utilisation == last);

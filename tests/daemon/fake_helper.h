@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/socket.h>
@@ -23,7 +24,8 @@ static struct {
 	int fd;			    /* the test's end; negative: the process does not run */
 	struct loop_source *source; /* zerneld's end */
 	u32 nr_starts, nr_kills;
-	int error; /* of the next start */
+	int error;     /* of the next start */
+	bool is_stuck; /* it does not end when it is killed */
 } processes[PROGRAM_NR];
 
 int starter_start(struct starter *starter, enum program program, int *ret_fd)
@@ -44,7 +46,8 @@ int starter_start(struct starter *starter, enum program program, int *ret_fd)
 void starter_kill(struct starter *starter, enum program program)
 {
 	processes[program].nr_kills++;
-	close(processes[program].fd);
+	if (!processes[program].is_stuck)
+		close(processes[program].fd);
 	processes[program].fd = -EBADF;
 	processes[program].source = NULL;
 }

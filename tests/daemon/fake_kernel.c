@@ -5,6 +5,7 @@
  * FAKE_KERNEL control it: `refuse` (refuse BPF), `no-sched` (no sched_ext), `no-func` (sched_ext
  * without a function), `busy` (another scheduler is attached), `eject`, `restart`, `train` (its
  * processes change their phases), `flood` (send many events), `end` (the last process exits),
+ * `end-all` (all of them exit), `processes` (its processes: pid, user and name in each line),
  * `slow` (the attach of a library with this word in its name blocks until the file is removed),
  * `lost` (events of mappings were lost), `blind` (the kernel refuses events of a CPU),
  * `cpu_max`, `cgroup_v1` and `unverified` (the CPU limits of cgroups), `honors` (the scheduler
@@ -40,7 +41,7 @@ struct kernel {
 	void *ctx;
 	struct task_state tasks[NR_PROCESSES];
 	u32 nr_steps[NR_PROCESSES];
-	bool last_ended;
+	u32 nr_ended;
 };
 
 struct mmap_events {
@@ -221,6 +222,23 @@ static void train(struct kernel *kernel, u32 process, u64 now)
 	}
 }
 
+/* Makes it a process of the file `processes`, which launches work. */
+static void replace(u32 i, struct process_state *process)
+{
+	char path[256], line[64];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/processes", getenv("FAKE_KERNEL"));
+	file = fopen(path, "re");
+	for (u32 k = 0; k <= i; k++)
+		if (!fgets(line, sizeof(line), file))
+			abort();
+	fclose(file);
+	if (sscanf(line, "%u %u %15s", &process->task.pid, &process->uid, process->comm) != 3)
+		abort();
+	process->launcher_tid = process->task.pid;
+}
+
 /* Fills the state of a process with values of a typical size. */
 static void describe(struct kernel *kernel, u32 i, struct process_state *process)
 {
@@ -246,7 +264,7 @@ static void describe(struct kernel *kernel, u32 i, struct process_state *process
 	process->rank = (s32)i;
 	process->nr_ranks = NR_PROCESSES;
 	process->books[LEVEL_RUNTIME][0] = (struct memory_book){ 1 << 20, 1 << 21, 2, 1 };
-	if (is_told("uuids"))
+	if (is_told("unknown-gpus"))
 		process->books[LEVEL_RUNTIME][1] = process->books[LEVEL_RUNTIME][0];
 	process->nr_collectives[0] = 12 + i;
 	process->collective_bytes[0] = 48 + i;
@@ -255,11 +273,13 @@ static void describe(struct kernel *kernel, u32 i, struct process_state *process
 		(struct idle_account){ .busy_ns = 900,
 				       .done.cause_ns = { [IDLE_CPU] = 70, [IDLE_DISK] = 30 } };
 	strcpy(process->comm, "train\xff");
+	if (is_told("processes"))
+		replace(i, process);
 }
 
 int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
 {
-	u32 nr = NR_PROCESSES - kernel->last_ended;
+	u32 nr = NR_PROCESSES - kernel->nr_ended;
 	struct kernel_snapshot all = { .nr_processes = nr, .nr_threads = nr };
 
 	all.processes = calloc(NR_PROCESSES, sizeof(*all.processes));
@@ -280,13 +300,13 @@ int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
 	return 0;
 }
 
-static void end_last(struct kernel *kernel)
+static void end_one(struct kernel *kernel)
 {
 	struct exit_event end = { .event = { .kind = EVENT_EXIT, .time_ns = time_now_ns() } };
 
-	describe(kernel, NR_PROCESSES - 1, &end.process);
+	describe(kernel, NR_PROCESSES - ++kernel->nr_ended, &end.process);
+	end.process.step.nr_steps += 5; /* since the last snapshot */
 	end.event.tgid = end.event.tid = end.process.task.pid;
-	kernel->last_ended = true;
 	note("end after %llu transitions\n", end.process.task.nr_transitions);
 	kernel->on_event(kernel->ctx, &end.event);
 }
@@ -331,16 +351,23 @@ int kernel_read_culprits(struct kernel *kernel, struct kernel_culprit **ret, u32
 	return 0;
 }
 
-int kernel_gpu_number(const struct kernel *kernel, const struct process_state *process, u32 device,
-		      u32 *ret)
+/* Simulates a process whose devices 0 and 1 are GPU 0 and a part of GPU 7. */
+int kernel_gpu_numbers(const struct kernel *kernel, const struct process_state *process,
+		       struct gpu_numbers *ret)
 {
-	/* Simulates a process with CUDA_VISIBLE_DEVICES=0,7,GPU-1234. */
-	static const u32 numbers[] = { 0, 7 };
-
-	if (is_told("uuids") || device >= ARRAY_SIZE(numbers))
+	if (is_told("unknown-gpus"))
 		return -ENOENT;
-	*ret = numbers[device];
+	*ret = (struct gpu_numbers){ .of = { 1, 8 },
+				     .gpu_instance = { 0, 4 },
+				     .compute_instance = { 0, 1 },
+				     .basis = { GPU_BASIS_RUNTIME, GPU_BASIS_DRIVER } };
 	return 0;
+}
+
+int kernel_read_gpu_facts(const struct kernel *kernel, const struct process_state *process,
+			  struct gpu_facts *ret)
+{
+	return -ESRCH;
 }
 
 int kernel_read_scheduler(const struct kernel *kernel, struct sched_stats *ret)
@@ -506,18 +533,16 @@ int kernel_read_events(struct kernel *kernel)
 
 	for (u32 i = 0; training && i < NR_PROCESSES; i++)
 		train(kernel, i, time_now_ns());
-	if (is_told("end") && !kernel->last_ended)
-		end_last(kernel);
+	if (is_told("end") && !kernel->nr_ended)
+		end_one(kernel);
+	while (is_told("end-all") && kernel->nr_ended < NR_PROCESSES)
+		end_one(kernel);
 	for (u32 i = 0; flooding && i < FLOOD_EVENTS; i++)
 		tell(kernel, EVENT_ROLE, 0, i % ROLE_NR, time_now_ns());
 	return 0;
 }
 
-void kernel_set_gpu_reader(struct kernel *kernel, kernel_gpu_fn on_gpu, void *ctx)
-{
-}
-
-void kernel_set_gpu_numbers(struct kernel *kernel, const struct process_key *key,
+void kernel_set_gpu_numbers(struct kernel *kernel, const struct process_state *process,
 			    const struct gpu_numbers *numbers)
 {
 }

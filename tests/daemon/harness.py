@@ -123,7 +123,7 @@ class Client:
 
 
 class Zerneld:
-    def __init__(self, *arguments, config="", groups=GROUPS, state=None, wait=True, attach="yes"):
+    def __init__(self, *arguments, config="", groups=GROUPS, state=None, wait=True, attach="yes", mount="", environment=None, processes=None):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="zerneld."))
         self.directory.chmod(0o755)
         self.path = self.directory / "run/zernel.sock"
@@ -132,16 +132,20 @@ class Zerneld:
         self.log = self.directory / "stderr"
         self.fake = self.directory / "kernel"
         self.fake.mkdir()
+        if processes:
+            (self.fake / "processes").write_text(processes)
         (self.directory / "group").write_text(groups)
         # The virtual GPU counts as a GPU where it has a device file: in a guest.
         devices = "device_files=/dev/zernel-vgpu0\n" if "ZERNEL_IN_GUEST" in os.environ else ""
         self.config.write_text(f"[scheduler]\nattach={attach}\n[learning]\nstate_directory={self.state}\n"
                                f"[socket]\npath={self.path}\n[gpu]\n{devices}sample=no\n{config}")
         self.arguments = arguments
-        self.mount = ""
+        # Commands of a shell in the mount namespace of zerneld. $$ is its process ID.
+        self.mount = mount
+        self.environment = environment or {}
         if state:  # mount options of a file system that only zerneld sees
             self.state.mkdir()
-            self.mount = f"mount -t tmpfs -o {state} tmpfs {self.state} &&"
+            self.mount += f"mount -t tmpfs -o {state} tmpfs {self.state} &&"
         self.process = None
         self.start(wait)
 
@@ -152,7 +156,7 @@ class Zerneld:
             self.process = subprocess.Popen(
                 ["unshare", "--mount", "sh", "-c", command, "sh", self.directory / "group", ZERNELD,
                  "--config", self.config, *self.arguments],
-                stderr=log, env={**os.environ, "FAKE_KERNEL": str(self.fake)})
+                stderr=log, env={**os.environ, **self.environment, "FAKE_KERNEL": str(self.fake)})
         if wait:
             wait_until(self.answers, "zerneld answers")
 

@@ -9,7 +9,7 @@ import subprocess
 
 PHASES = "Unknown", "DataLoading", "GpuCompute", "NcclCollective", "OptimizerStep"  # as enum phase
 FIELDS = {"pid", "is_ml_process", "current_phase", "gpu_utilization", "last_gpu_sync_ns", "cpu_burst_duration_ns",
-          "io_wait_fraction", "nccl_active", "futex_wait_count", "gpu_id", "phase_start_ns", "phase_time_ns"}
+          "io_wait_fraction", "nccl_active", "futex_wait_count", "gpu_id", "gpu_instance", "compute_instance", "gpu_basis", "phase_start_ns", "phase_time_ns"}
 WORK_KERNEL = 0  # lab/truth/truth.h
 # An emulated CPU can pause between the log entry of the job and the probe.
 LATE_NS = 50_000_000

@@ -5,8 +5,9 @@ import os
 import tap
 from harness import ADMINS, as_user, Case, Client, GROUPS, OTHERS, READERS
 
-READING = ("snapshot", {}), ("subscribe", {}), ("unsubscribe", {}), ("policy.get", {}), ("procdb.list", {}), \
-    ("procdb.export", {}), ("record.start", {}), ("record.stop", {})
+OWN = ("snapshot", {}), ("jobs.ended", {}), ("subscribe", {}), ("unsubscribe", {})
+READING = ("policy.get", {}), ("procdb.list", {}), ("procdb.export", {}), ("record.start", {}), ("record.stop", {})
+CLOSED = "[socket]\nread_own=no\n"
 CHANGING = ("policy.set", {"reserved_percent": 10}), ("scheduler.detach", {}), ("scheduler.attach", {}), \
     ("procdb.import", {"image": ""}), ("procdb.forget", {"all": True})
 
@@ -15,7 +16,7 @@ def try_all(path):
     """Returns the rights of this client and the error code of each method."""
     with Client(path) as client:
         codes = {}
-        for method, params in READING + CHANGING:
+        for method, params in OWN + READING + CHANGING:
             reply = client.ask(method, **params)
             codes[method] = reply.get("error", {}).get("code", "ok")
             if codes[method] == "forbidden":
@@ -35,6 +36,8 @@ class Access(Case):
     def check(self, server, who, may):
         got, codes = as_user(*who, lambda: try_all(server.path))
         self.assertEqual(got, may)
+        for method, _ in OWN:
+            self.assertEqual(codes[method] == "forbidden", not may, method)
         for method, _ in READING:
             self.assertEqual(codes[method] == "forbidden", "read" not in may, method)
         for method, _ in CHANGING:
@@ -50,25 +53,25 @@ class Access(Case):
                          ((OTHERS, OTHERS, [1, 2, 3, ADMINS]), everything),
                          ((OTHERS, READERS, []), ["read"]),
                          ((OTHERS, OTHERS, [READERS]), ["read"]),
-                         ((OTHERS, OTHERS, []), []),
-                         ((OTHERS, 0, [0]), [])):
+                         ((OTHERS, OTHERS, []), ["read-own"]),
+                         ((OTHERS, 0, [0]), ["read-own"])):
             with self.subTest(who=who):
                 self.check(server, who, may)
 
     def test_the_error_says_how_to_get_access(self):
         server = self.zerneld()
         self.assertIn("zernel-admin", self.check(server, (OTHERS, READERS, []), ["read"])["message"])
-        self.assertIn("group zernel ", self.check(server, (OTHERS, OTHERS, []), [])["message"] + " ")
+        self.assertIn("group zernel ", self.check(server, (OTHERS, OTHERS, []), ["read-own"])["message"] + " ")
 
     def test_groups_that_do_not_exist_have_no_members(self):
         server = self.zerneld(groups="root:x:0:\n")
         self.check(server, (0, 0, []), ["read", "change"])
-        self.check(server, (OTHERS, READERS, [ADMINS, READERS]), [])
-        self.check(server, (OTHERS, 0, [0]), [])
+        self.check(server, (OTHERS, READERS, [ADMINS, READERS]), ["read-own"])
+        self.check(server, (OTHERS, 0, [0]), ["read-own"])
 
     def test_a_new_group_takes_effect_after_a_reload(self):
         server = self.zerneld(groups="root:x:0:\n")
-        self.check(server, (OTHERS, READERS, []), [])
+        self.check(server, (OTHERS, READERS, []), ["read-own"])
         (server.directory / "group").write_text(GROUPS)
         server.send(1)
         server.said("configuration reloaded")
@@ -89,8 +92,17 @@ class Access(Case):
         for stranger in strangers:
             stranger.close()
 
+    def test_without_read_own_other_users_read_nothing(self):
+        server = self.zerneld(config=CLOSED)
+        self.check(server, (OTHERS, OTHERS, []), [])
+        self.check(server, (OTHERS, READERS, []), ["read"])
+        server.config.write_text(server.config.read_text().replace("read_own=no", "read_own=yes"))
+        server.send(1)
+        server.said("configuration reloaded")
+        self.check(server, (OTHERS, OTHERS, []), ["read-own"])
+
     def test_a_client_that_can_do_nothing_loses_its_place(self):
-        server = self.zerneld()
+        server = self.zerneld(config=CLOSED)
         with Client(server.path) as member, Client(server.path, hello=False) as silent, \
                 connect_as(OTHERS, server.path) as stranger:
             stranger.ask("hello", version=2)

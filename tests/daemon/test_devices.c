@@ -71,6 +71,10 @@ bool sampler_read(struct sampler *s, u64 now_ns, struct gpu_samples *ret)
 	return sampler.fresh;
 }
 
+static struct gpu_facts facts;
+static struct gpu_numbers numbers;
+static u32 nr_set;
+
 void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent)
 {
 	told[gpu] = percent;
@@ -86,6 +90,27 @@ void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu)
 	told[gpu] = UNKNOWN;
 }
 
+int kernel_read_gpu_facts(const struct kernel *kernel, const struct process_state *process,
+			  struct gpu_facts *ret)
+{
+	*ret = facts;
+	return process->task.pid == 9 ? -ESRCH : 0;
+}
+
+void kernel_set_gpu_numbers(struct kernel *kernel, const struct process_state *process,
+			    const struct gpu_numbers *new)
+{
+	numbers = *new;
+	nr_set++;
+}
+
+int kernel_gpu_numbers(const struct kernel *kernel, const struct process_state *process,
+		       struct gpu_numbers *ret)
+{
+	*ret = numbers;
+	return 0;
+}
+
 /* GPU 2 is busy, the utilization of GPU 1 is unknown, and GPU 0 does not exist. */
 static int start_afresh(void **state)
 {
@@ -99,6 +124,9 @@ static int start_afresh(void **state)
 				     .valid = GPU_HAS_UTILISATION | GPU_HAS_NUMA_NODE };
 	for (u32 i = 0; i < NR_GPUS; i++)
 		told[i] = nodes[i] = NOT_TOLD;
+	memset(&facts, 0, sizeof(facts));
+	memset(&numbers, 0, sizeof(numbers));
+	nr_set = 0;
 	return 0;
 }
 
@@ -193,9 +221,82 @@ static void the_sampler_gets_the_processes_of_the_last_snapshot(void **state)
 	assert_int_equal(sampler.pids[GPU_MAX_PROCESSES - 1], FIRST_PID + GPU_MAX_PROCESSES - 1);
 }
 
+static void list_on_gpu_2(u32 pid, u64 at_ns)
+{
+	sampler.samples.nr_processes = 1;
+	sampler.samples.processes[0] =
+		(struct gpu_process_sample){ .pid = pid,
+					     .gpu = 2,
+					     .is_listed = 1,
+					     .at_ns = at_ns,
+					     .gpu_instance = GPU_NO_INSTANCE,
+					     .compute_instance = GPU_NO_INSTANCE };
+	sampler.fresh = true;
+}
+
+/* The process has existed for 100 ns, at a time of 1000 in one clock and of 5000 in the other. */
+static void identify(struct devices *devices, u32 pid)
+{
+	struct process_state process = { .start_ns = 4900, .task = { .pid = pid, .has_gpu = 1 } };
+	struct kernel_snapshot all = { .processes = &process, .nr_processes = 1 };
+
+	devices_update(devices);
+	devices_identify(devices, NULL, &all, 1000, 5000);
+}
+
+static void the_driver_tells_the_gpu_of_a_process(void **state)
+{
+	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
+
+	assert_int_equal(devices_new(NULL, NULL, NULL, NULL, &devices), 0);
+	facts.claims.used = 1 << 0;
+	/* The list is older than the process. */
+	list_on_gpu_2(7, 899);
+	identify(devices, 7);
+	assert_int_equal(nr_set, 1);
+	assert_int_equal(numbers.of[0], 0);
+	list_on_gpu_2(7, 900);
+	identify(devices, 7);
+	assert_int_equal(numbers.of[0], 3);
+	assert_int_equal(numbers.basis[0], GPU_BASIS_DRIVER);
+	/* Another process, and one that has ended. */
+	identify(devices, 8);
+	assert_int_equal(numbers.of[0], 0);
+	identify(devices, 9);
+	assert_int_equal(nr_set, 3);
+	assert_int_equal(devices_nr_conflicts(devices), 0);
+}
+
+static void conflicts_are_counted_once(void **state)
+{
+	static const struct gpu_uuid uuid = { "0123456789abcdef" };
+	CLEANUP(devices_free_cleanup) struct devices *devices = NULL;
+
+	assert_int_equal(devices_new(NULL, NULL, NULL, NULL, &devices), 0);
+	sampler.samples.devices[0].valid = GPU_HAS_UUID;
+	strcpy(sampler.samples.devices[0].uuid, "GPU-0123456789abcdef");
+	facts.claims.used = facts.holds = 1 << 0;
+	facts.claims.told = GPU_CLAIM_BIT(0, GPU_CLAIM_UUID);
+	memcpy(facts.claims.value[0][GPU_CLAIM_UUID], &uuid, sizeof(uuid));
+	list_on_gpu_2(7, 900);
+	for (u32 i = 0; i < 3; i++)
+		identify(devices, 7);
+	assert_int_equal(numbers.of[0], 0);
+	assert_int_equal(numbers.basis[0], GPU_BASIS_CONFLICT);
+	assert_int_equal(devices_nr_conflicts(devices), 1);
+	sampler.samples.nr_processes = 0;
+	identify(devices, 7);
+	assert_int_equal(numbers.of[0], 2);
+	list_on_gpu_2(7, 900);
+	identify(devices, 7);
+	assert_int_equal(devices_nr_conflicts(devices), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest devices[] = {
+		cmocka_unit_test_setup(the_driver_tells_the_gpu_of_a_process, start_afresh),
+		cmocka_unit_test_setup(conflicts_are_counted_once, start_afresh),
 		cmocka_unit_test_setup(the_kernel_gets_the_utilization, start_afresh),
 		cmocka_unit_test_setup(
 			the_kernel_forgets_the_utilization_while_the_driver_is_silent,

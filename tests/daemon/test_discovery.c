@@ -15,12 +15,11 @@
 static struct discovery *discovery;
 static struct library_set *set;
 static struct scan_request request;
-static struct process_key numbered;
+static struct job_scan named;
 
-void kernel_set_gpu_numbers(struct kernel *kernel, const struct process_key *key,
-			    const struct gpu_numbers *numbers)
+static void on_names(void *ctx, const struct job_scan *job)
 {
-	numbered = *key;
+	named = *job;
 }
 
 static bool holds_gpu(void *ctx, pid_t pid, int pidfd)
@@ -33,10 +32,11 @@ static int setup(void **state)
 	static const struct library_ops ops = { .holds_gpu = holds_gpu };
 
 	processes_reset();
-	memset(&numbered, 0, sizeof(numbered));
+	memset(&named, 0, sizeof(named));
 	assert_int_equal(library_set_new("/proc", &ops, NULL, &set), 0);
 	assert_int_equal(discovery_new(NO_STARTER, NO_LOOP, &discovery), 0);
-	discovery_set_target(discovery, set, NULL);
+	discovery_set_target(discovery, set);
+	discovery_set_names(discovery, on_names, NULL);
 	discovery_tick(discovery, time_now_ns());
 	return 0;
 }
@@ -150,17 +150,25 @@ static void test_the_rest_of_a_request_is_asked_for_again(void **state)
 	assert_int_equal(processes[PROGRAM].nr_kills, 0);
 }
 
-static void test_numbers_belong_to_the_process_that_was_asked_for(void **state)
+static void test_names_of_a_job_are_passed_on(void **state)
 {
-	struct gpu_event event = { .event.tgid = 7, .start_ns = 99 };
+	struct scan_message answer = { .kind = SCAN_NAMES,
+				       .names = { .pid = 7, .job.cgroup = "/job" } };
 
-	discovery_want_numbers(discovery, &event);
+	discovery_want_names(discovery, 7);
 	own(1);
-	assert_int_equal(request.rows[0].kind, SCAN_ENVIRONMENT);
-	say(&(struct scan_message){ .kind = SCAN_NUMBERS, .numbers.pid = 7 },
-	    sizeof(struct scan_numbers));
-	assert_int_equal(numbered.tgid, 7);
-	assert_int_equal(numbered.start_ns, 99);
+	assert_int_equal(request.rows[0].kind, SCAN_JOB);
+	say(&answer, sizeof(answer.names));
+	assert_string_equal(named.cgroup, "/job");
+	assert_int_equal(processes[PROGRAM].nr_kills, 0);
+	/* A failed search has no result. */
+	memset(&named, 0, sizeof(named));
+	discovery_want_names(discovery, 7);
+	own(1);
+	answer.names.error = -ENOENT;
+	say(&answer, sizeof(answer.names));
+	assert_string_equal(named.cgroup, "");
+	assert_int_equal(discovery_counts(discovery).nr_lost, 0);
 }
 
 /* Messages that are possible, but no answer to the request. */
@@ -171,8 +179,8 @@ static void test_wrong_answers_end_the_process(void **state)
 		size_t size;
 	} rows[] = {
 		{ { .kind = SCAN_SCANNED, .scanned.pid = 2 }, sizeof(struct library_scanned) },
-		{ { .kind = SCAN_NUMBERS, .numbers.pid = 1 }, sizeof(struct scan_numbers) },
 		{ { .kind = SCAN_OWNED, .owned.pid = 1 }, sizeof(struct scan_owned) },
+		{ { .kind = SCAN_NAMES, .names.pid = 1 }, sizeof(struct scan_names) },
 		{ { .kind = SCAN_REST }, 0 },
 		{ { .kind = SCAN_PIDS }, SCAN_PIDS_MAX * sizeof(s32) },
 	};
@@ -210,16 +218,51 @@ static void test_a_hung_scan_is_blamed_on_its_owner(void **state)
 	assert_int_equal(request.rows[0].pid, 2);
 }
 
+static ssize_t scan_later(pid_t pid, u64 later_ns)
+{
+	ssize_t size;
+
+	want(pid);
+	assert_int_equal(next_request(), 1);
+	say_owner(pid, UID);
+	size = process_receive(PROGRAM, &request, sizeof(request));
+	if (size > 0)
+		return size;
+	discovery_tick(discovery, time_now_ns() + later_ns);
+	return process_receive(PROGRAM, &request, sizeof(request));
+}
+
+/* The server of a file does not answer, so the process that scans cannot be killed. */
+static void test_an_owner_whose_scans_do_not_end_waits_for_them(void **state)
+{
+	u64 later_ns = 2 * SCAN_QUEUE_HUNG_NS;
+	int ends[SCAN_QUEUE_STUCK];
+
+	processes[PROGRAM].is_stuck = true;
+	for (u32 i = 0; i < SCAN_QUEUE_STUCK; i++) {
+		assert_true(scan_later((pid_t)(1 + i), later_ns) > 0);
+		ends[i] = processes[PROGRAM].fd;
+		discovery_tick(discovery, time_now_ns() + 2 * later_ns);
+		discovery_tick(discovery, time_now_ns() + SCAN_QUEUE_HUNG_NS / 2);
+		assert_int_equal(processes[PROGRAM].nr_starts, 2 + i);
+	}
+	assert_int_equal(scan_later(9, later_ns), -EAGAIN);
+	close(ends[0]);
+	discovery_tick(discovery, time_now_ns() + later_ns);
+	assert_true(process_receive(PROGRAM, &request, sizeof(request)) > 0);
+	close(ends[1]);
+}
+
 static void test_results_for_a_set_that_is_gone_are_ignored(void **state)
 {
 	want(1);
 	own(1);
-	discovery_set_target(discovery, NULL, NULL);
+	discovery_set_target(discovery, NULL);
 	say_scanned(1);
 	assert_int_equal(processes[PROGRAM].nr_kills, 0);
 	want(2);
 	assert_false(discovery_is_wanted(discovery, 2));
-	discovery_set_target(discovery, set, NULL);
+	discovery_set_target(discovery, set);
 	want(2);
 	own(1);
 }
@@ -232,9 +275,10 @@ int main(void)
 		TEST(test_a_process_is_scanned_after_its_owner_is_known),
 		TEST(test_all_processes_are_listed),
 		TEST(test_the_rest_of_a_request_is_asked_for_again),
-		TEST(test_numbers_belong_to_the_process_that_was_asked_for),
+		TEST(test_names_of_a_job_are_passed_on),
 		TEST(test_wrong_answers_end_the_process),
 		TEST(test_a_hung_scan_is_blamed_on_its_owner),
+		TEST(test_an_owner_whose_scans_do_not_end_waits_for_them),
 		TEST(test_results_for_a_set_that_is_gone_are_ignored),
 	};
 

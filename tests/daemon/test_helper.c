@@ -14,6 +14,7 @@
 static struct {
 	int result; /* of the next answers */
 	u32 nr_answers, nr_idle, nr_fails;
+	int remain, gone;	     /* the last ones */
 	enum helper_failure failure; /* the last one */
 	bool had_fd;
 } told;
@@ -30,10 +31,16 @@ static void on_idle(void *ctx)
 	told.nr_idle++;
 }
 
-static void on_fail(void *ctx, enum helper_failure failure)
+static void on_fail(void *ctx, enum helper_failure failure, int remain)
 {
 	told.nr_fails++;
+	told.remain = remain;
 	told.failure = failure;
+}
+
+static void on_gone(void *ctx, int remain)
+{
+	told.gone = remain;
 }
 
 static const struct helper_ops ops = { .message_bytes = 8,
@@ -41,7 +48,9 @@ static const struct helper_ops ops = { .message_bytes = 8,
 				       .answer_ns = ANSWER_NS,
 				       .on_answer = on_answer,
 				       .on_idle = on_idle,
-				       .on_fail = on_fail };
+				       .max_remains = 2,
+				       .on_fail = on_fail,
+				       .on_gone = on_gone };
 static struct helper helper;
 
 static int setup(void **state)
@@ -151,11 +160,49 @@ static void test_a_process_that_does_not_answer_is_killed(void **state)
 	assert_int_equal(told.nr_fails, 0);
 	helper_tick(&helper, now_ns + ANSWER_NS);
 	assert_int_equal(told.failure, HELPER_HUNG);
+	assert_int_equal(told.remain, 0);
 	assert_int_equal(processes[PROGRAM].nr_kills, 1);
 	/* An idle process is left alone. */
 	start();
 	helper_tick(&helper, now_ns + 1000 * FIRST_NS);
 	assert_int_equal(told.nr_fails, 1);
+}
+
+/* Returns the test's end of its socket. */
+static int hang(void)
+{
+	u64 now_ns = time_now_ns();
+	int fd;
+
+	start();
+	ask(now_ns);
+	fd = processes[PROGRAM].fd;
+	helper_tick(&helper, now_ns + FIRST_NS);
+	assert_int_equal(told.failure, HELPER_HUNG);
+	return fd;
+}
+
+/* Killed, yet waiting in the kernel for a driver. */
+static void test_processes_that_cannot_be_killed_do_not_pile_up(void **state)
+{
+	int first, second;
+
+	told.gone = HELPER_NONE;
+	processes[PROGRAM].is_stuck = true;
+	first = hang();
+	assert_int_equal(told.remain, 0);
+	/* The pause does not grow: other users wait for the next process. */
+	second = hang();
+	assert_true(helper.start_ns <= time_now_ns() + NSEC_PER_SEC);
+	assert_int_equal(told.remain, 1);
+	helper_tick(&helper, helper.start_ns);
+	assert_int_equal(processes[PROGRAM].nr_starts, 2);
+	assert_int_equal(told.gone, HELPER_NONE);
+	close(second);
+	start();
+	assert_int_equal(told.gone, 1);
+	assert_int_equal(processes[PROGRAM].nr_starts, 3);
+	close(first);
 }
 
 static void test_pauses_grow(void **state)
@@ -194,6 +241,7 @@ int main(void)
 		TEST(test_a_message_that_is_too_large_ends_the_process),
 		TEST(test_a_process_that_ends_is_started_again),
 		TEST(test_a_process_that_does_not_answer_is_killed),
+		TEST(test_processes_that_cannot_be_killed_do_not_pile_up),
 		TEST(test_pauses_grow),
 	};
 

@@ -48,11 +48,11 @@ class Protocol(Case):
             return self.client.ask("snapshot")["result"]["processes"][0]["memory"]
 
         known = {"gpu": 0, "current_bytes": 1 << 20, "peak_bytes": 1 << 21, "allocs": 2, "frees": 1}
-        self.server.tell("uuids")
+        self.server.tell("unknown-gpus")
         time.sleep(0.2)
         self.assertEqual(memory(), [{"gpu": None, "current_bytes": 1 << 21, "peak_bytes": 1 << 22,
                                      "allocs": 4, "frees": 2}])
-        self.server.untell("uuids")
+        self.server.untell("unknown-gpus")
         time.sleep(0.2)
         self.assertEqual(memory(), [known])
 
@@ -64,13 +64,14 @@ class Protocol(Case):
         self.assertEqual(tasks[0], {
             "pid": self.server.process.pid, "is_ml_process": True, "current_phase": "GpuCompute", "gpu_utilization": 90,
             "last_gpu_sync_ns": 7, "cpu_burst_duration_ns": 2_000_000, "io_wait_fraction": 0.25, "nccl_active": False,
-            "futex_wait_count": 0, "gpu_id": 7, "phase_start_ns": 1,
+            "futex_wait_count": 0, "gpu_id": 7, "gpu_instance": 3, "compute_instance": 0, "gpu_basis": "driver", "phase_start_ns": 1,
             "phase_time_ns": {phase: age if phase == "GpuCompute" else 0 for phase in phases},
             "phase_fraction": {phase: float(phase == "GpuCompute") for phase in phases}})
         self.assertEqual([(task["gpu_utilization"], task["futex_wait_count"], task["nccl_active"]) for task in tasks],
                          [(90, 0, False), (91, 1, True), (92, 2, False)])
-        # The GPU number of the machine. The second process selects its GPU by UUID. The third uses no GPU.
+        # The GPU number of the machine. The second process uses a GPU that is not identified. The third uses no GPU.
         self.assertEqual([task["gpu_id"] for task in tasks], [7, None, None])
+        self.assertEqual([task["gpu_basis"] for task in tasks], ["driver", "none", "none"])
 
     def test_transitions_of_an_ended_process_stay_counted(self):
         def snapshot():

@@ -82,6 +82,22 @@ static void test_descriptors_are_read_only_of_processes_that_can_use_a_gpu(void 
 	assert_int_equal(request.pids[1], 8);
 }
 
+/* The number of a GPU does not depend on which process answers first. */
+static void test_gpus_of_the_vendors_library_come_first(void **state)
+{
+	sampler_set_pids(sampler, &(pid_t){ 7 }, 1);
+	sampler_tick(sampler, time_now_ns());
+	assert_true(is_asked(PROGRAM_FDINFO));
+	answer(PROGRAM_FDINFO, request.number);
+	assert_false(sampler_read(sampler, time_now_ns(), &samples));
+	assert_true(is_asked(PROGRAM_GPU));
+	answer(PROGRAM_GPU, request.number);
+	assert_true(sampler_read(sampler, time_now_ns(), &samples));
+	assert_int_equal(samples.nr_devices, 2);
+	assert_int_equal(samples.devices[0].index, 0);
+	assert_int_equal(samples.devices[1].index, 1);
+}
+
 static void test_a_wrong_answer_ends_the_process(void **state)
 {
 	sampler_tick(sampler, time_now_ns());
@@ -138,6 +154,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_samples),
 		TEST(test_descriptors_are_read_only_of_processes_that_can_use_a_gpu),
+		TEST(test_gpus_of_the_vendors_library_come_first),
 		TEST(test_a_wrong_answer_ends_the_process),
 		TEST(test_lost_samples_are_counted),
 		TEST(test_a_snapshot_waits_a_little),

@@ -75,7 +75,7 @@ static void test_a_process_is_scanned_once(void **state)
 static void test_owners_are_asked_for_first(void **state)
 {
 	struct scan_queue *q = *state;
-	struct scan_row rows[ROWS], row = { .pid = 7, .start_ns = 5 };
+	struct scan_row rows[ROWS], row = { .pid = 7 };
 
 	scan_queue_add(q, &row);
 	assert_int_equal(take(q, NOW, rows), 1);
@@ -86,7 +86,6 @@ static void test_owners_are_asked_for_first(void **state)
 	scan_queue_add(q, &rows[0]);
 	assert_int_equal(take(q, NOW, rows), 1);
 	assert_true(rows[0].has_owner);
-	assert_int_equal(rows[0].start_ns, 5);
 	assert_int_equal(take(q, NOW, rows), 0);
 }
 
@@ -170,7 +169,7 @@ static void test_a_hung_scan_stops_its_user(void **state)
 
 	add(q, 1000, 8);
 	add(q, 1001, 9);
-	scan_queue_blame(q, &row, true, NOW);
+	scan_queue_blame(q, &row, true, NOW, NOW);
 	add(q, 1000, 7);
 	assert_int_equal(take(q, NOW + SCAN_QUEUE_ENDED_NS - 1, rows), 1);
 	assert_int_equal(rows[0].pid, 9);
@@ -182,9 +181,45 @@ static void test_a_hung_scan_stops_its_user(void **state)
 	assert_int_equal(scan_queue_refused(q), 1);
 	/* The second time, all of them wait. */
 	add(q, 1000, 8);
-	scan_queue_blame(q, &row, true, NOW + SCAN_QUEUE_HUNG_NS);
+	scan_queue_blame(q, &row, true, NOW + SCAN_QUEUE_HUNG_NS, NOW + SCAN_QUEUE_HUNG_NS);
 	assert_int_equal(take(q, NOW + 2 * SCAN_QUEUE_HUNG_NS - 1, rows), 0);
 	assert_int_equal(take(q, NOW + 2 * SCAN_QUEUE_HUNG_NS, rows), 1);
+}
+
+/* Other users of the same machine go on. */
+static void test_scans_that_cannot_be_ended_stop_their_user(void **state)
+{
+	struct scan_queue *q = *state;
+	struct scan_row rows[ROWS], row = row_of(1000, 7);
+
+	scan_queue_stuck(q, &row.owner);
+	add(q, 1000, 7);
+	assert_int_equal(take(q, NOW, rows), 1);
+	scan_queue_stuck(q, &row.owner);
+	add(q, 1000, 7);
+	add(q, 1001, 8);
+	assert_int_equal(take(q, NOW + 1000 * SCAN_QUEUE_HUNG_NS, rows), 1);
+	assert_int_equal(rows[0].pid, 8);
+	scan_queue_unstuck(q, &row.owner);
+	assert_int_equal(take(q, NOW, rows), 1);
+	assert_int_equal(rows[0].pid, 7);
+}
+
+/* The time counts, so a user who arrives meanwhile is next, and not a process of the same user. */
+static void test_a_hung_scan_takes_the_turn_of_its_user(void **state)
+{
+	struct scan_queue *q = *state;
+	struct scan_row rows[ROWS], row = row_of(1000, 7);
+
+	add(q, 1001, 5);
+	add(q, 1001, 6);
+	add(q, 1000, 7);
+	assert_int_equal(take(q, NOW, rows), 3);
+	scan_queue_blame(q, &row, true, NOW - 10 * NSEC_PER_SEC, NOW);
+	add(q, 1000, 8);
+	add(q, 1001, 9);
+	assert_int_equal(scan_queue_take(q, NOW + SCAN_QUEUE_ENDED_NS, rows, 1), 1);
+	assert_int_equal(rows[0].pid, 9);
 }
 
 static void test_a_process_that_scans_and_ends_is_blamed_twice(void **state)
@@ -194,11 +229,11 @@ static void test_a_process_that_scans_and_ends_is_blamed_twice(void **state)
 	u64 later_ns = NOW + SCAN_QUEUE_ENDED_NS;
 
 	add(q, 1000, 7);
-	scan_queue_blame(q, &row, false, NOW);
+	scan_queue_blame(q, &row, false, NOW, NOW);
 	assert_int_equal(take(q, later_ns - 1, rows), 0);
 	assert_int_equal(take(q, later_ns, rows), 1);
 	add(q, 1000, 7);
-	scan_queue_blame(q, &row, false, later_ns);
+	scan_queue_blame(q, &row, false, later_ns, later_ns);
 	assert_int_equal(take(q, later_ns + SCAN_QUEUE_HUNG_NS - 1, rows), 0);
 	assert_int_equal(take(q, later_ns + SCAN_QUEUE_HUNG_NS, rows), 1);
 }
@@ -253,8 +288,8 @@ static void test_owners(void **state)
 	scan_queue_add(q, &second);
 	scan_queue_add(q, &third);
 	scan_queue_add(q, &fourth);
-	scan_queue_blame(q, &first, true, NOW);
-	scan_queue_blame(q, &third, true, NOW);
+	scan_queue_blame(q, &first, true, NOW, NOW);
+	scan_queue_blame(q, &third, true, NOW, NOW);
 	assert_int_equal(take(q, NOW, rows), 1);
 	assert_int_equal(rows[0].pid, 2);
 }
@@ -269,7 +304,7 @@ static void test_many_owners(void **state)
 		struct scan_row row = row_of(uid, (pid_t)uid);
 
 		add(q, uid, (pid_t)uid);
-		scan_queue_blame(q, &row, true, NOW);
+		scan_queue_blame(q, &row, true, NOW, NOW);
 	}
 	assert_int_equal(take(q, NOW, rows), 0);
 	assert_int_equal(scan_queue_refused(q), 2000);
@@ -314,6 +349,8 @@ int main(void)
 		TEST(test_slow_scans_delay_their_user),
 		TEST(test_a_slow_process_rests),
 		TEST(test_a_hung_scan_stops_its_user),
+		TEST(test_scans_that_cannot_be_ended_stop_their_user),
+		TEST(test_a_hung_scan_takes_the_turn_of_its_user),
 		TEST(test_a_process_that_scans_and_ends_is_blamed_twice),
 		TEST(test_quotas),
 		TEST(test_owners),

@@ -24,6 +24,25 @@ static void check_found(const struct library_found *found)
 	}
 }
 
+static void check_text(const char *text, size_t size)
+{
+	REQUIRE(strnlen(text, size) < size && !strpbrk(text, "\n\x1b\xff"));
+}
+
+static void check_names(const struct scan_names *names)
+{
+	const struct job_names *all = &names->job.names;
+
+	REQUIRE(names->error <= 0);
+	REQUIRE(strnlen(names->job.cgroup, JOB_CGROUP_LEN) < JOB_CGROUP_LEN);
+	check_text(all->pod, sizeof(all->pod));
+	check_text(all->namespace, sizeof(all->namespace));
+	check_text(all->container_name, sizeof(all->container_name));
+	check_text(all->claimed_name, sizeof(all->claimed_name));
+	check_text(all->claimed_account, sizeof(all->claimed_account));
+	check_text(all->claimed_array, sizeof(all->claimed_array));
+}
+
 static void check(const struct scan_message *message, bool has_fd)
 {
 	REQUIRE(message->kind <= SCAN_REST && has_fd == (message->kind == SCAN_FOUND));
@@ -33,9 +52,8 @@ static void check(const struct scan_message *message, bool has_fd)
 		REQUIRE(message->scanned.error <= 0 && message->scanned.nr_bytes < 1ULL << 50);
 	else if (message->kind == SCAN_PIDS)
 		REQUIRE(message->nr <= SCAN_PIDS_MAX);
-	else if (message->kind == SCAN_NUMBERS)
-		for (u32 i = 0; i < GPU_MAX; i++)
-			REQUIRE(message->numbers.numbers.of[i] <= GPU_MAX);
+	else if (message->kind == SCAN_NAMES)
+		check_names(&message->names);
 }
 
 /*
@@ -46,8 +64,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const size_t sizes[] = {
 		sizeof(struct library_found), sizeof(struct library_scanned),
-		SCAN_PIDS_MAX * sizeof(s32),  sizeof(struct scan_numbers),
-		sizeof(struct scan_owned),    0,
+		SCAN_PIDS_MAX * sizeof(s32),  sizeof(struct scan_owned),
+		sizeof(struct scan_names),    0,
 	};
 	static struct scan_message message;
 	bool has_fd;

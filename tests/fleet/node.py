@@ -18,6 +18,7 @@ PACKAGING = pathlib.Path(os.environ["ZERNEL_SOURCE"]) / "packaging"
 SECONDS = 600  # timeout: zerneld needs a minute to load, and five minutes next to other guests
 UNITS = {"zerneld": f"{BUILD}/src/daemon/zerneld", "zernel-serve": f"{BUILD}/src/cli/zernel serve"}
 SOCKET = pathlib.Path("/run/zernel/zernel.sock")
+TOKEN = pathlib.Path("/run/zernel-serve/token")
 JOB = "train.service"
 TRUTH = pathlib.Path("/tmp/truth")
 TRUTH_SYNC, TRUTH_LAUNCH = 11, 12  # lab/truth/truth.h
@@ -43,19 +44,19 @@ def output(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
-def install():
+def install(settings):
     """Installs like a package, except that the programs stay in the build directory."""
     for name, command in UNITS.items():
-        shutil.copy(PACKAGING / f"systemd/{name}.service", "/etc/systemd/system")
+        shutil.copy(BUILD / f"packaging/{name}.service", "/etc/systemd/system")
         folder = pathlib.Path(f"/etc/systemd/system/{name}.service.d")
         folder.mkdir()
         (folder / "built.conf").write_text(f"[Service]\nExecStart=\nExecStart={command}\n")
     folder = pathlib.Path("/etc/zernel/zernel.conf.d")
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(PACKAGING / "zernel.conf", folder.parent)
-    (folder / "cost.conf").write_text("[scheduler]\nattach=auto\n[kernel]\nmeasure_run_time=yes\n")
-    output("systemd-sysusers", PACKAGING / "sysusers.d/zernel.conf")
-    output("systemd-tmpfiles", "--create", PACKAGING / "tmpfiles.d/zernel.conf")
+    (folder / "test.conf").write_text(settings)
+    output("systemd-sysusers", *PACKAGING.glob("sysusers.d/*.conf"))
+    output("systemd-tmpfiles", "--create", *PACKAGING.glob("tmpfiles.d/*.conf"))
     output("systemctl", "daemon-reload")
 
 
@@ -91,10 +92,10 @@ class Unit:
         return float(re.search(r"Overall exposure level for .*: ([0-9.]+)", text).group(1)), text
 
 
-def get(url):
+def get(url, headers=None):
     """Status and text; status 0 when no server answers."""
     try:
-        with urllib.request.urlopen(url, timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers or {}), timeout=20) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -102,8 +103,14 @@ def get(url):
         return 0, ""
 
 
+def ask_gateway(path):
+    """Like get(), with the token that the gateway made."""
+    token = TOKEN.read_text(encoding="ascii").strip() if TOKEN.exists() else ""
+    return get(f"http://127.0.0.1:9476{path}", {"Authorization": f"Bearer {token}"})
+
+
 def ready():
-    return get("http://127.0.0.1:9476/readyz")[0] == 200
+    return ask_gateway("/readyz")[0] == 200
 
 
 def start_job():

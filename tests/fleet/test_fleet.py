@@ -22,7 +22,7 @@ zerneld, serve = Unit("zerneld"), Unit("zernel-serve")
 class Fleet(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        install()
+        install("[scheduler]\nattach=auto\n[kernel]\nmeasure_run_time=yes\n")
         zerneld.ctl("start")
         serve.ctl("start")
         wait_until(ready, serve.log)

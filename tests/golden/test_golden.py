@@ -71,7 +71,7 @@ def profiles_v1():
 
 
 REQUESTS = (
-    ("snapshot", {}), ("nosuch", {}),
+    ("snapshot", {}), ("nosuch", {}), ("jobs.ended", {}), ("jobs.ended", {"job": "nobody"}), ("jobs.ended", {"job": 1}),
     ("subscribe", {"interval_ms": 3600000}), ("subscribe", {"interval_ms": 1}), ("unsubscribe", {}),
     ("policy.get", {}), ("policy.set", {"rules_off": ["tier"]}), ("policy.set", {"slice": 1}),
     ("scheduler.detach", {}), ("scheduler.attach", {}),

@@ -80,10 +80,17 @@ static u32 add_job(struct snapshot *s, const struct node *node)
 {
 	u32 number = 42 + node->number / NODE_JOB_NODES;
 	char cgroup[SNAPSHOT_TEXT_LEN], name[SNAPSHOT_TEXT_LEN];
+	u32 job;
 
 	snprintf(cgroup, sizeof(cgroup), "/slurm/job_%u/step_0", number);
 	snprintf(name, sizeof(name), "slurm-%u", number);
-	return snapshot_add_job(s, cgroup, name);
+	job = snapshot_add_job(s, cgroup, name);
+	s->jobs[job - 1].uid = 1000;
+	s->jobs[job - 1].started_ms = 1700000000000;
+	s->jobs[job - 1].peak_bytes = 40ULL << 30;
+	set(s->jobs[job - 1].names.claimed_name, JOB_CLAIM_LEN, "train");
+	set(s->jobs[job - 1].names.claimed_account, JOB_CLAIM_LEN, "phys");
+	return job;
 }
 
 /* A rank whose GPU works 85 % of the time. */
@@ -111,6 +118,7 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 
 	process->job = add_job(s, node);
 	process->start_ns = NSEC_PER_SEC + rank;
+	process->uid = 1000;
 	process->nr_ranks = node->nr_ranks;
 	process->rank = (s32)(node->number % NODE_JOB_NODES * node->nr_ranks + rank);
 	process->phase = rank % PHASE_NR;
@@ -127,6 +135,9 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 		.collective_mapped = node->nr_operations > 0,
 		.nr_futex_waits = 3 + rank,
 		.gpu = rank,
+		.gpu_instance = SNAPSHOT_GPU_UNKNOWN,
+		.compute_instance = SNAPSHOT_GPU_UNKNOWN,
+		.gpu_basis = GPU_BASIS_RUNTIME,
 		.last_sync_ns = 123456789000000 + node->age_s * NSEC_PER_SEC,
 		.burst_ns = 1500 * NSEC_PER_USEC,
 		.phase_since_ns = 123456789000100 + node->age_s * NSEC_PER_SEC,
@@ -162,7 +173,9 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 		loader->phase = PHASE_DATA_LOADING;
 		loader->task = (struct snapshot_task){ .known = 1,
 						       .is_ml = 1,
-						       .gpu = SNAPSHOT_GPU_UNKNOWN };
+						       .gpu = SNAPSHOT_GPU_UNKNOWN,
+						       .gpu_instance = SNAPSHOT_GPU_UNKNOWN,
+						       .compute_instance = SNAPSHOT_GPU_UNKNOWN };
 		set(loader->comm, sizeof(loader->comm), "pt_data_worker");
 		snapshot_add_thread(s, loader->pid, ROLE_LOADER)->pid = loader->pid;
 	}
@@ -259,6 +272,9 @@ static void random_task_state(struct random *r, struct snapshot_task *task)
 		.collective_mapped = random_below(r, 2),
 		.nr_futex_waits = (u32)random_any(r),
 		.gpu = (u32)random_any(r),
+		.gpu_instance = (u32)random_any(r),
+		.compute_instance = (u32)random_any(r),
+		.gpu_basis = random_below(r, GPU_BASIS_NR),
 		.last_sync_ns = random_any(r),
 		.burst_ns = random_any(r),
 		.phase_since_ns = random_any(r),

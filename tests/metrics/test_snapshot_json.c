@@ -187,6 +187,7 @@ static void test_the_task_state_of_a_process(void **state)
 		"\"gpu_utilization\":91,\"last_gpu_sync_ns\":123456789000000,"
 		"\"cpu_burst_duration_ns\":1500000,\"io_wait_fraction\":0.125,"
 		"\"nccl_active\":true,\"futex_wait_count\":4,\"gpu_id\":1,"
+		"\"gpu_instance\":null,\"compute_instance\":null,\"gpu_basis\":\"runtime\","
 		"\"phase_start_ns\":123456789000100,"
 		"\"phase_time_ns\":{\"Unknown\":0,\"DataLoading\":200,\"GpuCompute\":800,"
 		"\"NcclCollective\":0,\"OptimizerStep\":0},"

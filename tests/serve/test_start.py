@@ -149,7 +149,7 @@ class Started(unittest.TestCase):
         serve = Serve("/nowhere/zernel.sock", "--json")
         self.assertEqual(serve.stop(), 0)
         for line in serve.lines:
-            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ zernel (error|warning|info): .")
+            self.assertRegex(line, r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ zernel-serve (error|warning|info): .")
         quiet = subprocess.Popen([ZERNEL, "serve", "--port", "0", "--user", "nobody", "--token-file", "", "--log-level", "error"],
                                  stderr=subprocess.PIPE, text=True)
         with self.assertRaises(subprocess.TimeoutExpired):

@@ -128,7 +128,6 @@ static int run_open_truth(struct run *run)
 	return 0;
 }
 
-/* The caller runs after an exec, so that /proc shows its environment. */
 static int run_start(struct run *run, const struct options *options, u64 nr_calls)
 {
 	const char *visible =

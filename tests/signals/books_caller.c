@@ -327,6 +327,13 @@ int books_caller(struct books_shared *with, const char *library_dir)
 	/* Starts the engine and its log. */
 	if (shared->is_hip ? (int)rt.SetDevice(0) : (int)drv.Init(0))
 		return 1;
+	/* As a framework does. This tells which GPU of the machine the device is. */
+	for (int i = 0; i < BOOKS_DEVICES; i++) {
+		char address[16];
+
+		if (rt.DeviceGetPCIBusId(address, sizeof(address), i))
+			return 1;
+	}
 	for (u32 i = 0; i < BOOKS_THREADS; i++) {
 		pthread_t thread;
 

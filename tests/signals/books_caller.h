@@ -20,6 +20,7 @@
 
 #define RUNTIME_CALLS(X)                                                                           \
 	X(SetDevice)                                                                               \
+	X(DeviceGetPCIBusId)                                                                       \
 	X(DeviceReset)                                                                             \
 	X(Malloc)                                                                                  \
 	X(MallocAsync)                                                                             \

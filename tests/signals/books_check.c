@@ -93,14 +93,38 @@ static bool same(struct run *run, const char *what, u32 level, u32 device,
 	return false;
 }
 
+/* The GPUs by their PCI addresses, which the runtimes of both vendors tell. */
+static struct gpu_node read_node(void)
+{
+	struct gpu_node node = {};
+
+	for (u32 i = 0; i < BOOKS_DEVICES; i++) {
+		struct gpu_node_device *added = &node.devices[node.nr_devices++];
+		nvmlPciInfo_t pci;
+		nvmlDevice_t device;
+
+		if (nvmlDeviceGetHandleByIndex_v2(i, &device) == NVML_SUCCESS &&
+		    nvmlDeviceGetPciInfo_v3(device, &pci) == NVML_SUCCESS)
+			added->has_pci = gpu_pci_parse(pci.busId, sizeof(pci.busId), &added->pci);
+		added->gpu = i;
+	}
+	return node;
+}
+
 /* Returns the GPU number of the machine for a device of the process; `device` if not known yet. */
 static u32 number_of(struct run *run, const struct process_state *process, u32 device)
 {
-	u32 number = device;
+	struct gpu_node node = read_node();
+	struct gpu_numbers numbers = {};
+	struct gpu_facts facts;
 
-	if (kernel_gpu_number(run->kernel, process, device, &number) < 0 && process->task.has_gpu)
+	if (kernel_read_gpu_facts(run->kernel, process, &facts) == 0)
+		gpu_identify(&node, &facts, &numbers);
+	if (numbers.of[device])
+		return numbers.of[device] - 1U;
+	if (process->task.has_gpu)
 		printf("# device %u has no number\n", device);
-	return number;
+	return device;
 }
 
 static bool compare_nvml(struct run *run, const struct process_state *process)

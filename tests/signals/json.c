@@ -152,7 +152,7 @@ static void add_collectives(yyjson_mut_doc *doc, yyjson_mut_val *to,
 	}
 }
 
-static void add_book(yyjson_mut_doc *doc, yyjson_mut_val *to, u32 level, s32 device, s32 gpu,
+static void add_book(yyjson_mut_doc *doc, yyjson_mut_val *to, u32 level, s32 device,
 		     const struct memory_book *book)
 {
 	yyjson_mut_val *one;
@@ -162,7 +162,6 @@ static void add_book(yyjson_mut_doc *doc, yyjson_mut_val *to, u32 level, s32 dev
 	one = yyjson_mut_arr_add_obj(doc, to);
 	yyjson_mut_obj_add_str(doc, one, "level", level == LEVEL_RUNTIME ? "runtime" : "driver");
 	add_maybe(doc, one, "device", device >= 0, device);
-	add_maybe(doc, one, "gpu", gpu >= 0, gpu);
 	yyjson_mut_obj_add_uint(doc, one, "current_bytes", book->current_bytes);
 	yyjson_mut_obj_add_uint(doc, one, "peak_bytes", book->peak_bytes);
 	yyjson_mut_obj_add_uint(doc, one, "allocs", book->nr_allocs);
@@ -175,9 +174,9 @@ static void add_books(yyjson_mut_doc *doc, yyjson_mut_val *to, const struct repo
 
 	for (u32 level = 0; level < LEVEL_NR; level++) {
 		for (u32 device = 0; device < GPU_MAX; device++)
-			add_book(doc, list, level, (s32)device, process->gpu_number[device],
+			add_book(doc, list, level, (s32)device,
 				 &process->state.books[level][device]);
-		add_book(doc, list, level, -1, -1, &process->state.host_books[level]);
+		add_book(doc, list, level, -1, &process->state.host_books[level]);
 	}
 }
 

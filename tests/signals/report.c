@@ -57,12 +57,6 @@ int report_add_process(struct report *report, struct kernel *kernel,
 	if (!added)
 		return -ENOMEM;
 	*added = (struct report_process){ .state = *process, .has_ended = has_ended };
-	for (u32 device = 0; device < GPU_MAX; device++) {
-		u32 number;
-
-		added->gpu_number[device] =
-			kernel_gpu_number(kernel, process, device, &number) == 0 ? (s32)number : -1;
-	}
 	for (u32 kind = 0; kind < HIST_KIND_NR; kind++)
 		if (kernel_read_hist(kernel, process, kind, &added->hists[kind]) < 0)
 			memset(&added->hists[kind], 0, sizeof(added->hists[kind]));

@@ -8,7 +8,6 @@
 struct report_process {
 	struct process_state state; /* the time in the current phase is included */
 	bool has_ended;
-	s32 gpu_number[GPU_MAX]; /* GPU number of the machine for each device, or -1 */
 	struct hist hists[HIST_KIND_NR];
 	struct kernel_culprit culprits[CULPRITS_MAX]; /* the first ones, if there are more */
 	u32 nr_culprits;

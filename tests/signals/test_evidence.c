@@ -136,7 +136,7 @@ static void test_an_open_is_seen_at_once(void **state)
 {
 	CLEANUP(kernel_free_cleanup) struct kernel *kernel = NULL;
 	CLEANUP_FD int fd = -EBADF, pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	u32 value;
+	struct gpu_opened opened;
 
 	if (!getenv("ZERNEL_IN_GUEST")) {
 		print_message("# skipped: not in a guest\n");
@@ -147,13 +147,14 @@ static void test_an_open_is_seen_at_once(void **state)
 	assert_int_equal(kernel_attach_devices(kernel), 0);
 	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(bpf_map__lookup_elem(kernel->skel->maps.gpu_holders, &pidfd, sizeof(pidfd),
-					      &value, sizeof(value), 0),
+					      &opened, sizeof(opened), 0),
 			 -ENOENT);
 	close(fd);
 	fd = open("/dev/full", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(bpf_map__lookup_elem(kernel->skel->maps.gpu_holders, &pidfd, sizeof(pidfd),
-					      &value, sizeof(value), 0),
+					      &opened, sizeof(opened), 0),
 			 0);
+	assert_int_equal(opened.files[GPU_FILE_OTHER], 1);
 }
 
 int main(void)

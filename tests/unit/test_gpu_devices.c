@@ -52,11 +52,12 @@ static void test_known_devices(void **state)
 	assert_int_equal(gpu_devices_find(proc, "", &devices), 0);
 	assert_int_equal(devices.nr, 3);
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++)
-		if (gpu_devices_have(&devices, cases[i].major, cases[i].minor) != cases[i].is_gpu)
+		if ((gpu_devices_find_file(&devices, cases[i].major, cases[i].minor).kind !=
+		     GPU_FILE_NONE) != cases[i].is_gpu)
 			fail_msg("%s", cases[i].name);
 	put_drivers("Character devices:\n  1 mem\n");
 	assert_int_equal(gpu_devices_find(proc, "", &devices), 0);
-	assert_false(gpu_devices_have(&devices, 235, 0));
+	assert_false((gpu_devices_find_file(&devices, 235, 0).kind != GPU_FILE_NONE));
 }
 
 static void test_files(void **state)
@@ -64,14 +65,14 @@ static void test_files(void **state)
 	struct gpu_devices devices;
 
 	assert_int_equal(gpu_devices_find(proc, "/dev/full", &devices), 0);
-	assert_true(gpu_devices_have(&devices, 1, 7));
-	assert_false(gpu_devices_have(&devices, 1, 3));
+	assert_true((gpu_devices_find_file(&devices, 1, 7).kind != GPU_FILE_NONE));
+	assert_false((gpu_devices_find_file(&devices, 1, 3).kind != GPU_FILE_NONE));
 	/* A folder, a regular file and a missing file are no devices. */
 	assert_int_equal(
 		gpu_devices_find(proc, "/,/dev/zero,/etc/passwd,/nonexistent,/dev/full", &devices),
 		3);
-	assert_true(gpu_devices_have(&devices, 1, 5));
-	assert_true(gpu_devices_have(&devices, 1, 7));
+	assert_true((gpu_devices_find_file(&devices, 1, 5).kind != GPU_FILE_NONE));
+	assert_true((gpu_devices_find_file(&devices, 1, 7).kind != GPU_FILE_NONE));
 }
 
 static int setup(void **state)

@@ -316,6 +316,35 @@ static void test_no_process_outlives_a_killed_job(void **state)
 	assert_int_equal(nr_alive(place), 0);
 }
 
+static pid_t start_joined(const struct place *place, const char *rank)
+{
+	char file[96];
+
+	snprintf(file, sizeof(file), "%s/joined", place->dir);
+	setenv("SLURM_PROCID", rank, 1);
+	return START(place, (char *)programs.train, "--join", file, "--ranks", "2", "--loaders",
+		     "0", "--steps", "10", "--launches", "1", "--allreduce-bytes", "4096",
+		     "--truth", (char *)place->truth);
+}
+
+/* As Slurm starts the ranks: each is a process of its own. */
+static void test_ranks_that_were_started_separately_join(void **state)
+{
+	const struct place *place = *state;
+	pid_t ranks[] = { start_joined(place, "0"), start_joined(place, "1") };
+	struct truth_dir dir;
+
+	assert_int_equal(run_finish(ranks[0]), 0);
+	assert_int_equal(run_finish(ranks[1]), 0);
+	assert_true(output_number(place, "steps") == 10);
+	assert_int_equal(RUN(place, (char *)programs.truth, "check", (char *)place->truth), 0);
+	dir = truth_of(place);
+	assert_int_equal(count(&dir, TRUTH_STEP), 2 * 10);
+	assert_int_equal(count(&dir, TRUTH_COLLECTIVE), 2 * 10);
+	truth_dir_done(&dir);
+	assert_int_equal(run_finish(start_joined(place, "2")), 1);
+}
+
 static void test_job_without_its_data_fails(void **state)
 {
 	const struct place *place = *state;
@@ -336,6 +365,7 @@ int main(int argc, char **argv)
 		PLACED(test_arrivals_depend_on_the_seed_only),
 		PLACED(test_inconsistent_truth_is_detected),
 		PLACED(test_no_process_outlives_a_killed_job),
+		PLACED(test_ranks_that_were_started_separately_join),
 		PLACED(test_job_without_its_data_fails),
 	};
 

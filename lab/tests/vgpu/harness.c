@@ -36,6 +36,9 @@ void harness_start(const char *devices, const char *memory_bytes)
 	unsetenv("VGPU_QUEUE");
 	unsetenv("VGPU_SM_PERCENT");
 	unsetenv("VGPU_GPM");
+	unsetenv("VGPU_MINORS");
+	unsetenv("VGPU_MIG");
+	unsetenv("VGPU_CONTAINER");
 	unsetenv("CUDA_VISIBLE_DEVICES");
 	unsetenv("HIP_VISIBLE_DEVICES");
 }

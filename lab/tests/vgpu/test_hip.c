@@ -64,6 +64,8 @@ static void test_identity(void **state)
 	hipDevice_t device;
 	size_t bytes;
 	char name[64];
+	struct hipDeviceProp_tR0600 prop;
+	hipUUID uuid;
 	int count;
 
 	OK(hipGetDeviceCount(&count));
@@ -72,6 +74,11 @@ static void test_identity(void **state)
 	OK(hipDeviceGetName(name, sizeof(name), device));
 	OK(hipDeviceTotalMem(&bytes, device));
 	assert_int_equal(bytes, 1000000000);
+	OK(hipGetDevicePropertiesR0600(&prop, device));
+	assert_memory_equal(prop.uuid.bytes, "7667707500000001", sizeof(prop.uuid));
+	assert_int_equal((const char *)&prop.uuid - (const char *)&prop, 256);
+	OK(hipDeviceGetUuid(&uuid, 0));
+	assert_memory_equal(uuid.bytes, "7667707500000000", sizeof(uuid));
 	assert_int_equal(hipSetDevice(2), hipErrorInvalidDevice);
 	hipGetLastError();
 }

@@ -19,6 +19,12 @@
  *   VGPU_BANDWIDTH        bandwidth of copies, bytes/s (default 25e9)
  *   VGPU_NCCL_BANDWIDTH   bandwidth of collectives, bytes/s (default 100e9)
  *   VGPU_NUMA             NUMA node of each device, for example "0,1" (default 0; the last repeats)
+ *   VGPU_MINORS           number of the device file of each device, for example "2,0,1" (default:
+ *                         the index of the device)
+ *   VGPU_MIG              number of parts of each device, for example "0,3" (default 0: it is not
+ *                         divided)
+ *   VGPU_CONTAINER        devices that exist for this process, in its own order, for example "2,0":
+ *                         what a container shows, before CUDA_VISIBLE_DEVICES (default: all)
  *   VGPU_KERNEL_NS        see above
  *   VGPU_LAUNCH_NS        minimum time that a launch takes in its caller (default 0)
  *   VGPU_QUEUE            launches of a stream that can wait for the device (default 1024);
@@ -29,7 +35,7 @@
  *                         /dev/zernel-vgpu0; it may be missing)
  *   VGPU_TRUTH            directory for truth logs (unset: no log)
  *   CUDA_VISIBLE_DEVICES, HIP_VISIBLE_DEVICES   as with the real libraries: indexes, UUIDs, or
- *                         the beginnings of UUIDs
+ *                         the beginnings of UUIDs; a process sees one part of a divided device
  */
 #include "abi/types.h"
 

@@ -22,9 +22,24 @@ typedef void *hipDeviceptr_t;
 typedef struct CUmod_st *hipModule_t;
 typedef struct CUfunc_st *hipFunction_t;
 
+typedef struct {
+	char bytes[16];
+} hipUUID;
+
+/* The first members. The ones after them differ between releases. */
+struct hipDeviceProp_tR0600 {
+	char name[256];
+	hipUUID uuid;
+	char luid[8];
+	unsigned int luidDeviceNodeMask;
+	size_t totalGlobalMem;
+};
+
 hipError_t hipInit(unsigned int flags);
 hipError_t hipDeviceGet(hipDevice_t *device, int ordinal);
 hipError_t hipDeviceGetName(char *name, int length, hipDevice_t device);
+hipError_t hipDeviceGetUuid(hipUUID *uuid, hipDevice_t device);
+hipError_t hipGetDevicePropertiesR0600(struct hipDeviceProp_tR0600 *prop, int device);
 hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device);
 hipError_t hipHostMalloc(void **ptr, size_t size, unsigned int flags);
 hipError_t hipHostFree(void *ptr);

@@ -6,6 +6,9 @@
  * a handle may be reused, and threads with that handle on their stack then use
  * the new context.
  *
+ * Calls that tell a process the identity of a device are kept too, because the number of
+ * a device has a meaning only inside the process.
+ *
  * The allocations of a context are freed with it. If any allocation is left, this
  * iterates over the whole map with preemption disabled: 1 ms, plus 1 ms for every
  * 7,000 entries. It happens only at the end of a process, if at all.
@@ -28,6 +31,51 @@ CALL_PROGRAM("uretprobe.multi", device_return)
 		return;
 	gpu->device = frame->arg[0];
 	gpu_used(&call, gpu->device);
+}
+
+/*
+ * Keeps what a runtime told the process about a device. User space may read it during this write.
+ * It then finds a value that no GPU has.
+ */
+static void claim_put(struct gpu_claims *claims, u32 device, u32 claim, const u64 value[2])
+{
+	u64 *known;
+
+	barrier_var(device);
+	device &= GPU_MAX - 1;
+	barrier_var(claim);
+	claim &= GPU_CLAIM_NR - 1;
+	known = claims->value[device][claim];
+	if (claims->told & GPU_CLAIM_BIT(device, claim) &&
+	    (known[0] != value[0] || known[1] != value[1]))
+		__sync_fetch_and_or(&claims->mixed, 1ULL << device);
+	known[0] = value[0];
+	known[1] = value[1];
+	__sync_fetch_and_or(&claims->told, GPU_CLAIM_BIT(device, claim));
+}
+
+CALL_PROGRAM("uretprobe.multi", device_id_return)
+{
+	struct traced_call call;
+	struct call_frame *frame = call_returned(ctx, &call);
+	u64 value[GPU_CLAIM_BYTES / sizeof(u64)] = {};
+	u32 claim;
+	long err;
+
+	if (!frame || (u32)PT_REGS_RC(ctx) != 0 || frame->arg[1] >= GPU_MAX)
+		return;
+	claim = call.row->detail - DETAIL_PROPERTIES;
+	if (claim == GPU_CLAIM_PCI)
+		/* The text may end at the end of a page. */
+		err = bpf_probe_read_user_str(value, sizeof(value), (const void *)frame->arg[0]);
+	else
+		err = bpf_probe_read_user(
+			value, sizeof(value),
+			(const void *)(frame->arg[0] + (claim == GPU_CLAIM_PROPERTIES
+								? ARG_PROPERTIES_UUID_AT
+								: 0)));
+	if (err >= 0)
+		claim_put(claims_of(call.process), frame->arg[1], claim, value);
 }
 
 static void context_push(struct gpu_thread *gpu, u64 context)

@@ -12,7 +12,8 @@
  *
  * The evidence is in the task storage of the process leader. It ends with the
  * process and at an exec. It does not end when the file is closed: a process that
- * may open the device could as well keep it open.
+ * may open the device could as well keep it open. Which files were opened is a part of
+ * the evidence: it can tell the GPU of the process (core/gpu_identity.h).
  */
 #include "bpf/signals/state.bpf.h"
 #include "core/gpu_device.h"
@@ -29,26 +30,31 @@ struct gpu_holder_map gpu_holders SEC(".maps");
 /* Set by user space at any time: a decision during the update may use an old range. */
 struct gpu_devices gpu_devices;
 
-static bool is_gpu(u32 number)
+/* `number`: the device number of a character device. */
+static void note_opened(struct task_struct *p, u32 number)
 {
-	return gpu_devices_have(&gpu_devices, number >> MINOR_BITS,
-				number & ((1U << MINOR_BITS) - 1));
-}
-
-static void note_holder(struct task_struct *p)
-{
+	struct gpu_file file = gpu_devices_find_file(&gpu_devices, number >> MINOR_BITS,
+						     number & ((1U << MINOR_BITS) - 1));
 	struct task_struct *leader = p->group_leader;
+	struct gpu_opened *opened;
+	u32 kind = file.kind;
 
-	if (leader &&
-	    !bpf_task_storage_get(&gpu_holders, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE))
+	if (kind == GPU_FILE_NONE || !leader)
+		return;
+	opened = bpf_task_storage_get(&gpu_holders, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!opened) {
 		__sync_fetch_and_add(&nr_dropped_processes, 1);
+		return;
+	}
+	barrier_var(kind);
+	__sync_fetch_and_or(&opened->files[kind & (GPU_FILE_NR - 1)], gpu_file_bits(&file));
 }
 
 SEC("fexit/chrdev_open")
 int BPF_PROG(device_opened, struct inode *inode, struct file *file, int ret)
 {
-	if (ret == 0 && is_gpu(inode->i_rdev))
-		note_holder(bpf_get_current_task_btf());
+	if (ret == 0)
+		note_opened(bpf_get_current_task_btf(), inode->i_rdev);
 	return 0;
 }
 
@@ -71,8 +77,7 @@ int device_holders(struct bpf_iter__task_file *ctx)
 	if (!p || !file)
 		return 0;
 	bpf_seq_write(ctx->meta->seq, (void *)&byte, sizeof(byte));
-	if (!(file->f_mode & FMODE_PATH) && (file->f_inode->i_mode & S_IFMT) == S_IFCHR &&
-	    is_gpu(file->f_inode->i_rdev))
-		note_holder(p);
+	if (!(file->f_mode & FMODE_PATH) && (file->f_inode->i_mode & S_IFMT) == S_IFCHR)
+		note_opened(p, file->f_inode->i_rdev);
 	return 0;
 }

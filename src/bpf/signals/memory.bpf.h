@@ -184,11 +184,12 @@ static inline void gpu_used(const struct traced_call *call, u32 device)
 	struct process_state *process = call->process;
 	struct task_state *task = &process->task;
 	bool first = !task->has_gpu;
-	struct gpu_event *event;
+	struct event *event;
 	u64 held;
 
 	if (device >= GPU_MAX)
 		return;
+	__sync_fetch_and_or(&claims_of(process)->used, 1ULL << device);
 	held = first ? 0 : gpu_bytes(process, task->gpu_id);
 	if (held && held >= gpu_bytes(process, device))
 		return;
@@ -201,13 +202,6 @@ static inline void gpu_used(const struct traced_call *call, u32 device)
 		__sync_fetch_and_add(&nr_dropped_events, 1);
 		return;
 	}
-	event->event = (struct event){
-		.time_ns = call->now,
-		.kind = EVENT_GPU,
-		.tgid = call->p->tgid,
-		.tid = call->p->pid,
-		.value = call->row->runtime,
-	};
-	event->start_ns = process->start_ns;
+	event_fill(event, EVENT_GPU, call->p, 0, call->now);
 	bpf_ringbuf_submit(event, 0);
 }

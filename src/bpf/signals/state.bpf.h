@@ -10,6 +10,7 @@
 #include "bpf/kernel.h"
 #include "bpf/signals/tenants.bpf.h"
 #include "core/collectives.h"
+#include "core/gpu_device.h"
 #include "core/hist.h"
 #include "core/launch.h"
 #include "core/ledger.h"
@@ -72,10 +73,14 @@ struct process_ledger {
 	struct ledger ledger;
 };
 
-/* The ledger is not part of the state, so that it is not copied to user space. */
+/*
+ * The ledger and the claims are not part of the state, so that they are not copied to user space
+ * with it.
+ */
 struct process_storage {
 	struct process_state state;
 	struct process_ledger ledger;
+	struct gpu_claims claims;
 };
 
 struct thread_map {
@@ -155,12 +160,12 @@ struct collective_mapping_map {
 	__type(value, u32);
 };
 
-/* Processes that have opened a GPU: see devices.bpf.c. */
+/* Processes that have opened a GPU, and which ones: see devices.bpf.c. */
 struct gpu_holder_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, int);
-	__type(value, u32);
+	__type(value, struct gpu_opened);
 };
 
 struct event_map {
@@ -248,6 +253,11 @@ static inline struct process_state *process_find(struct task_struct *p)
 static inline struct process_ledger *ledger_of(struct process_state *process)
 {
 	return &((struct process_storage *)process)->ledger;
+}
+
+static inline struct gpu_claims *claims_of(struct process_state *process)
+{
+	return &((struct process_storage *)process)->claims;
 }
 
 /* The machine number of the GPU that the process mainly uses; GPU_MAX if unknown. */

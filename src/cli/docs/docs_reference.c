@@ -178,6 +178,7 @@ static const char *const kind_meanings[] = {
 	[CALL_KIND_GROUP_START] = "start of a group of calls",
 	[CALL_KIND_GROUP_END] = "end of a group of calls",
 	[CALL_KIND_DEVICE_SET] = "choice of the current GPU",
+	[CALL_KIND_DEVICE_ID] = "identity of a GPU",
 	[CALL_KIND_CTX_NEW] = "creation of a context",
 	[CALL_KIND_CTX_SET] = "choice of the current context",
 	[CALL_KIND_CTX_FREE] = "end of a context",

@@ -96,6 +96,22 @@ static void add_lacks(yyjson_mut_doc *doc, yyjson_mut_val *list, u32 lacks)
 			yyjson_mut_arr_add_str(doc, list, feature_label(i));
 }
 
+/* The one command that leads on from here. */
+static const char *next_command(const struct doctor *doctor)
+{
+	static const char *const commands[] = {
+		[ZERNELD_ABSENT] = "sudo systemctl enable --now zerneld",
+		[ZERNELD_REFUSES] = "sudo zernel doctor",
+		[ZERNELD_OTHER_VERSION] = "sudo systemctl restart zerneld",
+		[ZERNELD_BROKEN] = "sudo systemctl restart zerneld",
+		[ZERNELD_ANSWERS] = "zernel why",
+	};
+
+	if (doctor->snapshot && doctor->snapshot->nr_processes == 0)
+		return "zernel demo";
+	return commands[doctor->zerneld];
+}
+
 static const char *fix_of(const struct check *check, const struct finding *found)
 {
 	return found->fix ? found->fix : check->fix;
@@ -120,6 +136,7 @@ int doctor_print(const struct doctor *doctor, const struct term *term)
 	}
 	term_print(term, STYLE_DIM, "ok: %u, warnings: %u, failures: %u\n", nr[VERDICT_OK],
 		   nr[VERDICT_WARNING], nr[VERDICT_FAILURE]);
+	term_print(term, STYLE_TITLE, "next: %s\n", next_command(doctor));
 	return (int)worst;
 }
 
@@ -145,6 +162,7 @@ int doctor_print_json(const struct doctor *doctor, FILE *out)
 	}
 	add_lacks(doc, yyjson_mut_obj_add_arr(doc, root, "lacks"), doctor_lacks(doctor));
 	yyjson_mut_obj_add_str(doc, root, "verdict", verdict_labels[worst]);
+	yyjson_mut_obj_add_str(doc, root, "next", next_command(doctor));
 	text = yyjson_mut_write(doc, YYJSON_WRITE_PRETTY | YYJSON_WRITE_ALLOW_INVALID_UNICODE,
 				NULL);
 	yyjson_mut_doc_free(doc);

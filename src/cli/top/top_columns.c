@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "answers/job_text.h"
 #include "cli/term.h"
 #include "cli/top/top.h"
 
@@ -110,7 +111,7 @@ static void name_cell(const struct top_model *model, const struct top_row *row,
 
 	switch (row->kind) {
 	case TOP_ROW_JOB:
-		say(ret, "%s %s", marker, s->jobs[row->index].name);
+		say(ret, "%s %s", marker, job_title(&s->jobs[row->index]).text);
 		ret->style = CANVAS_TITLE;
 		break;
 	case TOP_ROW_PROCESS:

@@ -141,6 +141,10 @@ static void draw_cost(const struct top_model *model, struct canvas *canvas, u32 
 	struct line line = { canvas, y, 0 };
 	u64 lost = 0;
 
+	if (s->is_own) {
+		PUT(&line, CANVAS_DIM, "only your own processes");
+		return;
+	}
 	PUT(&line, CANVAS_DIM, "zernel uses ");
 	if (window->time_ns)
 		PUT(&line, CANVAS_PLAIN, "%.1f%% of a CPU, ",

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "answers/job_text.h"
 #include "base/cleanup.h"
 #include "cli/top/top.h"
 
@@ -44,7 +45,7 @@ static bool process_matches(const struct snapshot *s, const struct snapshot_proc
 
 	snprintf(pid, sizeof(pid), "%u", process->pid);
 	if (matches(pid, filter) || matches(process->comm, filter) ||
-	    (job && matches(job->name, filter)))
+	    (job && (matches(job->name, filter) || matches(job_title(job).text, filter))))
 		return true;
 	for (u32 i = 0; i < s->nr_threads; i++)
 		if (s->threads[i].pid == process->pid && matches(s->threads[i].comm, filter))

@@ -22,6 +22,7 @@ struct request {
 	enum colour colour;
 	u64 seconds;
 	bool watch;
+	bool ended;
 };
 
 static int parse(struct command_call *call, struct request *ret)
@@ -34,10 +35,11 @@ static int parse(struct command_call *call, struct request *ret)
 		case 's': request.socket = optarg; break;
 		case 'n': err = command_number(call, 1, SECONDS_MAX, &request.seconds); break;
 		case 'w': request.watch = true; break;
+		case 'e': request.ended = true; break;
 		default: err = -EINVAL; break;
 		}
 	}
-	if (err < 0 || command_operands(call, 0, 1) < 0)
+	if (err < 0 || command_operands(call, request.ended, 1) < 0)
 		return -EINVAL;
 	request.options.who = call->argv[optind];
 	request.options.json = call->json;
@@ -84,20 +86,44 @@ static int answer(const struct request *request, struct snapshot **snapshot)
 	return ferror(stdout) ? -EIO : err;
 }
 
-static int run(struct command_call *call)
+static int answer_ended(const struct request *request)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *ended = NULL;
+	const struct term term = term_open(stdout, request->colour);
+	int err = ask_ended(request->socket, request->options.who, &ended);
+
+	if (err == -ENOENT)
+		log_error("no ended job is named %s: run `zernel jobs` to list them",
+			  request->options.who);
+	if (err < 0)
+		return err;
+	err = why_print_ended(ended, request->options.json, &term);
+	if (err < 0 && err != -ENOENT)
+		log_error("cannot explain the idle time: %s", strerror(-err));
+	return err;
+}
+
+static int answer_live(const struct request *request)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
+	int err = ask_snapshot(request->socket, &snapshot);
+
+	if (err < 0)
+		return -EIO;
+	do
+		err = answer(request, &snapshot);
+	while (request->watch && (err == 0 || err == -ENOENT));
+	return err;
+}
+
+static int run(struct command_call *call)
+{
 	struct request request;
 	int err;
 
 	if (parse(call, &request) < 0)
 		return COMMAND_MISUSED;
-	err = ask_snapshot(request.socket, &snapshot);
-	if (err < 0)
-		return EXIT_FAILURE;
-	do
-		err = answer(&request, &snapshot);
-	while (request.watch && (err == 0 || err == -ENOENT));
+	err = request.ended ? answer_ended(&request) : answer_live(&request);
 	if (err == -ENOENT)
 		return EXIT_NOBODY;
 	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -106,6 +132,7 @@ static int run(struct command_call *call)
 static const struct command_option options[] = {
 	{ "seconds", 'n', "N", "watch for N seconds (default: 5)" },
 	{ "watch", 'w', NULL, "repeat until interrupted" },
+	{ "ended", 'e', NULL, "explain the whole life of the ended job JOB; does not watch" },
 	OPTION_SOCKET,
 	{},
 };
@@ -126,7 +153,8 @@ const struct command command_why = {
 		       "and advice.\n"
 		       "PID selects a process. JOB is a job name or a cgroup, as zernel status "
 		       "shows them.\n"
-		       "Without an operand, the answer covers all jobs.",
+		       "Without an operand, the answer covers all jobs.\n"
+		       "With --ended, JOB is an ended job, as zernel jobs shows it.",
 	.options = options,
 	.statuses = statuses,
 	.run = run,

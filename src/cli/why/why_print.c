@@ -2,8 +2,10 @@
 #include "cli/why/why_print.h"
 #include <errno.h>
 #include "answers/choose.h"
+#include "answers/job_text.h"
 #include "answers/why.h"
 #include "base/cleanup.h"
+#include "cli/user.h"
 
 /* Lines of the terminal outside the list of ranks, and the minimum rows of that list. */
 #define FIXED_LINES 18
@@ -218,6 +220,18 @@ static int print_ranks(const struct why_group *group, const struct term *term)
 	return err;
 }
 
+/* The line below the answer: the job, its user and its names, if more than the job is known. */
+static void print_job(const struct why_group *group, const struct term *term)
+{
+	const struct snapshot_job *job = snapshot_job(group->after, group->blames->process);
+	struct job_text text = {};
+
+	if (job)
+		text = job_describe(job, user_name(job->uid).text);
+	if (*text.text)
+		term_print(term, STYLE_DIM, "%s: %s\n", job->name, text.text);
+}
+
 static int print_group(const struct why_group *group, const struct term *term)
 {
 	const struct blame *subject = &group->blames[group->subject];
@@ -227,6 +241,7 @@ static int print_group(const struct why_group *group, const struct term *term)
 
 	why_sentence(group, sentence);
 	term_print(term, STYLE_TITLE, "%s\n", sentence);
+	print_job(group, term);
 	term_print(term, STYLE_PLAIN, "\n");
 	if (group->nr > 1 && !group->asked_for_one)
 		err = print_ranks(group, term);
@@ -291,4 +306,29 @@ int why_print(const struct snapshot *before, const struct snapshot *after,
 	if (err < 0)
 		return err;
 	return why->nr_blames ? 0 : -ENOENT;
+}
+
+static void print_life(const struct snapshot_job *job, const struct term *term)
+{
+	u64 lasted_ms = job->ended_ms > job->started_ms ? job->ended_ms - job->started_ms : 0;
+
+	term_print(term, STYLE_DIM, "%s ended %s after %s; peak GPU memory of a process %s\n",
+		   job->name, unit_local_time(job->ended_ms).text,
+		   unit_ns(lasted_ms * NSEC_PER_MSEC).text, unit_bytes(job->peak_bytes).text);
+	if (job->nr_left_out)
+		term_print(term, STYLE_WARNING,
+			   "%llu processes of this job are not part of the answer\n",
+			   job->nr_left_out);
+}
+
+int why_print_ended(struct snapshot *ended, bool json, const struct term *term)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *before = NULL;
+	int err = why_ended_span(ended, &before);
+
+	if (err < 0)
+		return err;
+	if (!json && ended->nr_jobs)
+		print_life(&ended->jobs[0], term);
+	return why_print(before, ended, &(struct why_options){ .json = json }, term);
 }

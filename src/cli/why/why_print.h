@@ -10,6 +10,9 @@ struct why_options {
 	bool json;	 /* print one line of JSON */
 };
 
+/* The answer for an ended job: a snapshot with this job and its processes. */
+int why_print_ended(struct snapshot *ended, bool json, const struct term *term);
+
 /* -ENOENT: there is no process to explain; the output says so. */
 int why_print(const struct snapshot *before, const struct snapshot *after,
 	      const struct why_options *options, const struct term *term);
