@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Tests discovery.c with a process that scans, which the test plays. */
+#include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include "fake_helper.h"
 
 #include "base/time.h"
@@ -27,9 +30,16 @@ static bool holds_gpu(void *ctx, pid_t pid, int pidfd)
 	return false;
 }
 
+static int attach(void *ctx, const struct library *library)
+{
+	return 0;
+}
+
 static int setup(void **state)
 {
-	static const struct library_ops ops = { .holds_gpu = holds_gpu };
+	static const struct library_ops ops = { .attach = attach,
+						.detach = attach,
+						.holds_gpu = holds_gpu };
 
 	processes_reset();
 	memset(&named, 0, sizeof(named));
@@ -73,6 +83,16 @@ static void say_scanned(pid_t pid)
 {
 	say(&(struct scan_message){ .kind = SCAN_SCANNED, .scanned.pid = pid },
 	    sizeof(struct library_scanned));
+}
+
+/* It maps a file with one traced call. */
+static void say_found(int fd)
+{
+	static struct scan_message found = { .kind = SCAN_FOUND };
+
+	found.found.runtime = call_rows[0].runtime;
+	found.found.probes.nr = 1;
+	process_send(PROGRAM, &found, HEAD + sizeof(found.found), fd);
 }
 
 static void want(pid_t pid)
@@ -267,6 +287,31 @@ static void test_results_for_a_set_that_is_gone_are_ignored(void **state)
 	own(1);
 }
 
+/* Its exit event came before the result, and no other event would remove it. */
+static void test_a_process_that_ended_during_its_scan_is_not_kept(void **state)
+{
+	int fd = memfd_create("library", MFD_CLOEXEC);
+	pid_t pid = fork();
+
+	if (pid == 0)
+		for (;;)
+			pause();
+	assert_true(pid > 0 && fd >= 0);
+	want(pid);
+	own(1);
+	say_found(fd);
+	say_scanned(pid);
+	assert_int_equal(library_set_count(set).nr_processes, 1);
+	want(pid);
+	own(1);
+	say_found(fd);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	say_scanned(pid);
+	assert_int_equal(library_set_count(set).nr_processes, 0);
+	close(fd);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -280,6 +325,7 @@ int main(void)
 		TEST(test_a_hung_scan_is_blamed_on_its_owner),
 		TEST(test_an_owner_whose_scans_do_not_end_waits_for_them),
 		TEST(test_results_for_a_set_that_is_gone_are_ignored),
+		TEST(test_a_process_that_ended_during_its_scan_is_not_kept),
 	};
 
 	return cmocka_run_group_tests_name("discovery", tests, NULL, NULL);

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import resource
 import statistics
 import time
 
@@ -22,6 +23,7 @@ SLEEPLESS = "--launches 1 --kernel-us 10 --copy-bytes 0 --loaders 0 --optimizer-
 RESERVED_PERCENT = 30  # of each CPU, for ordinary tasks
 RIVAL_USERS = 8
 RIVALS_EACH = int(os.environ.get("CAMPAIGN_SIZE") or 64)
+RIVAL_FILES = 64 + 4 * RIVAL_USERS * RIVALS_EACH  # of this process: the pipes of all of them
 RIVALS_SETTLE_SECONDS = 20  # until all of them have started
 FAKE_SETTLE_SECONDS = 2.5  # until the probes are attached, and each process has synced
 
@@ -85,6 +87,7 @@ def rivals(seconds):
     """Processes of 8 users that feed a GPU without using it, beside a job in a group of the same weight as each of them."""
     command = [machine.BUILD / "lab/train/train", *FAKE, "--seconds", seconds + 100]
     users = {f"user{i}": {} for i in range(RIVAL_USERS)}
+    resource.setrlimit(resource.RLIMIT_NOFILE, (RIVAL_FILES, RIVAL_FILES))
     with groups.tree({"job": {}, **users}) as (job, *rest), contextlib.ExitStack() as stack:
         for number, group in enumerate((job, *rest)):
             env = {"VGPU_SHM": f"/dev/shm/rivals{number}", "VGPU_DEVICE_FILE": DEVICE_FILE}
