@@ -63,10 +63,10 @@ class Screen:
         self.run("send-keys", "-l", text)
 
     def click(self, x, y, button=0):
-        """Sends a click as xterm reports it. Buttons 64 and 65 are the wheel."""
-        self.type(f"\033[<{button};{x + 1};{y + 1}M")
-        if button < 64:
-            self.type(f"\033[<{button};{x + 1};{y + 1}m")
+        """Sends a click as xterm reports it, in one write: a part of it would be other keys. Buttons 64 and 65 are the wheel."""
+        place = f"\033[<{button};{x + 1};{y + 1}"
+        self.run("set-buffer", place + "M" + (place + "m" if button < 64 else ""))
+        self.run("paste-buffer", "-d", "-r")
 
     def resize(self, width, height):
         self.run("resize-window", "-x", str(width), "-y", str(height))

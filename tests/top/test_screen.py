@@ -103,8 +103,8 @@ class Shown(TopCase):
 
     def test_mouse(self):
         self.start(seconds=1, NO_COLOR="1", TERM="xterm")
-        self.shows("1120/s")  # rates need two snapshots; then no line moves
-        row = self.screen.lines().index(self.screen.line("1010 python3"))
+        self.shows("1120/s", "80%", "2000 llama", "q quit")  # rates need two snapshots; then no line moves
+        row = next(i for i, line in enumerate(self.screen.lines()) if "1010 python3" in line)
         self.screen.click(4, row)
         self.screen.click(4, row)
         self.shows("1011 nccl")
