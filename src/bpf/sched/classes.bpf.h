@@ -121,7 +121,10 @@ static void take(u32 cpu, u32 class)
 
 /*
  * Searches for a CPU whose task has a lower rank, preferably the CPU of the task itself.
- * `group`: only CPUs that run a task of this cgroup. Returns the CPU to preempt, or -1.
+ * `group`: only CPUs that run a task of this cgroup that is not capped itself. Capped tasks
+ * would preempt each other without end, and all other tasks would wait: a task that
+ * preempts goes to the local DSQ of the CPU, which the kernel serves without a dispatch.
+ * Returns the CPU to preempt, or -1.
  */
 __noinline int cpu_to_take(struct task_struct *p __arg_trusted, u32 class, u32 group)
 {
@@ -131,7 +134,7 @@ __noinline int cpu_to_take(struct task_struct *p __arg_trusted, u32 class, u32 g
 		u32 cpu = (start + i) % nr;
 
 		if (!can_take(cpu, class) || !may_run_on(p, cpu) ||
-		    (group != ANY_GROUP && cpu_at(cpu)->group != group))
+		    (group != ANY_GROUP && (cpu_at(cpu)->group != group || cpu_at(cpu)->is_capped)))
 			continue;
 		mark_taken(cpu, class);
 		return cpu;
@@ -170,6 +173,7 @@ static void take_over(u32 cpu, const struct sched_task *task)
 	struct cpu_state *state = cpu_at(cpu);
 
 	state->class = task->class;
+	state->is_capped = task->is_capped;
 	state->tier = tier_of_task(task);
 	state->rate = task->rate;
 	state->group = task->group;

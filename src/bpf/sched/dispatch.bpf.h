@@ -165,13 +165,9 @@ static u32 rank_waiting(u32 llc)
  */
 static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, u64 now)
 {
-	u32 class = classify(prev, task, false, now);
-
-	if (is_promoted(class) && !group_may_promote(task->group))
-		class = CLASS_ORDINARY;
-	task->class = class;
-	if (!is_promoted(class) || spinner_is_due(llc, now) ||
-	    rank_waiting(llc) >= rule_of(class)->rank)
+	set_class(task, classify(prev, task, false, now));
+	if (!is_promoted(task->class) || spinner_is_due(llc, now) ||
+	    rank_waiting(llc) >= rule_of(task->class)->rank)
 		return false;
 	compat_set_slice(prev, rule_of(task->class)->slice_ns);
 	count(task->class, DECISION_SLICE_EXTENDED);

@@ -445,6 +445,16 @@ static bool group_may_promote(u32 slot)
 	return !slot || group_at(slot)->used_ns <= PROMOTION_BURST_NS;
 }
 
+/*
+ * Sets the class of a task, or that of an ordinary task if its group has used up its
+ * promotion.
+ */
+static void set_class(struct sched_task *task, u32 class)
+{
+	task->is_capped = is_promoted(class) && !group_may_promote(task->group);
+	task->class = task->is_capped ? CLASS_ORDINARY : class;
+}
+
 /* At detach, each cgroup returned its slot. Tasks are counted again when they are attached. */
 static void forget_members(void)
 {

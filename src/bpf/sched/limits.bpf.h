@@ -88,7 +88,7 @@ static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 	llc = llc_of_task(p);
 	groups_charge(task, 0);
 	key = key_at(task, llc);
-	task->class = CLASS_ORDINARY;
+	set_class(task, CLASS_ORDINARY);
 	queue_entered(task, QUEUE_ORDINARY, llc);
 	/* On failure, another CPU has queued the task anew or took it off the queues. */
 	if (!compat_dsq_move_vtime(it, p, dsq_of(QUEUE_ORDINARY, llc), key))

@@ -97,6 +97,7 @@ s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fl
 	task_wakes(p, task);
 	learn_waking(p, task, task->queued_since_ns);
 	task->class = classify(p, task, true, task->queued_since_ns);
+	task->is_capped = false;
 	count(task->class, DECISION_IDLE_CPU);
 	compat_dsq_insert(p, local_dsq(), rule_of(task->class)->slice_ns, 0);
 	return cpu;
@@ -145,14 +146,12 @@ static bool take_by_tier(struct task_struct *p, struct sched_task *task, u64 enq
  */
 static s32 cpu_for(struct task_struct *p, const struct sched_task *task, u32 wanted_class)
 {
-	bool is_capped = task->class != wanted_class;
-
 	if (is_promoted(wanted_class) &&
 	    !(rule_of(wanted_class)->preempts && rule_on(policy.rules_off, RULE_PREEMPT)))
 		return -1;
 	if (!is_promoted(wanted_class) && !idle_class_seen)
 		return -1;
-	return cpu_to_take(p, wanted_class, is_capped ? task->group : ANY_GROUP);
+	return cpu_to_take(p, wanted_class, task->is_capped ? task->group : ANY_GROUP);
 }
 
 /* The task waits until the limit of a cgroup allows it to run. */
@@ -195,11 +194,10 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 		return;
 	llc = llc_of_task(p);
 	class = classify(p, task, woken, now);
-	task->class = class;
+	set_class(task, class);
 	key = key_at(task, llc);
-	if (is_promoted(class) && !group_may_promote(task->group)) {
+	if (task->is_capped) {
 		count(class, DECISION_CAPPED);
-		task->class = CLASS_ORDINARY;
 		/* First in its own group: without the slice that the others must wait for. */
 		key -= virtual_ns(task->rate, slice_ns);
 	}

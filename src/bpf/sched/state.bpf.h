@@ -33,7 +33,8 @@ static struct cpu_state {
 	u32 class;
 	u32 group; /* slot of its cgroup */
 	u16 tier;
-	u8 in_turn; /* a spinner has a short turn */
+	u8 in_turn;   /* a spinner has a short turn */
+	u8 is_capped; /* the running task would be promoted, but for its group */
 	u8 is_offline;
 } cpu_states[MAX_CPUS];
 

@@ -22,7 +22,8 @@ struct sched_task {
 	u64 group_ratio;    /* inverse share of its cgroup (core/group.h) */
 	u32 llc;	    /* LLC whose clock its virtual time refers to */
 	u32 class;
-	u32 waits_in; /* queue that counts it in nr_waiting, or QUEUE_NONE */
+	u32 is_capped; /* it would be promoted, but its group has used up its promotion */
+	u32 waits_in;  /* queue that counts it in nr_waiting, or QUEUE_NONE */
 	u32 tier;
 	u32 polls;	    /* it gave up its CPU within POLL_NS and stayed runnable */
 	u32 in_turn;	    /* spinner: the next turn is a short one */

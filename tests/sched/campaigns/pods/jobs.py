@@ -21,6 +21,7 @@ FAKE = "--launches 1 --kernel-us 10 --copy-bytes 0 --loaders 0 --optimizer-us 50
 # The same, but the launcher never sleeps: its sync spins, and nothing else waits.
 SLEEPLESS = "--launches 1 --kernel-us 10 --copy-bytes 0 --loaders 0 --optimizer-us 20000 --sync spin".split()
 RESERVED_PERCENT = 30  # of each CPU, for ordinary tasks
+LAUNCHERS = 6
 RIVAL_USERS = 8
 RIVALS_EACH = int(os.environ.get("CAMPAIGN_SIZE") or 64)
 RIVAL_FILES = 64 + 4 * RIVAL_USERS * RIVALS_EACH  # of this process: the pipes of all of them
@@ -66,6 +67,22 @@ def fake(device_file, used):
                 honest.start_hogs(8)
                 return used([pretender, honest], seconds, FAKE_SETTLE_SECONDS)[:1]
     return measure
+
+
+def launchers(seconds):
+    """Launchers of one group, which together use more than its promotion. They may preempt the other tasks of their group."""
+    shm = pathlib.Path("/dev/shm/launchers")
+    shm.unlink(missing_ok=True)
+    env = {"VGPU_SHM": str(shm), "VGPU_DEVICE_FILE": DEVICE_FILE}
+    command = [machine.BUILD / "lab/train/train", *FAKE, "--seconds", seconds + 10]
+    with groups.tree({"launchers": {"weight": 100}, "hogs": {"weight": 300}}) as (group, hogs), contextlib.ExitStack() as stack:
+        for _ in range(LAUNCHERS):
+            stack.callback(stack.enter_context(group.start(command, env)).kill)
+        hogs.start_hogs(2)
+        time.sleep(FAKE_SETTLE_SECONDS)
+        with machine.Waits() as waits:
+            time.sleep(seconds)
+    return 1000 * waits.longest_seconds,
 
 
 def sleepless(seconds):
@@ -120,6 +137,7 @@ TRUST = (
     Case("sleepless", sleepless, (
         Figure("a hog beside a launcher that never sleeps, % of its CPU", at_least(0.95 * RESERVED_PERCENT)),
         Figure("longest wait of any task beside it, ms", at_most(100)))),
+    Case("launchers", launchers, (Figure("longest wait of any task beside 6 launchers of one group, ms", at_most(250)),)),
 )
 RIVALS = (Case("rivals", rivals, (Figure("share of a job beside 8 groups of GPU processes, % of its weight", near(100, 5)),)),)
 JOBS = tuple(pods_case(name) for name in ("noisy", "spin", "forkstorm"))
