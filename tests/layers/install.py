@@ -12,8 +12,9 @@ import subprocess
 import sys
 import tempfile
 
-# Files of packaging/ that are not installed: the build reads them, or tests.
-NOT_INSTALLED = {"meson.build", "prometheus/zernel.test.yml", "rpm/zernel.spec"}
+# Files of packaging/ that are not installed: the build reads them, or tests, or they make packages of another format.
+NOT_INSTALLED = {"meson.build", "prometheus/zernel.test.yml"}
+OTHER_FORMATS = {"arch", "helm", "kubernetes", "rpm"}
 RENAMED = {"completion/zernel.bash": "zernel"}
 
 
@@ -23,7 +24,9 @@ def missing(source, root):
     installed = {path.name for path in root.rglob("*") if path.is_file()}
     for path in sorted(packaging.rglob("*")):
         name = str(path.relative_to(packaging))
-        if path.is_file() and name not in NOT_INSTALLED and RENAMED.get(name, path.name.removesuffix(".in")) not in installed:
+        if name in NOT_INSTALLED or name.split("/")[0] in OTHER_FORMATS:
+            continue
+        if path.is_file() and RENAMED.get(name, path.name.removesuffix(".in")) not in installed:
             yield name
 
 
