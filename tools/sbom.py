@@ -5,7 +5,10 @@ It lists the programs with their checksums, the packages of the libraries that t
 libraries, and the packages of the tools that made them. What the build links is read from the programs and from
 build.ninja. On a machine without dpkg, a file stands for its package, and versions are unknown.
 
+With --from, it copies the list of a build, with the checksums of programs as they are in a package: without symbols.
+
 Usage: sbom.py --version V --build DIR --output FILE --tool PATH... PROGRAM...
+       sbom.py --from FILE --output FILE PROGRAM...
 """
 import argparse
 import datetime
@@ -97,6 +100,11 @@ def describe_file(program):
             "licenseConcluded": LICENSE, "licenseInfoInFiles": [LICENSE], "copyrightText": "NOASSERTION"}
 
 
+def namespace(version, files):
+    digest = hashlib.sha256("".join(file["checksums"][1]["checksumValue"] for file in files).encode()).hexdigest()
+    return f"{NAMESPACE}-{version}-{digest}"
+
+
 def created():
     """The time of the build, or a fixed one for builds that must be the same each time."""
     epoch = os.environ.get("SOURCE_DATE_EPOCH")
@@ -122,26 +130,34 @@ def document(args):
         relations += [(name, "DYNAMIC_LINK", use(path)) for path in all_needed(str(program))]
         relations += [(name, "STATIC_LINK", use(path)) for path in archives(args.build, program)]
     relations += [(use(path), "BUILD_TOOL_OF", whole["SPDXID"]) for path in args.tool]
-    digest = hashlib.sha256("".join(file["checksums"][1]["checksumValue"] for file in files).encode()).hexdigest()
     return {"spdxVersion": "SPDX-2.3", "dataLicense": "CC0-1.0", "SPDXID": "SPDXRef-DOCUMENT", "name": f"zernel-{args.version}",
-            "documentNamespace": f"{NAMESPACE}-{args.version}-{digest}",
+            "documentNamespace": namespace(args.version, files),
             "creationInfo": {"created": created(), "creators": ["Tool: zernel-sbom"]},
             "packages": [whole, *(packages[key] for key in sorted(packages))], "files": files,
             "relationships": [{"spdxElementId": one, "relationshipType": kind, "relatedSpdxElement": other}
                               for one, kind, other in sorted(set(relations))]}
 
 
+def copy(args):
+    """The document of a build with the checksums of other files of the same names."""
+    whole = json.loads(args.build_list.read_text(encoding="utf-8"))
+    programs = {f"./{program.name}": program for program in args.program}
+    files = [describe_file(programs[file["fileName"]]) for file in whole["files"]]
+    return whole | {"files": files, "documentNamespace": namespace(whole["packages"][0]["versionInfo"], files)}
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--version", required=True)
-    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--version")
+    parser.add_argument("--build", type=pathlib.Path, default=".")
+    parser.add_argument("--from", dest="build_list", type=pathlib.Path)
     parser.add_argument("--output", type=pathlib.Path, required=True)
     parser.add_argument("--tool", action="append", default=[])
     parser.add_argument("program", nargs="+", type=pathlib.Path)
     args = parser.parse_args()
     args.build = args.build.resolve()
     args.program = [program.resolve() for program in args.program]
-    args.output.write_text(json.dumps(document(args), indent=1) + "\n", encoding="utf-8")
+    args.output.write_text(json.dumps(copy(args) if args.build_list else document(args), indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
