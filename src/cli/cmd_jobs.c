@@ -7,9 +7,9 @@
 #include "answers/why.h"
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "base/user.h"
 #include "cli/ask.h"
 #include "cli/command.h"
-#include "cli/user.h"
 
 static u64 lasted_ns(const struct snapshot *s, const struct snapshot_job *job)
 {

@@ -2,7 +2,7 @@
 #include "cli/status.h"
 #include "answers/job_text.h"
 #include "base/cleanup.h"
-#include "cli/user.h"
+#include "base/user.h"
 #include "core/feature.h"
 #include "core/process.h"
 

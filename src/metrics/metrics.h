@@ -6,6 +6,7 @@
  * format has the same series with the same counts.
  */
 #include "base/macros.h"
+#include "base/user.h"
 #include "core/snapshot.h"
 
 enum metric {
@@ -97,8 +98,9 @@ struct metric_series {
 	struct hist *owned;	 /* the same pointer when `hist` is not part of the snapshot */
 };
 
-/* Buffer size for a label value that is a decimal number. */
-#define METRIC_NUMBER_LEN 16
+/* Buffer size for a label value that is not in the snapshot: a decimal number or the name of a
+ * user. */
+#define METRIC_NUMBER_LEN USER_NAME_LEN
 
 /* The default limit. A summary or histogram counts as one series per line of its text form. */
 #define METRICS_SERIES_MAX   400

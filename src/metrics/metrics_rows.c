@@ -99,10 +99,10 @@ const char *metric_label_value(const struct metric_labels *labels, enum metric_l
 	case LABEL_CONTAINER: return labels->info->names.container_name;
 	case LABEL_CLAIMED_NAME: return labels->info->names.claimed_name;
 	case LABEL_CLAIMED_ACCOUNT: return labels->info->names.claimed_account;
-	case LABEL_UID:
+	case LABEL_USER:
 		if (labels->info->uid == SNAPSHOT_UID_UNKNOWN)
 			return "";
-		snprintf(number, METRIC_NUMBER_LEN, "%u", labels->info->uid);
+		snprintf(number, METRIC_NUMBER_LEN, "%s", user_name(labels->info->uid).text);
 		return number;
 	case LABEL_UUID: return labels->uuid;
 	case LABEL_MODEL: return labels->model;

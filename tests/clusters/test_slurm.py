@@ -134,7 +134,7 @@ class Slurm(unittest.TestCase):
         [(labels, value)] = series("zernel_job_info")
         show("zernel_job_info", json.dumps(labels))
         self.assertEqual((labels["job_name"], labels["claimed_name"], value), (self.job, NAME, 1))
-        self.assertEqual(labels["uid"], str(pwd.getpwnam(USER).pw_uid))
+        self.assertEqual(labels["user"], USER)
         steps = series("zernel_steps_total")
         show("zernel_steps_total", "\n".join(f"{labels} {value:g}" for labels, value in steps))
         self.assertEqual([labels["job_name"] for labels, _ in steps], [self.job] * RANKS)

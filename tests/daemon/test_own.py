@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """read_own: a user without a group reads what belongs to the own processes, and not a byte of another user's."""
+import http.client
 import json
+import os
+import pathlib
 import re
 import subprocess
+import tempfile
 
 import tap
-from harness import as_user, Client, wait_until, ZERNEL
+from harness import as_user, Client, READERS, wait_until, ZERNEL
 from jobs import ALICE, BOB, JobCase
 
 METHODS = ("hello", {"version": 2}), ("snapshot", {}), ("jobs.ended", {}), ("jobs.ended", {"job": "slurm-71"}), \
@@ -41,6 +45,40 @@ def run_all(path):
                               stdin=subprocess.DEVNULL)
         text += done.stdout + done.stderr
     return text
+
+
+GATEWAY = 4305  # the user of a gateway
+TOKEN = "a-token-of-the-test"
+
+
+class Gateway:
+    """`zernel serve` of a user, with its log in a file."""
+
+    def __init__(self, case, path, uid, group, token):
+        folder = tempfile.TemporaryDirectory()
+        case.addCleanup(folder.cleanup)
+        os.chmod(folder.name, 0o755)
+        self.token_file, self.log = pathlib.Path(folder.name) / "token", pathlib.Path(folder.name) / "log"
+        self.token_file.write_text(TOKEN)
+        self.token_file.chmod(0o400)
+        os.chown(self.token_file, uid, uid)
+        with open(self.log, "wb") as log:
+            process = subprocess.Popen([ZERNEL, "serve", "--socket", path, "--port", "0", "--token-file",
+                                        self.token_file if token else ""], user=uid, group=uid, extra_groups=[group],
+                                       stdout=log, stderr=log)
+        case.addCleanup(process.wait)
+        case.addCleanup(process.kill)
+        self.port = int(wait_until(lambda: re.search(r"listening on http://.*:(\d+)$", self.text(), re.M), self.text)[1])
+
+    def text(self):
+        return self.log.read_text()
+
+    def get(self, path, token=None):
+        """Status and text."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("GET", path, headers={"Authorization": f"Bearer {token}"} if token else {})
+        answer = connection.getresponse()
+        return [answer.status, answer.read().decode()]
 
 
 class Own(JobCase):
@@ -94,6 +132,29 @@ class Own(JobCase):
         self.assertIn("bobs-train", text)
         self.assertIn("Only your own processes are shown", text)
         self.assertIn("slurm-82", text)
+
+    def test_a_gateway_tells_nothing_without_its_token(self):
+        server = self.ready()
+        gateway = Gateway(self, server.path, GATEWAY, READERS, token=True)
+        wait_until(lambda: gateway.get("/readyz", TOKEN)[0] == 200, gateway.text)
+        for path in "/metrics", "/api/v1/snapshot", "/ws", "/healthz", "/readyz", "/nosuch":
+            for token in None, "a-wrong-token-of-bob":
+                status, text = as_user(BOB, BOB, [], lambda path=path, token=token: gateway.get(path, token))
+                self.assertEqual(status, 401, path)
+                self.check(server, text)
+        with self.assertRaises(ValueError):  # nothing was read
+            as_user(BOB, BOB, [], gateway.token_file.read_text)
+        self.assertIn("alices-train-claim", gateway.get("/metrics", TOKEN)[1])
+
+    def test_a_gateway_of_a_stranger_has_only_own_data(self):
+        server = self.ready()
+        gateway = Gateway(self, server.path, BOB, BOB, token=False)
+        wait_until(lambda: gateway.get("/readyz")[0] == 200, gateway.text)
+        for path in "/metrics", "/api/v1/snapshot":
+            status, text = gateway.get(path)
+            self.assertEqual(status, 200, text)
+            self.check(server, text)
+            self.assertIn("bobs-train-claim", text)
 
     def test_connections_of_strangers_are_limited(self):
         server = self.ready()

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define FIRST_PID  1000
+#define NO_NAME	   4000000001U /* a user without a name on every machine */
 #define NR_LOADERS 2
 #define NR_SAMPLES 1000
 #define PER_SECOND 10
@@ -85,7 +86,7 @@ static u32 add_job(struct snapshot *s, const struct node *node)
 	snprintf(cgroup, sizeof(cgroup), "/slurm/job_%u/step_0", number);
 	snprintf(name, sizeof(name), "slurm-%u", number);
 	job = snapshot_add_job(s, cgroup, name);
-	s->jobs[job - 1].uid = 1000;
+	s->jobs[job - 1].uid = NO_NAME;
 	s->jobs[job - 1].started_ms = 1700000000000;
 	s->jobs[job - 1].peak_bytes = 40ULL << 30;
 	set(s->jobs[job - 1].names.claimed_name, JOB_CLAIM_LEN, "train");
@@ -118,7 +119,7 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 
 	process->job = add_job(s, node);
 	process->start_ns = NSEC_PER_SEC + rank;
-	process->uid = 1000;
+	process->uid = NO_NAME;
 	process->nr_ranks = node->nr_ranks;
 	process->rank = (s32)(node->number % NODE_JOB_NODES * node->nr_ranks + rank);
 	process->phase = rank % PHASE_NR;

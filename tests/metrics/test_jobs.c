@@ -144,17 +144,20 @@ static void test_jobs_and_gpus_are_described(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(1, 0);
 
-	assert_series(s,
-		      "\nzernel_job_info{job_name=\"slurm-42\",cgroup=\"/slurm/job_42/step_0\","
-		      "namespace=\"\",pod=\"\",container=\"\",uid=\"1000\",claimed_name=\"train\","
-		      "claimed_account=\"phys\"} 1\n",
-		      true);
+	assert_series(
+		s,
+		"\nzernel_job_info{job_name=\"slurm-42\",cgroup=\"/slurm/job_42/step_0\","
+		"namespace=\"\",pod=\"\",container=\"\",user=\"4000000001\",claimed_name=\"train\","
+		"claimed_account=\"phys\"} 1\n",
+		true);
 	strcpy(s->jobs[0].names.namespace, "ml");
 	strcpy(s->jobs[0].names.pod, "trainer-0");
 	strcpy(s->jobs[0].names.container_name, "main");
-	assert_series(s, ",namespace=\"ml\",pod=\"trainer-0\",container=\"main\",uid=", true);
+	assert_series(s, ",namespace=\"ml\",pod=\"trainer-0\",container=\"main\",user=", true);
 	s->jobs[0].uid = SNAPSHOT_UID_UNKNOWN;
-	assert_series(s, ",uid=\"\",", true);
+	assert_series(s, ",user=\"\",", true);
+	s->jobs[0].uid = 0;
+	assert_series(s, ",user=\"root\",", true);
 	assert_series(s,
 		      "\nzernel_gpu_info{gpu=\"0\",uuid=\"GPU-0000\",model=\"Virtual GPU "
 		      "80GB\"} 1\n",

@@ -5,7 +5,7 @@
 #include "answers/job_text.h"
 #include "answers/why.h"
 #include "base/cleanup.h"
-#include "cli/user.h"
+#include "base/user.h"
 
 /* Lines of the terminal outside the list of ranks, and the minimum rows of that list. */
 #define FIXED_LINES 18
