@@ -29,14 +29,20 @@ int nccl_check(const struct rank *rank, const char *what, ncclResult_t result)
 static int gpu_open(struct rank *rank)
 {
 	const struct train_config *config = rank->config;
-	int nr_devices = 0;
+	struct cudaDeviceProp properties;
+	int nr_devices = 0, device = 0;
 	int r = cuda_check(rank, "cudaGetDeviceCount", cudaGetDeviceCount(&nr_devices));
 
 	if (r == 0 && nr_devices == 0)
 		r = rank_error(rank, "cudaGetDeviceCount", "no device found");
+	if (r == 0) {
+		device = (int)(rank->index % (u64)nr_devices);
+		r = cuda_check(rank, "cudaSetDevice", cudaSetDevice(device));
+	}
+	/* As PyTorch does. The properties have the UUID of the device. */
 	if (r == 0)
-		r = cuda_check(rank, "cudaSetDevice",
-			       cudaSetDevice((int)(rank->index % (u64)nr_devices)));
+		r = cuda_check(rank, "cudaGetDeviceProperties",
+			       cudaGetDeviceProperties_v2(&properties, device));
 	if (r == 0)
 		r = cuda_check(rank, "cudaSetDeviceFlags",
 			       cudaSetDeviceFlags(workload_sync_flags(&config->work)));
