@@ -59,7 +59,7 @@ def jobs_of_snapshot(command):
 
 
 def jobs_of_why():
-    found = answer("why", "--seconds", "5") or {"jobs": []}
+    found = answer("why", "--seconds", "20") or {"jobs": []}
     return {job["name"]: (*(job.get(key, "") for key in NAMES),
                           *gpus((process["gpu"], process["gpu_basis"]) for process in job["processes"]))
             for job in found["jobs"]}
@@ -107,13 +107,14 @@ class Containers(unittest.TestCase):
 
     def assert_agree(self, what, jobs, cases):
         """Each job has its names and the right GPU. Waits: a GPU is known after its first use, names when a scan found them."""
-        wanted = {case.job: (*names_of(case), GPU, "runtime") for case in cases}
+        wanted, seen = {case.job: (*names_of(case), GPU, "runtime") for case in cases}, {}
 
         def found():
-            seen = jobs()
+            seen.update(jobs())
             return all(seen.get(job) == names for job, names in wanted.items())
 
-        wait_until(found, lambda: f"{what}: {jobs()}\nwanted: {wanted}\n{self.logs()}")
+        wait_until(found, lambda: f"{what}: {seen}\nwanted: {wanted}\n{self.logs()}")
+        return seen
 
     def test_01_each_job_is_in_a_container_of_its_own(self):
         own = namespaces("self")
@@ -132,8 +133,7 @@ class Containers(unittest.TestCase):
         self.assert_agree("top", lambda: jobs_of_snapshot("top"), self.cases)
 
     def test_04_why_has_names_and_the_right_gpu(self):
-        self.assert_agree("why", jobs_of_why, self.cases)
-        found = jobs_of_why()
+        found = self.assert_agree("why", jobs_of_why, self.cases)
         note(FORM.format("RUNTIME", "DRIVER", "CLASS", "JOB", "POD", "NAMESPACE", "CONTAINER", "GPU", "BASIS"))
         for case in self.cases:
             row = [cell or "-" for cell in found[case.job]]
