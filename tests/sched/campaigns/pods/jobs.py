@@ -102,7 +102,7 @@ def sleepless(seconds):
 
 def rivals(seconds):
     """Processes of 8 users that feed a GPU without using it, beside a job in a group of the same weight as each of them."""
-    command = [machine.BUILD / "lab/train/train", *FAKE, "--seconds", seconds + 100]
+    command = [machine.BUILD / "lab/train/train", *FAKE, "--seconds", 3600]  # it takes minutes to start all of them
     users = {f"user{i}": {} for i in range(RIVAL_USERS)}
     resource.setrlimit(resource.RLIMIT_NOFILE, (RIVAL_FILES, RIVAL_FILES))
     with groups.tree({"job": {}, **users}) as (job, *rest), contextlib.ExitStack() as stack:
