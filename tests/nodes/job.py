@@ -15,6 +15,7 @@ class Job:
     """Steps of all ranks: each rank computes; the collective ends for all when the last rank enters it."""
 
     def __init__(self, nr_ranks):
+        self.load_ms = LOAD_MS
         self.compute_ms = [COMPUTE_MS] * nr_ranks
         self.spent_ms = [dict.fromkeys(("data_loading", "gpu_compute", "nccl_collective", "optimizer_step"), 0)
                          for _ in range(nr_ranks)]
@@ -26,16 +27,21 @@ class Job:
     def _step(self):
         last_ms = max(self.compute_ms)
         for compute_ms, spent in zip(self.compute_ms, self.spent_ms):
-            spent["data_loading"] += LOAD_MS
+            spent["data_loading"] += self.load_ms
             spent["gpu_compute"] += compute_ms
             spent["nccl_collective"] += last_ms - compute_ms + REDUCE_MS
             spent["optimizer_step"] += UPDATE_MS
         self.nr_steps += 1
-        self.age_ms += LOAD_MS + last_ms + REDUCE_MS + UPDATE_MS
+        self.age_ms += self.load_ms + last_ms + REDUCE_MS + UPDATE_MS
 
     def slow_down(self, rank, factor):
         with self.lock:
             self.compute_ms[rank] = COMPUTE_MS * factor
+
+    def starve(self, load_ms):
+        """Lets all ranks wait for data for so long in each step."""
+        with self.lock:
+            self.load_ms = load_ms
 
     def now(self, rank):
         """The number of steps until now, and the time of a rank per phase, in ms."""
@@ -50,6 +56,7 @@ class RankZerneld(FakeZerneld):
 
     def __init__(self, path, snapshot, job, rank):
         super().__init__(path, copy.deepcopy(snapshot))
+        self.first = snapshot
         self.job, self.rank = job, rank
 
     @staticmethod
@@ -60,8 +67,17 @@ class RankZerneld(FakeZerneld):
         counted["idle_ns"]["loader_cpu"] = spent_ms["data_loading"] * 1000000
         counted["idle_ns"]["collective"] = spent_ms["nccl_collective"] * 1000000
 
+    def _measure(self, nr_steps):
+        """Each step adds the samples of the printed snapshot once more, except waits for a CPU: they would be an alert."""
+        for now, first in zip(self.snapshot["processes"], self.first["processes"]):
+            for kind, hist in first["hists"].items():
+                if kind != "runqueue_wait":
+                    now["hists"][kind].update(count=hist["count"] * (nr_steps + 1), sum=hist["sum"] * (nr_steps + 1),
+                                              buckets=[[slot, nr * (nr_steps + 1)] for slot, nr in hist["buckets"]])
+
     def current(self):
         nr_steps, spent_ms = self.job.now(self.rank)
+        self._measure(nr_steps)
         process = next(p for p in self.snapshot["processes"] if p["nr_ranks"])
         process.pop("task", None)  # has the same values, but of the printed snapshot
         process["rank"] = self.rank

@@ -39,19 +39,23 @@ def configuration(targets, speed, **more):
             + faster(scrape, speed).replace(TARGETS, json.dumps(targets)) + options)
 
 
+def rules(speed):
+    return faster((PACKAGED / "zernel.rules.yml").read_text(), speed)
+
+
 class Prometheus:
     """Runs on a port in the network namespace of the caller."""
 
-    def __init__(self, config, speed, *options, port=9090):
+    def __init__(self, config, speed, *options, port=9090, program="prometheus"):
         self.url = f"http://127.0.0.1:{port}"
         self.folder = tempfile.TemporaryDirectory()
         folder = pathlib.Path(self.folder.name)
         (folder / "prometheus.yml").write_text(config)
-        (folder / "zernel.rules.yml").write_text(faster((PACKAGED / "zernel.rules.yml").read_text(), speed))
+        (folder / "zernel.rules.yml").write_text(rules(speed))
         self.log = folder / "log"
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
+                [program, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data",
                  f"--web.listen-address={self.url.removeprefix('http://')}", *options], stdout=log, stderr=log)
 
     def _get(self, path):
