@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+// The whole state of a view is in the fragment of the address: #/job/slurm-42?span=900&rank=3
+
+export const PAGES = ["now", "job", "scheduler", "compare", "health"];
+
+export function parse(hash) {
+	const [path, query = ""] = hash.replace(/^#\/?/, "").split("?");
+	const [page, ...rest] = path.split("/");
+	let subject;
+
+	try {
+		subject = decodeURIComponent(rest.join("/"));
+	} catch {
+		subject = "";
+	}
+	return {
+		page: PAGES.includes(page) ? page : "now",
+		subject,
+		query: Object.fromEntries(new URLSearchParams(query)),
+	};
+}
+
+export function format({ page, subject = "", query = {} }) {
+	const kept = Object.entries(query).filter(([, value]) => value !== undefined && value !== "");
+	const text = new URLSearchParams(kept).toString();
+
+	return `#/${page}${subject ? "/" + encodeURIComponent(subject) : ""}${text ? "?" + text : ""}`;
+}
+
+export const current = () => parse(location.hash);
+
+export function go(route) {
+	location.hash = format(route);
+}
+
+// Changes the query of this view without a new entry in the browser's history.
+export function adjust(query) {
+	const route = current();
+
+	location.replace(format({ ...route, query: { ...route.query, ...query } }));
+}
