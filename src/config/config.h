@@ -52,6 +52,7 @@ struct config_serve {
 	u32 series_max;
 	bool legacy_metrics;
 	bool dense_buckets;
+	bool history;
 };
 
 struct config {

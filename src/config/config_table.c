@@ -345,6 +345,12 @@ const struct config_key config_keys[] = {
 		  "for "
 		  "example by VictoriaMetrics. Then each histogram has 60 series instead of 8: "
 		  "raise series_max to 1000 for a node with 8 ranks." },
+	{ "serve", "history", &type_bool, KEY(serve.history), .value = "yes",
+	  .restart = CONFIG_SERVE,
+	  .help = "Keep the last 12 hours of each rank (at most 32 MiB) and a recording of the "
+		  "last "
+		  "15 minutes (at most 16 MiB) in memory. The dashboard shows them. With no, "
+		  "/api/v1/history, /api/v1/why and /api/v1/recording have no data." },
 };
 
 const size_t config_nr_keys = ARRAY_SIZE(config_keys);

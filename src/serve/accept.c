@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Parses the Accept header: media ranges with parameters. The gateway supports only some of
- * them.
+ * Parses the headers Accept and Accept-Encoding: ranges with parameters. The gateway supports
+ * only some of them.
  */
 #include <string.h>
 #include <strings.h>
@@ -124,4 +124,20 @@ enum body_kind accept_choose(const char *accept)
 		}
 	}
 	return best;
+}
+
+bool accept_takes_gzip(const char *accept_encoding)
+{
+	struct span rest = { accept_encoding, strlen(accept_encoding) };
+	bool others = rest.length == 0;
+
+	while (rest.length) {
+		struct range range = parse_range(take(&rest, ','));
+
+		if (is(range.type, "gzip") || is(range.type, "x-gzip"))
+			return range.q > 0;
+		if (is(range.type, "*"))
+			others = range.q > 0;
+	}
+	return others;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include "base/cleanup.h"
+#include "answers/jobs.h"
 #include "metrics/prometheus.h"
 #include "ipc/snapshot_json.h"
 
@@ -14,7 +15,8 @@ static const enum prometheus_format formats[] = {
 
 const char *body_content_type(enum body_kind kind)
 {
-	return kind == BODY_SNAPSHOT ? "application/json" : prometheus_content_type(formats[kind]);
+	return kind < ARRAY_SIZE(formats) ? prometheus_content_type(formats[kind])
+					  : "application/json";
 }
 
 /* The data is not set. */
@@ -44,21 +46,55 @@ struct body *body_ref(struct body *body)
 
 struct body *body_unref(struct body *body)
 {
-	if (body && --body->nr_refs == 0)
-		free(body);
+	if (!body || --body->nr_refs)
+		return NULL;
+	if (body->total)
+		*body->total -= body->length;
+	free(body);
 	return NULL;
+}
+
+void body_count(struct body *body, size_t *total)
+{
+	body->total = total;
+	*total += body->length;
+}
+
+/* What was made of a snapshot. */
+static void drop_snapshot(struct bodies *bodies)
+{
+	for (u32 kind = 0; kind < BODY_NR; kind++)
+		bodies->rendered[kind] = body_unref(bodies->rendered[kind]);
+	for (u32 i = 0; i < WHY_BODIES_MAX; i++)
+		bodies->why[i].body = body_unref(bodies->why[i].body);
+	bodies->snapshot = snapshot_free(bodies->snapshot);
+	free(bodies->events);
+	bodies->events = NULL;
 }
 
 void bodies_clear(struct bodies *bodies)
 {
-	for (u32 kind = 0; kind < BODY_NR; kind++)
-		bodies->rendered[kind] = body_unref(bodies->rendered[kind]);
-	bodies->snapshot = snapshot_free(bodies->snapshot);
+	drop_snapshot(bodies);
+	bodies->ended = snapshot_free(bodies->ended);
+}
+
+void bodies_set_events(struct bodies *bodies, char *text)
+{
+	free(bodies->events);
+	bodies->events = text;
+	bodies->rendered[BODY_EVENTS] = body_unref(bodies->rendered[BODY_EVENTS]);
+}
+
+void bodies_set_ended(struct bodies *bodies, struct snapshot *ended)
+{
+	snapshot_free(bodies->ended);
+	bodies->ended = ended;
+	bodies->rendered[BODY_JOBS] = body_unref(bodies->rendered[BODY_JOBS]);
 }
 
 void bodies_set(struct bodies *bodies, struct snapshot *snapshot)
 {
-	bodies_clear(bodies);
+	drop_snapshot(bodies);
 	bodies->snapshot = snapshot;
 	bodies->generation++;
 }
@@ -90,7 +126,41 @@ static int render_snapshot(const struct snapshot *snapshot, struct body **ret)
 	return 0;
 }
 
-static int render(const struct bodies *bodies, enum body_kind kind, struct body **ret)
+/* Adds the events to the object of a snapshot. */
+static int render_events(struct bodies *bodies, struct body **ret)
+{
+	const char *events = bodies->events ? bodies->events : "null";
+	struct body *without, *body;
+	unsigned char *at;
+	char between[64];
+	int err = bodies_get(bodies, BODY_SNAPSHOT, &without);
+
+	if (err < 0)
+		return err;
+	snprintf(between, sizeof(between), ",\"sequence\":%llu,\"events\":", bodies->generation);
+	body = body_alloc(without->length + strlen(between) + strlen(events));
+	if (body) {
+		at = mempcpy(body_data(body), body_data(without), without->length - 1);
+		at = mempcpy(at, between, strlen(between));
+		at = mempcpy(at, events, strlen(events));
+		*at = '}';
+		*ret = body;
+	}
+	body_unref(without);
+	return body ? 0 : -ENOMEM;
+}
+
+static int render_text(const struct bodies *bodies, enum body_kind kind, char **ret, size_t *length)
+{
+	static const struct snapshot none = {};
+
+	if (kind == BODY_JOBS)
+		return jobs_to_json(bodies->snapshot, bodies->ended ? bodies->ended : &none, ret,
+				    length);
+	return prometheus_render(bodies->snapshot, &bodies->metrics, formats[kind], ret, length);
+}
+
+static int render(struct bodies *bodies, enum body_kind kind, struct body **ret)
 {
 	CLEANUP_FREE char *text = NULL;
 	struct body *body;
@@ -99,7 +169,9 @@ static int render(const struct bodies *bodies, enum body_kind kind, struct body 
 
 	if (kind == BODY_SNAPSHOT)
 		return render_snapshot(bodies->snapshot, ret);
-	err = prometheus_render(bodies->snapshot, &bodies->metrics, formats[kind], &text, &length);
+	if (kind == BODY_EVENTS)
+		return render_events(bodies, ret);
+	err = render_text(bodies, kind, &text, &length);
 	if (err < 0)
 		return err;
 	body = body_new(text, length);

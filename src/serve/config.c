@@ -77,6 +77,7 @@ void serve_config_fill(struct serve_config *config, struct config *file)
 		.without_legacy = !serve->legacy_metrics,
 		.dense_buckets = serve->dense_buckets,
 	};
+	config->history = serve->history;
 	if (!config->has_port)
 		config->port = (u16)serve->port;
 	config->has_port = true;

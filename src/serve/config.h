@@ -27,6 +27,7 @@ struct serve_config {
 	size_t nr_origins;
 	const char *user; /* to change to when started by root */
 	struct metrics_config metrics;
+	bool history; /* keep the past in memory */
 };
 
 /*

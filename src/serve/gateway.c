@@ -111,7 +111,6 @@ static int add_hosts(struct gateway *gateway)
 		.timeout_secs_ah_idle = HEADERS_TIMEOUT_S,
 		.keepalive_timeout = IDLE_TIMEOUT_S,
 		.retry_and_idle_policy = &idle,
-		.options = LWS_SERVER_OPTION_HTTP_HEADERS_SECURITY_BEST_PRACTICES_ENFORCE,
 	};
 	if (gateway->config->tls_cert)
 		info.options |= LWS_SERVER_OPTION_DO_SSL_GLOBAL_INIT |
@@ -207,6 +206,8 @@ int gateway_start(struct gateway *gateway)
 	if (err < 0)
 		return err;
 	err = check_tls(gateway->config);
+	if (err == 0 && gateway->config->history)
+		err = past_start(&gateway->past);
 	if (err < 0)
 		return err;
 	gateway->origins =
@@ -234,5 +235,8 @@ void gateway_end(struct gateway *gateway)
 		;
 	gateway->upstream = upstream_free(gateway->upstream);
 	bodies_clear(&gateway->bodies);
+	for (u32 i = 0; i < ASSETS_MAX; i++)
+		body_unref(gateway->assets[i]);
+	past_clear(&gateway->past);
 	explicit_bzero(&gateway->token, sizeof(gateway->token));
 }

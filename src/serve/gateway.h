@@ -7,25 +7,29 @@
  */
 #include <libwebsockets.h>
 #include <uv.h>
+#include "serve/assets.h"
 #include "serve/bodies.h"
 #include "serve/config.h"
+#include "serve/past.h"
 #include "serve/tls.h"
 #include "serve/token.h"
 #include "serve/upstream.h"
 
 /* Limits. A client that exceeds a limit is refused; all other clients are not affected. */
-#define CONNECTIONS_MAX	       2048
-#define WEBSOCKETS_MAX	       1536  /* so that scrapers can always connect */
-#define HEADERS_MAX_BYTES      8192  /* all headers of a request */
-#define HEADERS_TIMEOUT_S      10    /* for all headers of a request, and for the TLS handshake */
-#define IDLE_TIMEOUT_S	       60    /* between two requests */
-#define RESPONSE_TIMEOUT_S     30    /* to receive a whole response */
-#define STALLED_TIMEOUT_S      10    /* a WebSocket client that receives nothing */
-#define PING_AFTER_S	       30    /* a WebSocket client that sends nothing gets a ping */
-#define SEND_BUFFER_BYTES      65536 /* kernel buffer of each connection */
-#define CHUNK_BYTES	       16384 /* per write to one client */
+#define CONNECTIONS_MAX		2048
+#define WEBSOCKETS_MAX		1536  /* so that scrapers can always connect */
+#define HEADERS_MAX_BYTES	8192  /* all headers of a request */
+#define HEADERS_TIMEOUT_S	10    /* for all headers of a request, and for the TLS handshake */
+#define IDLE_TIMEOUT_S		60    /* between two requests */
+#define RESPONSE_TIMEOUT_S	30    /* to receive a whole response */
+#define STALLED_TIMEOUT_S	10    /* a WebSocket client that receives nothing */
+#define PING_AFTER_S		30    /* a WebSocket client that sends nothing gets a ping */
+#define SEND_BUFFER_BYTES	65536 /* kernel buffer of each connection */
+#define CHUNK_BYTES		16384 /* per write to one client */
 /* Memory of all bodies of earlier snapshots, which slow clients have not received yet. */
-#define OLDER_BODIES_MAX_BYTES (16U << 20)
+#define OLDER_BODIES_MAX_BYTES	(16U << 20)
+/* Memory of all bodies that only one client gets. Further requests for one are refused. */
+#define SINGLE_BODIES_MAX_BYTES (16U << 20)
 
 struct gateway {
 	const struct serve_config *config;
@@ -36,6 +40,9 @@ struct gateway {
 	SSL_CTX *tls; /* the vhost's; NULL without TLS */
 	struct token token;
 	struct bodies bodies;
+	struct body *assets[ASSETS_MAX]; /* those that were requested */
+	struct past past;
+	size_t single_bytes; /* of all bodies that only one client gets */
 	struct upstream *upstream;
 	struct lws_dll2_owner websockets; /* of struct session */
 	struct lws_dll2_owner sending;	  /* of struct session: those with a body */
@@ -59,6 +66,7 @@ struct session {
 	bool last;  /* the connection ends with this response */
 	u64 due_us; /* time of the next message */
 	u32 interval_ms;
+	bool wants_events;
 };
 
 static inline struct gateway *gateway_of(struct lws *wsi)
@@ -93,16 +101,46 @@ void session_release(struct session *session);
 /* Closes the connections that keep too many old bodies in memory. */
 void sessions_cut_oldest(struct gateway *gateway);
 
-/* http.c: the HTTP status to refuse a request with, or 0 when the request is allowed. */
-u32 request_refusal(struct gateway *gateway, struct lws *wsi);
+/*
+ * http.c: the HTTP status to refuse a request with, or 0 when the request is allowed. A public
+ * file needs no token.
+ */
+u32 request_refusal(struct gateway *gateway, struct lws *wsi, bool is_public);
+/* Copies a header; an absent header is empty. -EMSGSIZE: it does not fit in `size`. */
+int request_header(struct lws *wsi, enum lws_token_indexes token, char *ret, int size);
+/* Finds the parameter `name` of a request. 1: found; 0: absent; -EINVAL: too long. */
+int request_argument(struct lws *wsi, const char *name, char *ret, size_t size);
+
+/* What a response has beside its body. Members that are NULL are left out. */
+struct response {
+	u32 status;
+	const char *type;
+	const char *cache;    /* NULL: no-store */
+	const char *encoding; /* NULL: none */
+	const char *disposition;
+};
+/* Takes ownership of the body. */
+int http_reply(struct lws *wsi, struct session *session, const struct response *response,
+	       struct body *body);
+int http_reply_status(struct lws *wsi, struct session *session, u32 status, const char *why);
+int http_reply_shared(struct gateway *gateway, struct lws *wsi, struct session *session,
+		      enum body_kind kind);
+
+/* api.c: the endpoints of the dashboard. */
+int api_reply(struct gateway *gateway, struct lws *wsi, struct session *session,
+	      enum endpoint endpoint);
+int api_reply_asset(struct lws *wsi, struct session *session, const struct asset *asset);
 int http_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
 		  size_t length);
 
 /* ws.c */
 int ws_callback(struct lws *wsi, enum lws_callback_reasons reason, void *user, void *in,
 		size_t length);
-/* Sends a new snapshot to each client whose interval has passed. */
+/* Sends a new snapshot to each client whose interval has passed and that wants no events. */
 void ws_push(struct gateway *gateway);
+/* Sends it with its events to each client that wants events. */
+void ws_push_events(struct gateway *gateway);
+bool ws_wants_events(const struct gateway *gateway);
 /* The shortest interval that a client requested. */
 u32 ws_interval_ms(const struct gateway *gateway);
 

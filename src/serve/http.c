@@ -9,6 +9,8 @@
 
 #define HEADER_MAX   512
 #define RESPONSE_MAX 2048 /* headers of a response */
+/* A parameter of a request; the name of a cgroup is the longest one. */
+#define ARGUMENT_MAX (16 + JOB_CGROUP_LEN)
 
 /* Status codes that the library does not define. */
 enum {
@@ -16,8 +18,7 @@ enum {
 	STATUS_HEADERS_TOO_LARGE = 431,
 };
 
-/* Copies a header; an absent header is empty. -EMSGSIZE: it does not fit in `size`. */
-static int header(struct lws *wsi, enum lws_token_indexes token, char *ret, int size)
+int request_header(struct lws *wsi, enum lws_token_indexes token, char *ret, int size)
 {
 	ret[0] = '\0';
 	if (lws_hdr_total_length(wsi, token) == 0)
@@ -25,17 +26,49 @@ static int header(struct lws *wsi, enum lws_token_indexes token, char *ret, int 
 	return lws_hdr_copy(wsi, ret, size, token) < 0 ? -EMSGSIZE : 0;
 }
 
-u32 request_refusal(struct gateway *gateway, struct lws *wsi)
+int request_argument(struct lws *wsi, const char *name, char *ret, size_t size)
+{
+	size_t length = strlen(name);
+	char argument[ARGUMENT_MAX];
+
+	for (int i = 0; lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, i) > 0; i++) {
+		if (lws_hdr_copy_fragment(wsi, argument, sizeof(argument), WSI_TOKEN_HTTP_URI_ARGS,
+					  i) < 0)
+			return -EINVAL;
+		if (strncmp(argument, name, length) != 0 || argument[length] != '=')
+			continue;
+		if (strlen(argument + length + 1) >= size)
+			return -EINVAL;
+		strcpy(ret, argument + length + 1);
+		return 1;
+	}
+	return 0;
+}
+
+/* A page in a browser sends the token of a WebSocket as a subprotocol. */
+static bool has_token(const struct token *token, struct lws *wsi)
+{
+	char text[HEADER_MAX];
+	bool has = request_header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, text, sizeof(text)) == 0 &&
+		   token_is_shown(token, text);
+
+	if (!has)
+		has = request_header(wsi, WSI_TOKEN_PROTOCOL, text, sizeof(text)) == 0 &&
+		      token_is_offered(token, text);
+	explicit_bzero(text, sizeof(text));
+	return has;
+}
+
+u32 request_refusal(struct gateway *gateway, struct lws *wsi, bool is_public)
 {
 	const struct serve_config *config = gateway->config;
-	char host[HEADER_MAX], origin[HEADER_MAX], authorization[HEADER_MAX];
-	bool shown;
+	char host[HEADER_MAX], origin[HEADER_MAX];
 
 	if (config->tls_cert && !lws_is_ssl(wsi))
 		return HTTP_STATUS_FORBIDDEN;
-	if (header(wsi, WSI_TOKEN_HOST, host, sizeof(host)) < 0 ||
-	    header(wsi, WSI_TOKEN_ORIGIN, origin, sizeof(origin)) < 0 ||
-	    header(wsi, WSI_TOKEN_HTTP_AUTHORIZATION, authorization, sizeof(authorization)) < 0)
+	if (request_header(wsi, WSI_TOKEN_HOST, host, sizeof(host)) < 0 ||
+	    request_header(wsi, WSI_TOKEN_ORIGIN, origin, sizeof(origin)) < 0 ||
+	    lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_AUTHORIZATION) >= HEADER_MAX)
 		return STATUS_HEADERS_TOO_LARGE;
 	if (!host[0])
 		return HTTP_STATUS_BAD_REQUEST;
@@ -45,9 +78,9 @@ u32 request_refusal(struct gateway *gateway, struct lws *wsi)
 	if (origin[0] && !origin_is_allowed(&gateway->origins, origin,
 					    config->tls_cert ? "https" : "http", host))
 		return HTTP_STATUS_FORBIDDEN;
-	shown = !gateway->token.length || token_is_shown(&gateway->token, authorization);
-	explicit_bzero(authorization, sizeof(authorization));
-	return shown ? 0 : HTTP_STATUS_UNAUTHORIZED;
+	if (is_public || !gateway->token.length || has_token(&gateway->token, wsi))
+		return 0;
+	return HTTP_STATUS_UNAUTHORIZED;
 }
 
 static bool is_method(struct lws *wsi, enum lws_token_indexes uri)
@@ -63,14 +96,44 @@ static int add_header(struct lws *wsi, const char *name, const char *value, unsi
 					   end);
 }
 
-static int send_headers(struct lws *wsi, u32 status, const char *type, size_t length)
+/* The page loads only files of this server, and no other page can show or read a response. */
+static int add_policy(struct lws *wsi, unsigned char **at, unsigned char *end)
+{
+	static const struct {
+		const char *name;
+		const char *value;
+	} headers[] = {
+		{ "content-security-policy:",
+		  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+		  "img-src 'self' data:; base-uri 'none'; frame-ancestors 'none'" },
+		{ "x-content-type-options:", "nosniff" },
+		{ "referrer-policy:", "no-referrer" },
+		{ "cross-origin-resource-policy:", "same-origin" },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(headers); i++)
+		if (add_header(wsi, headers[i].name, headers[i].value, at, end))
+			return -1;
+	return 0;
+}
+
+static int send_headers(struct lws *wsi, const struct response *response, size_t length)
 {
 	unsigned char buffer[LWS_PRE + RESPONSE_MAX], *start = buffer + LWS_PRE, *at = start;
 	unsigned char *end = buffer + sizeof(buffer) - 1;
+	u32 status = response->status;
 
-	if (lws_add_http_common_headers(wsi, status, type, length, &at, end) ||
-	    add_header(wsi, "cache-control:", "no-store", &at, end) ||
-	    add_header(wsi, "vary:", "accept", &at, end))
+	if (lws_add_http_common_headers(wsi, status, response->type, length, &at, end) ||
+	    add_header(wsi, "cache-control:", response->cache ? response->cache : "no-store", &at,
+		       end) ||
+	    add_header(wsi, "vary:", "accept, accept-encoding", &at, end) ||
+	    add_policy(wsi, &at, end))
+		return -1;
+	if (response->encoding &&
+	    add_header(wsi, "content-encoding:", response->encoding, &at, end))
+		return -1;
+	if (response->disposition &&
+	    add_header(wsi, "content-disposition:", response->disposition, &at, end))
 		return -1;
 	if (status == HTTP_STATUS_UNAUTHORIZED &&
 	    add_header(wsi, "www-authenticate:", "Bearer", &at, end))
@@ -104,12 +167,11 @@ static int send_chunk(struct lws *wsi, struct session *session)
 	return lws_http_transaction_completed(wsi) || last ? -1 : 0;
 }
 
-/* Takes ownership of the body. */
-static int reply(struct lws *wsi, struct session *session, u32 status, const char *type,
-		 struct body *body)
+int http_reply(struct lws *wsi, struct session *session, const struct response *response,
+	       struct body *body)
 {
 	session_hold(gateway_of(wsi), wsi, session, body);
-	if (send_headers(wsi, status, type, body->length))
+	if (send_headers(wsi, response, body->length))
 		return -1;
 	if (is_method(wsi, WSI_TOKEN_HEAD_URI)) {
 		session_release(session);
@@ -124,10 +186,10 @@ static int reply_text(struct lws *wsi, struct session *session, u32 status, cons
 {
 	struct body *body = body_new(text, strlen(text));
 
-	return body ? reply(wsi, session, status, type, body) : -1;
+	return body ? http_reply(wsi, session, &(struct response){ status, type }, body) : -1;
 }
 
-static int reply_status(struct lws *wsi, struct session *session, u32 status, const char *why)
+int http_reply_status(struct lws *wsi, struct session *session, u32 status, const char *why)
 {
 	char text[256];
 
@@ -135,8 +197,8 @@ static int reply_status(struct lws *wsi, struct session *session, u32 status, co
 	return reply_text(wsi, session, status, "text/plain; charset=utf-8", text);
 }
 
-static int reply_snapshot(struct gateway *gateway, struct lws *wsi, struct session *session,
-			  enum body_kind kind)
+int http_reply_shared(struct gateway *gateway, struct lws *wsi, struct session *session,
+		      enum body_kind kind)
 {
 	const char *defect = upstream_defect(gateway->upstream);
 	struct body *body;
@@ -144,25 +206,26 @@ static int reply_snapshot(struct gateway *gateway, struct lws *wsi, struct sessi
 
 	/* Old values would look like an idle machine, so the gateway sends an error instead. */
 	if (defect)
-		return reply_status(wsi, session, HTTP_STATUS_SERVICE_UNAVAILABLE, defect);
+		return http_reply_status(wsi, session, HTTP_STATUS_SERVICE_UNAVAILABLE, defect);
 	err = bodies_get(&gateway->bodies, kind, &body);
 	if (err < 0) {
 		log_error("cannot render %s: %s", body_content_type(kind), strerror(-err));
-		return reply_status(
+		return http_reply_status(
 			wsi, session, HTTP_STATUS_INTERNAL_SERVER_ERROR,
 			"cannot render the snapshot; the log of zernel serve has the reason");
 	}
-	return reply(wsi, session, HTTP_STATUS_OK, body_content_type(kind), body);
+	return http_reply(wsi, session,
+			  &(struct response){ HTTP_STATUS_OK, body_content_type(kind) }, body);
 }
 
 static int reply_metrics(struct gateway *gateway, struct lws *wsi, struct session *session)
 {
 	char accept[2 * HEADER_MAX];
 
-	if (header(wsi, WSI_TOKEN_HTTP_ACCEPT, accept, sizeof(accept)) < 0)
-		return reply_status(wsi, session, STATUS_HEADERS_TOO_LARGE,
-				    "the Accept header is too long");
-	return reply_snapshot(gateway, wsi, session, accept_choose(accept));
+	if (request_header(wsi, WSI_TOKEN_HTTP_ACCEPT, accept, sizeof(accept)) < 0)
+		return http_reply_status(wsi, session, STATUS_HEADERS_TOO_LARGE,
+					 "the Accept header is too long");
+	return http_reply_shared(gateway, wsi, session, accept_choose(accept));
 }
 
 static int reply_health(struct gateway *gateway, struct lws *wsi, struct session *session)
@@ -185,11 +248,11 @@ static int reply_ready(struct gateway *gateway, struct lws *wsi, struct session 
 	char lacks[200], text[240];
 
 	if (defect)
-		return reply_status(wsi, session, HTTP_STATUS_SERVICE_UNAVAILABLE, defect);
+		return http_reply_status(wsi, session, HTTP_STATUS_SERVICE_UNAVAILABLE, defect);
 	features_list(snapshot->lacks, lacks, sizeof(lacks));
 	snprintf(text, sizeof(text), "ready%s%s", *lacks ? "; left out on this kernel: " : "",
 		 lacks);
-	return reply_status(wsi, session, HTTP_STATUS_OK, text);
+	return http_reply_status(wsi, session, HTTP_STATUS_OK, text);
 }
 
 static int reply_endpoint(struct gateway *gateway, struct lws *wsi, struct session *session,
@@ -197,18 +260,18 @@ static int reply_endpoint(struct gateway *gateway, struct lws *wsi, struct sessi
 {
 	switch (endpoint) {
 	case ENDPOINT_METRICS: return reply_metrics(gateway, wsi, session);
-	case ENDPOINT_SNAPSHOT: return reply_snapshot(gateway, wsi, session, BODY_SNAPSHOT);
+	case ENDPOINT_SNAPSHOT: return http_reply_shared(gateway, wsi, session, BODY_SNAPSHOT);
 	case ENDPOINT_HEALTH: return reply_health(gateway, wsi, session);
 	case ENDPOINT_READY: return reply_ready(gateway, wsi, session);
 	case ENDPOINT_WS:
-		return reply_status(
+		return http_reply_status(
 			wsi, session, STATUS_UPGRADE_REQUIRED,
 			"this endpoint is a WebSocket; send a request with Upgrade: websocket");
 	case ENDPOINT_NONE: break;
+	default: return api_reply(gateway, wsi, session, endpoint);
 	}
-	return reply_status(wsi, session, HTTP_STATUS_NOT_FOUND,
-			    "not found; the endpoints are /metrics, /api/v1/snapshot, /ws, "
-			    "/healthz and /readyz");
+	return http_reply_status(wsi, session, HTTP_STATUS_NOT_FOUND,
+				 "not found; zernel-serve(1) lists the paths");
 }
 
 static const char *refusal_text(u32 status)
@@ -226,22 +289,27 @@ static const char *refusal_text(u32 status)
 static int serve_request(struct lws *wsi, struct session *session, const char *path)
 {
 	struct gateway *gateway = gateway_of(wsi);
+	const struct asset *asset;
 	u32 refusal;
 
 	if (!is_method(wsi, WSI_TOKEN_GET_URI) && !is_method(wsi, WSI_TOKEN_HEAD_URI)) {
 		session->last = true;
-		return reply_status(wsi, session, HTTP_STATUS_METHOD_NOT_ALLOWED,
-				    "method not allowed; use GET or HEAD");
+		return http_reply_status(wsi, session, HTTP_STATUS_METHOD_NOT_ALLOWED,
+					 "method not allowed; use GET or HEAD");
 	}
 	if (lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_CONTENT_LENGTH) > 0 ||
 	    lws_hdr_total_length(wsi, WSI_TOKEN_HTTP_TRANSFER_ENCODING) > 0) {
 		session->last = true;
-		return reply_status(wsi, session, HTTP_STATUS_REQ_ENTITY_TOO_LARGE,
-				    "request body not allowed; send the request without a body");
+		return http_reply_status(
+			wsi, session, HTTP_STATUS_REQ_ENTITY_TOO_LARGE,
+			"request body not allowed; send the request without a body");
 	}
-	refusal = request_refusal(gateway, wsi);
+	asset = asset_find(path);
+	refusal = request_refusal(gateway, wsi, asset);
 	if (refusal)
-		return reply_status(wsi, session, refusal, refusal_text(refusal));
+		return http_reply_status(wsi, session, refusal, refusal_text(refusal));
+	if (asset)
+		return api_reply_asset(wsi, session, asset);
 	return reply_endpoint(gateway, wsi, session, endpoint_find(path));
 }
 

@@ -14,8 +14,15 @@ enum endpoint endpoint_find(const char *path)
 		const char *path;
 		enum endpoint endpoint;
 	} endpoints[] = {
-		{ "/metrics", ENDPOINT_METRICS }, { "/api/v1/snapshot", ENDPOINT_SNAPSHOT },
-		{ "/ws", ENDPOINT_WS },		  { "/healthz", ENDPOINT_HEALTH },
+		{ "/metrics", ENDPOINT_METRICS },
+		{ "/api/v1/snapshot", ENDPOINT_SNAPSHOT },
+		{ "/api/v1/why", ENDPOINT_WHY },
+		{ "/api/v1/jobs", ENDPOINT_JOBS },
+		{ "/api/v1/history", ENDPOINT_HISTORY },
+		{ "/api/v1/recording", ENDPOINT_RECORDING },
+		{ "/api/v1/health", ENDPOINT_HEALTH_DETAILS },
+		{ "/ws", ENDPOINT_WS },
+		{ "/healthz", ENDPOINT_HEALTH },
 		{ "/readyz", ENDPOINT_READY },
 	};
 
@@ -25,23 +32,33 @@ enum endpoint endpoint_find(const char *path)
 	return ENDPOINT_NONE;
 }
 
-int interval_parse(const char *text, u32 *ret_ms)
+int number_parse(const char *text, u64 min, u64 max, u64 *ret)
 {
-	u32 value = 0;
+	u64 value = 0;
 
 	if (!*text)
 		return -EINVAL;
 	for (; *text; text++) {
 		if (*text < '0' || *text > '9')
 			return -EINVAL;
-		value = value * 10 + (u32)(*text - '0');
-		if (value > INTERVAL_MAX_MS)
+		if (value > (max - (u64)(*text - '0')) / 10)
 			return -ERANGE;
+		value = value * 10 + (u64)(*text - '0');
 	}
-	if (value < INTERVAL_MIN_MS)
+	if (value < min)
 		return -ERANGE;
-	*ret_ms = value;
+	*ret = value;
 	return 0;
+}
+
+int interval_parse(const char *text, u32 *ret_ms)
+{
+	u64 value;
+	int err = number_parse(text, INTERVAL_MIN_MS, INTERVAL_MAX_MS, &value);
+
+	if (err == 0)
+		*ret_ms = (u32)value;
+	return err;
 }
 
 /* The part after "scheme://", or NULL when the text has no scheme. */

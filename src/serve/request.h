@@ -16,6 +16,11 @@ enum endpoint {
 	ENDPOINT_WS,
 	ENDPOINT_HEALTH,
 	ENDPOINT_READY,
+	ENDPOINT_HEALTH_DETAILS,
+	ENDPOINT_WHY,
+	ENDPOINT_JOBS,
+	ENDPOINT_HISTORY,
+	ENDPOINT_RECORDING,
 };
 
 /* Matches exact paths only. */
@@ -27,6 +32,8 @@ enum body_kind {
 	BODY_OPENMETRICS,
 	BODY_PROTOBUF,
 	BODY_SNAPSHOT,
+	BODY_EVENTS, /* the same, and the events since the one before */
+	BODY_JOBS,
 	BODY_NR,
 };
 
@@ -36,11 +43,19 @@ enum body_kind {
  */
 enum body_kind accept_choose(const char *accept);
 
+/*
+ * Whether a client with this Accept-Encoding header takes gzip, as every browser does. Without
+ * the header, a client takes any encoding.
+ */
+bool accept_takes_gzip(const char *accept_encoding);
+
+/* Parses a decimal integer. -EINVAL: not an integer. -ERANGE: out of the bounds. */
+int number_parse(const char *text, u64 min, u64 max, u64 *ret);
+
 #define INTERVAL_MIN_MS	    100
 #define INTERVAL_MAX_MS	    60000
 #define INTERVAL_DEFAULT_MS 1000
 
-/* Parses a decimal integer. -EINVAL: not an integer. -ERANGE: out of the bounds. */
 int interval_parse(const char *text, u32 *ret_ms);
 
 /*

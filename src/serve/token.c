@@ -3,16 +3,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/base64.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 
-#define SCHEME	 "Bearer "
-#define FILE_MAX 4096
+#define SCHEME		"Bearer "
+#define PROTOCOL_PREFIX "bearer."
+#define FILE_MAX	4096
+/* A token in base64url. */
+#define ENCODED_MAX	((TOKEN_MAX + 2) / 3 * 4)
 
 #define RANDOM_BYTES 32
 
@@ -82,22 +87,63 @@ int token_read(const char *path, struct token *ret)
 	return 0;
 }
 
-bool token_is_shown(const struct token *token, const char *authorization)
+static bool is_token(const struct token *token, const char *text, size_t length)
 {
 	char given[sizeof(token->text)] = "";
-	unsigned int differs;
-	size_t length;
+	unsigned int differs = length != token->length || token->length == 0;
 
-	if (strncasecmp(authorization, SCHEME, strlen(SCHEME)) != 0)
-		return false;
-	authorization += strlen(SCHEME);
-	length = strlen(authorization);
-	differs = length != token->length || token->length == 0;
-	memcpy(given, authorization, length < TOKEN_MAX ? length : TOKEN_MAX);
+	memcpy(given, text, length < TOKEN_MAX ? length : TOKEN_MAX);
 	for (size_t i = 0; i < sizeof(given); i++) {
 		differs |= (unsigned char)(given[i] ^ token->text[i]);
 		/* Prevents the compiler from ending the loop early. */
 		__asm__ volatile("" : "+r"(differs));
 	}
+	explicit_bzero(given, sizeof(given));
 	return differs == 0;
+}
+
+bool token_is_shown(const struct token *token, const char *authorization)
+{
+	if (strncasecmp(authorization, SCHEME, strlen(SCHEME)) != 0)
+		return false;
+	authorization += strlen(SCHEME);
+	return is_token(token, authorization, strlen(authorization));
+}
+
+/* Decodes base64url without padding. */
+static bool is_encoded_token(const struct token *token, const char *text, size_t length)
+{
+	char padded[ENCODED_MAX + 4];
+	void *data;
+	size_t size;
+	bool same;
+
+	if (length == 0 || length > ENCODED_MAX)
+		return false;
+	for (size_t i = 0; i < length; i++)
+		padded[i] = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
+	while (length % 4)
+		padded[length++] = '=';
+	if (base64_decode(padded, length, &data, &size) < 0)
+		return false;
+	same = is_token(token, data, size);
+	explicit_bzero(data, size);
+	explicit_bzero(padded, sizeof(padded));
+	free(data);
+	return same;
+}
+
+bool token_is_offered(const struct token *token, const char *protocols)
+{
+	while (*protocols) {
+		size_t length = strcspn(protocols, ", ");
+
+		if (strncmp(protocols, PROTOCOL_PREFIX, strlen(PROTOCOL_PREFIX)) == 0 &&
+		    is_encoded_token(token, protocols + strlen(PROTOCOL_PREFIX),
+				     length - strlen(PROTOCOL_PREFIX)))
+			return true;
+		protocols += length;
+		protocols += strspn(protocols, ", ");
+	}
+	return false;
 }

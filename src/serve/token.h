@@ -28,3 +28,9 @@ int token_make(const char *path);
 
 /* Compares in constant time. */
 bool token_is_shown(const struct token *token, const char *authorization);
+
+/*
+ * The same for the list of subprotocols of a WebSocket: "zernel, bearer.<token in base64url>". A
+ * page in a browser cannot set another header there.
+ */
+bool token_is_offered(const struct token *token, const char *protocols);

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/socket.h"
+#include "ipc/events_json.h"
 #include "ipc/json.h"
 #include "ipc/protocol.h"
 #include "ipc/snapshot_json.h"
@@ -18,6 +19,8 @@
 #define FRESH_MIN_MS	5000
 /* Minimum time between two changes of the interval; zerneld replies to each with a snapshot. */
 #define RESUBSCRIBE_MS	1000
+/* Maximum time between two requests for the ended jobs. */
+#define ENDED_MS	30000
 
 _Static_assert(LINE_BUFFER_PADDING >= YYJSON_PADDING_SIZE, "a line cannot be parsed in place");
 
@@ -29,6 +32,9 @@ struct upstream {
 	struct line_buffer input;
 	u64 last_id;
 	u32 interval_ms;
+	bool records; /* zerneld sends events too */
+	u64 ended_id; /* the request for the ended jobs; 0: none is open */
+	u64 ended_us; /* time of that request */
 	u32 backoff_ms;
 	u64 subscribed_us;
 	u64 heard_us;	 /* time of the latest snapshot, or of the connection */
@@ -80,26 +86,62 @@ static int request(struct upstream *upstream, const char *method, const char *pa
 	return 0;
 }
 
-static int subscribe(struct upstream *upstream, u32 interval_ms)
+static int subscribe(struct upstream *upstream, u32 interval_ms, bool records)
 {
 	char params[48];
 
 	snprintf(params, sizeof(params), "{\"interval_ms\":%u}", interval_ms);
 	upstream->interval_ms = interval_ms;
 	upstream->subscribed_us = now_us();
-	return request(upstream, "subscribe", params);
+	upstream->records = records;
+	return request(upstream, records ? "record.start" : "subscribe", params);
 }
 
-/* Adopts the interval that the clients request, at most once per RESUBSCRIBE_MS. */
+/*
+ * Adopts the interval that the clients request, and the events, at most once per
+ * RESUBSCRIBE_MS. Events cost every ML process something, so zerneld stops to send them.
+ */
 static void adjust_interval(struct upstream *upstream)
 {
 	u32 wanted = ws_interval_ms(upstream->gateway);
+	bool records = ws_wants_events(upstream->gateway);
 
-	if (wanted == upstream->interval_ms ||
+	if ((wanted == upstream->interval_ms && records == upstream->records) ||
 	    now_us() - upstream->subscribed_us < 1000ULL * RESUBSCRIBE_MS)
 		return;
-	if (subscribe(upstream, wanted) < 0)
+	if ((upstream->records && !records && request(upstream, "record.stop", NULL) < 0) ||
+	    subscribe(upstream, wanted, records) < 0)
 		disconnect(upstream, "it does not accept requests");
+}
+
+static bool has_job(const struct snapshot *snapshot, const char *cgroup)
+{
+	for (u32 i = 0; i < snapshot->nr_jobs; i++)
+		if (strcmp(snapshot->jobs[i].cgroup, cgroup) == 0)
+			return true;
+	return false;
+}
+
+/* A job can also begin and end between two snapshots. */
+static bool is_ended_due(const struct upstream *upstream, const struct snapshot *before,
+			 const struct snapshot *snapshot)
+{
+	if (!before || now_us() - upstream->ended_us > 1000ULL * ENDED_MS)
+		return true;
+	for (u32 i = 0; i < before->nr_jobs; i++)
+		if (!has_job(snapshot, before->jobs[i].cgroup))
+			return true;
+	return false;
+}
+
+static void ask_ended(struct upstream *upstream)
+{
+	if (request(upstream, "jobs.ended", "{}") < 0) {
+		disconnect(upstream, "it does not accept requests");
+		return;
+	}
+	upstream->ended_id = upstream->last_id;
+	upstream->ended_us = now_us();
 }
 
 /* If zerneld cannot build a snapshot, it sends the last one again. */
@@ -112,13 +154,16 @@ static bool is_newer(const struct snapshot *snapshot, const struct snapshot *bef
 /* Takes ownership of the snapshot. */
 static void take_snapshot(struct upstream *upstream, struct snapshot *snapshot)
 {
-	struct bodies *bodies = &upstream->gateway->bodies;
+	struct gateway *gateway = upstream->gateway;
+	struct bodies *bodies = &gateway->bodies;
+	bool ended_due;
 
 	upstream->heard_us = now_us();
 	if (!is_newer(snapshot, bodies->snapshot)) {
 		snapshot_free(snapshot);
 		return;
 	}
+	ended_due = is_ended_due(upstream, bodies->snapshot, snapshot);
 	bodies_set(bodies, snapshot);
 	sessions_cut_oldest(upstream->gateway);
 	upstream->snapshot_us = upstream->heard_us;
@@ -126,8 +171,13 @@ static void take_snapshot(struct upstream *upstream, struct snapshot *snapshot)
 	if (upstream->told || bodies->generation == 1)
 		log_info("zerneld answers at %s", upstream->gateway->config->socket);
 	upstream->told = false;
-	ws_push(upstream->gateway);
-	adjust_interval(upstream);
+	ws_push(gateway);
+	if (past_add(&gateway->past, snapshot) == -ENOMEM)
+		log_error("cannot keep the history: out of memory");
+	if (ended_due)
+		ask_ended(upstream);
+	if (upstream->connected)
+		adjust_interval(upstream);
 }
 
 /* In place, because a copy of the line can be 16 MiB long. The next line can follow it. */
@@ -143,6 +193,33 @@ static yyjson_doc *read_line(char *line, size_t length)
 	return doc;
 }
 
+/* An older zerneld remembers no ended jobs. */
+static void take_ended(struct upstream *upstream, yyjson_val *value)
+{
+	struct snapshot *ended;
+
+	upstream->ended_id = 0;
+	if (value && snapshot_from_value(value, &ended) == 0)
+		bodies_set_ended(&upstream->gateway->bodies, ended);
+}
+
+/* Events of a kind that this version does not know are left out. */
+static void take_events(struct upstream *upstream, yyjson_val *value)
+{
+	struct gateway *gateway = upstream->gateway;
+	struct events events = {};
+	char *text = NULL;
+	size_t length;
+
+	if (events_from_value(value, &events) == 0 &&
+	    events_to_json(&events, &text, &length) == 0) {
+		past_add_events(&gateway->past, text);
+		bodies_set_events(&gateway->bodies, text);
+		ws_push_events(gateway);
+	}
+	events_done(&events);
+}
+
 /* Parses a line of any kind: a snapshot, a successful reply, or an error. */
 static int parse_line(struct upstream *upstream, char *line, size_t length, struct snapshot **ret)
 {
@@ -154,6 +231,11 @@ static int parse_line(struct upstream *upstream, char *line, size_t length, stru
 		disconnect(upstream, "it does not use the protocol of zerneld");
 		return -EPROTO;
 	}
+	if (yyjson_get_uint(yyjson_obj_get(root, "id")) == upstream->ended_id &&
+	    upstream->ended_id) {
+		take_ended(upstream, yyjson_obj_get(root, "result"));
+		return 0;
+	}
 	if (error) {
 		message = yyjson_get_str(yyjson_obj_get(error, "message"));
 		if (yyjson_equals_str(yyjson_obj_get(error, "code"),
@@ -163,6 +245,8 @@ static int parse_line(struct upstream *upstream, char *line, size_t length, stru
 			   message ? message : "it refused the request and gave no reason");
 		return -EPROTO;
 	}
+	if (yyjson_equals_str(yyjson_obj_get(root, "event"), "events"))
+		take_events(upstream, yyjson_obj_get(root, "data"));
 	if (yyjson_equals_str(yyjson_obj_get(root, "event"), "snapshot") &&
 	    snapshot_from_value(yyjson_obj_get(root, "data"), ret) < 0) {
 		disconnect(upstream, "its snapshot is not valid; install the same version of "
@@ -232,9 +316,13 @@ static void try_connect(lws_sorted_usec_list_t *sul)
 	upstream->connected = true;
 	upstream->heard_us = now_us();
 	line_buffer_clear(&upstream->input);
+	upstream->ended_id = 0;
+	upstream->ended_us = 0;
+	past_interrupt(&upstream->gateway->past);
 	snprintf(hello, sizeof(hello), "{\"version\":%d}", PROTOCOL_VERSION);
 	if (request(upstream, "hello", hello) < 0 ||
-	    subscribe(upstream, ws_interval_ms(upstream->gateway)) < 0)
+	    subscribe(upstream, ws_interval_ms(upstream->gateway),
+		      ws_wants_events(upstream->gateway)) < 0)
 		disconnect(upstream, "it does not accept requests");
 }
 

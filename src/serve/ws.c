@@ -14,18 +14,21 @@
 /* The interval of a request, or the default. -EINVAL, -ERANGE: the parameter is not valid. */
 static int wanted_interval(struct lws *wsi, u32 *ret_ms)
 {
-	static const char name[] = "interval_ms=";
-	char argument[ARGUMENT_MAX];
+	char text[ARGUMENT_MAX];
+	int found = request_argument(wsi, "interval_ms", text, sizeof(text));
 
 	*ret_ms = INTERVAL_DEFAULT_MS;
-	for (int i = 0; lws_hdr_fragment_length(wsi, WSI_TOKEN_HTTP_URI_ARGS, i) > 0; i++) {
-		if (lws_hdr_copy_fragment(wsi, argument, sizeof(argument), WSI_TOKEN_HTTP_URI_ARGS,
-					  i) < 0)
-			return -EINVAL;
-		if (strncmp(argument, name, strlen(name)) == 0)
-			return interval_parse(argument + strlen(name), ret_ms);
-	}
-	return 0;
+	return found == 1 ? interval_parse(text, ret_ms) : found;
+}
+
+/* -EINVAL: the parameter is neither 0 nor 1. */
+static int wanted_events(struct lws *wsi, bool *ret)
+{
+	char text[ARGUMENT_MAX];
+	int found = request_argument(wsi, "events", text, sizeof(text));
+
+	*ret = found == 1 && strcmp(text, "1") == 0;
+	return found < 0 || (found && !*ret && strcmp(text, "0") != 0) ? -EINVAL : 0;
 }
 
 /* The HTTP status to refuse an upgrade with, or 0 when the upgrade is allowed. */
@@ -33,16 +36,17 @@ static u32 upgrade_refusal(struct gateway *gateway, struct lws *wsi, const char 
 {
 	char path[ARGUMENT_MAX];
 	u32 interval_ms, refusal;
+	bool events;
 
 	if (strcasecmp(to, "websocket") != 0)
 		return HTTP_STATUS_BAD_REQUEST;
-	refusal = request_refusal(gateway, wsi);
+	refusal = request_refusal(gateway, wsi, false);
 	if (refusal)
 		return refusal;
 	if (lws_hdr_copy(wsi, path, sizeof(path), WSI_TOKEN_GET_URI) < 0 ||
 	    endpoint_find(path) != ENDPOINT_WS)
 		return HTTP_STATUS_NOT_FOUND;
-	if (wanted_interval(wsi, &interval_ms) < 0)
+	if (wanted_interval(wsi, &interval_ms) < 0 || wanted_events(wsi, &events) < 0)
 		return HTTP_STATUS_BAD_REQUEST;
 	if (gateway->websockets.count >= WEBSOCKETS_MAX)
 		return HTTP_STATUS_SERVICE_UNAVAILABLE;
@@ -64,11 +68,11 @@ static int confirm_upgrade(struct lws *wsi, const char *to)
 	return -1;
 }
 
-static void start_message(struct gateway *gateway, struct session *session)
+static void start_message(struct gateway *gateway, struct session *session, enum body_kind kind)
 {
 	struct body *body;
 
-	if (bodies_get(&gateway->bodies, BODY_SNAPSHOT, &body) < 0)
+	if (bodies_get(&gateway->bodies, kind, &body) < 0)
 		return;
 	session_hold(gateway, session->wsi, session, body);
 	lws_set_timeout(session->wsi, PENDING_TIMEOUT_USER_REASON_BASE, STALLED_TIMEOUT_S);
@@ -79,13 +83,14 @@ static int opened(struct lws *wsi, struct session *session)
 {
 	struct gateway *gateway = gateway_of(wsi);
 
-	if (wanted_interval(wsi, &session->interval_ms) < 0)
+	if (wanted_interval(wsi, &session->interval_ms) < 0 ||
+	    wanted_events(wsi, &session->wants_events) < 0)
 		return -1;
 	session->wsi = wsi;
 	lws_dll2_add_tail(&session->list, &gateway->websockets);
 	session->due_us = (u64)lws_now_usecs() + 1000ULL * session->interval_ms;
 	if (!upstream_defect(gateway->upstream))
-		start_message(gateway, session);
+		start_message(gateway, session, BODY_SNAPSHOT);
 	return 0;
 }
 
@@ -141,17 +146,43 @@ void ws_push(struct gateway *gateway)
 	{
 		struct session *session = lws_container_of(each, struct session, list);
 
-		if (is_due(gateway, session, now_us)) {
+		if (!session->wants_events && is_due(gateway, session, now_us)) {
 			session->due_us += 1000ULL * session->interval_ms;
 			if (session->due_us < now_us)
 				session->due_us = now_us + 1000ULL * session->interval_ms;
 			if (session->body)
 				gateway->nr_skipped++;
 			else
-				start_message(gateway, session);
+				start_message(gateway, session, BODY_SNAPSHOT);
 		}
 	}
 	lws_end_foreach_dll(each);
+}
+
+/* No interval: a client that wants events gets all of them. */
+void ws_push_events(struct gateway *gateway)
+{
+	lws_start_foreach_dll(struct lws_dll2 *, each, gateway->websockets.head)
+	{
+		struct session *session = lws_container_of(each, struct session, list);
+
+		if (session->wants_events && session->body)
+			gateway->nr_skipped++;
+		else if (session->wants_events)
+			start_message(gateway, session, BODY_EVENTS);
+	}
+	lws_end_foreach_dll(each);
+}
+
+bool ws_wants_events(const struct gateway *gateway)
+{
+	lws_start_foreach_dll(struct lws_dll2 *, each, gateway->websockets.head)
+	{
+		if (lws_container_of(each, struct session, list)->wants_events)
+			return true;
+	}
+	lws_end_foreach_dll(each);
+	return false;
 }
 
 u32 ws_interval_ms(const struct gateway *gateway)

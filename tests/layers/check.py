@@ -27,7 +27,7 @@ MAY_USE = {
     "record": {"abi", "core", "base", "ipc"},
     "answers": {"abi", "core", "base", "ipc"},
     "daemon": {"abi", "core", "base", "collect", "config", "store", "ipc"},
-    "serve": {"abi", "core", "base", "config", "ipc", "metrics", "answers"},
+    "serve": {"abi", "core", "base", "config", "ipc", "metrics", "record", "answers"},
     "cli": {"abi", "core", "base", "config", "store", "ipc", "record", "answers", "serve"},
 }
 # Macros without dependencies; core and the lab may use them too.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A fake zerneld with only the protocol: hello, subscribe, and a snapshot per interval."""
+"""A fake zerneld with only the protocol: hello, a snapshot per interval, events, ended jobs."""
 import json
 import os
 import select
@@ -19,6 +19,9 @@ class FakeZerneld:
         self.stuck = False     # sends the same snapshot again and again
         self.forbidden = False  # answers every request except hello with an error
         self.intervals = []    # all requested intervals
+        self.methods = []      # all requested methods
+        self.ended = None      # the snapshot with the ended jobs; None: an older zerneld
+        self.events = lambda: []  # the events to push after a snapshot
         self.greetings = 0
         self.pushes = 0
         self.thread = None
@@ -31,7 +34,7 @@ class FakeZerneld:
         os.chmod(self.path, 0o666)
         self.listener.listen(8)
         self.stopped = False
-        self.clients = {}  # socket -> [input, interval in s, time of the next push]
+        self.clients = {}  # socket -> [input, interval in s, time of the next push, whether it records]
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
         return self
@@ -48,7 +51,7 @@ class FakeZerneld:
             readable, _, _ = select.select([self.listener, *self.clients], [], [], 0.01)
             for each in readable:
                 if each is self.listener:
-                    self.clients[each.accept()[0]] = [b"", None, 0]
+                    self.clients[each.accept()[0]] = [b"", None, 0, False]
                 else:
                     self._read(each)
             for each in list(self.clients):
@@ -74,6 +77,7 @@ class FakeZerneld:
         if self.silent:
             return
         reply = {"id": request["id"], "result": {}}
+        self.methods.append(request["method"])
         if request["method"] == "hello":
             self.greetings += 1
             reply["result"] = {"version": self.version, "server": "fake", "snapshot_version": 2, "may": ["read"]}
@@ -82,9 +86,18 @@ class FakeZerneld:
         elif self.forbidden:
             reply = {"id": request["id"],
                      "error": {"code": "forbidden", "message": "only group zernel may read"}}
+        elif request["method"] == "jobs.ended":
+            reply["result"] = self.ended
+            if not self.ended:
+                reply = {"id": request["id"], "error": {"code": "unknown-method", "message": "no such method"}}
+        elif request["method"] == "snapshot":
+            reply["result"] = self.current()
+        elif request["method"] == "record.stop":
+            state[1], state[3] = None, False
         else:
             state[1] = request["params"]["interval_ms"] / 1000
             state[2] = 0
+            state[3] = state[3] or request["method"] == "record.start"
             self.intervals.append(request["params"]["interval_ms"])
         self._send(client, reply)
 
@@ -95,12 +108,15 @@ class FakeZerneld:
             return
         state[2] = now + state[1]
         self._send(client, {"event": "snapshot", "data": self.current()})
+        if state[3]:
+            self._send(client, {"event": "events", "data": {"lost": 0, "events": self.events()}})
         self.pushes += 1
 
     def current(self):
         """The snapshot to push now."""
         if not self.stuck:
             self.snapshot["time_ms"] = int(time.time() * 1000)
+            self.snapshot["monotonic_ns"] = time.monotonic_ns()
         return self.snapshot
 
     def _send(self, client, what):

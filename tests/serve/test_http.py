@@ -90,7 +90,7 @@ class Endpoints(ServeCase):
         self.assertEqual(curl("-g", f"http://[::1]:{self.serve.port}/healthz")[0], 200)
 
     def test_other_paths_are_not_found(self):
-        for path in ("/", "/favicon.ico", "/metrics/", "/metrics/x", "/Metrics", "/api", "/api/v1/"):
+        for path in ("/favicon.ico", "/metrics/", "/metrics/x", "/Metrics", "/api", "/api/v1/"):
             self.assertEqual(curl(f"{self.url}{path}")[0], 404, path)
 
     def test_ws_without_upgrade(self):
