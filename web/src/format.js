@@ -22,7 +22,7 @@ export const count = (value) => inUnits(value, COUNT);
 
 // A share of `whole` in percent, with `digits` decimals.
 export function percent(part, whole, digits = 1) {
-	return whole > 0 ? ((100 * part) / whole).toFixed(digits) + " %" : UNKNOWN;
+	return whole > 0 && Number.isFinite(part) ? ((100 * part) / whole).toFixed(digits) + " %" : UNKNOWN;
 }
 
 // A change as a fraction, with its sign: "+3.1 %".

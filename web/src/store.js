@@ -114,6 +114,9 @@ export function whyOf(why, processes) {
 
 // The same process in an older snapshot; a pid alone can be reused.
 export function inOlder(process) {
+	// A recording has one snapshot: its values cover the life of a process.
+	if (state.link === "file")
+		return undefined;
 	return state.older?.processes.find((each) => each.pid === process.pid && each.start_ns === process.start_ns);
 }
 

@@ -5,6 +5,7 @@ import { h } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { follow, point } from "../cursor.js";
+import { time } from "../format.js";
 import { color, onTheme } from "../theme.js";
 
 export const AXIS_WIDTH = 64;
@@ -63,9 +64,9 @@ function optionsFor({ layers, unit, onZoom }, width, height, range) {
 		legend: { show: false },
 		cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
 		scales: { x: { time: true, range: () => range() }, y: { range: (u, low, high) => [0, high > 0 ? high * 1.05 : 1] } },
-		axes: [axis({ space: 80 }), axis({ size: AXIS_WIDTH, values: (u, splits) => splits.map((each) => `${each} ${unit}`) })],
+		axes: [axis({ space: 80, values: (u, splits) => splits.map((each) => time(each * 1000)) }), axis({ size: AXIS_WIDTH, values: (u, splits) => splits.map((each) => `${each} ${unit}`) })],
 		series: [{}, ...layers.map((layer) => ({
-			fill: color(layer.color), stroke: color("panel"), width: 1, points: { show: false }, spanGaps: false,
+			fill: color(`c-${layer.color}`), stroke: color("panel"), width: 1, points: { show: false }, spanGaps: false,
 		})).reverse()],
 		hooks: {
 			draw: [(plot) => drawLetters(plot, layers)],

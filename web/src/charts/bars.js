@@ -41,7 +41,7 @@ export function Bars({ rows, expanded }) {
 		const total = whole(all);
 
 		return h("div", { key, class: marked ? "bar-row marked" : "bar-row" },
-			h("span", { class: "bar-name" }, name, marked && h("b", { class: "tag" }, "straggler")),
+			h("span", { class: "bar-name" }, name, marked && h("b", { class: "tag" }, " straggler")),
 			h(Bar, { account, expanded, label: name }),
 			h("span", { class: "bar-value" }, note ?? percent(total - all[0].value, total)));
 	}));

@@ -31,7 +31,7 @@ function drawSlots(ctx, rank, step, { from, to, x }, y, height) {
 	for (let slot = first; slot < last; slot += stride) {
 		if (!known(rank, slot))
 			continue;
-		const left = x(slot * step * 1000), right = x((slot + stride) * step * 1000);
+		const left = Math.round(x(slot * step * 1000)), right = Math.round(x((slot + stride) * step * 1000));
 		const all = PHASE_KEYS.reduce((sum, key) => sum + value(rank, `phase_ms.${key}`, slot), 0);
 		let bottom = y + height;
 
@@ -118,10 +118,15 @@ function draw(canvas, { ranks, step, range, events, straggler }) {
 		const y = i * (lane + 2), own = events?.get(rank.pid);
 
 		drawName(ctx, nameOf(rank), y, lane);
+		ctx.save();
+		ctx.beginPath();
+		ctx.rect(AXIS_WIDTH, y, width - AXIS_WIDTH - RIGHT, lane);
+		ctx.clip();
 		ctx.textAlign = "center";
 		drawSlots(ctx, rank, step, own ? { ...scale, to: Math.min(to, own.since) } : scale, y, lane);
 		if (own)
 			drawEvents(ctx, own, { ...scale, from: Math.max(from, own.since) }, y, lane);
+		ctx.restore();
 		if (rank.pid === straggler) {
 			ctx.strokeStyle = color("warn");
 			ctx.lineWidth = 2;

@@ -11,7 +11,7 @@ import { label, sorted, sum } from "../history.js";
 import { adjust, format } from "../route.js";
 import { isRank, processesOf, state, useStore, whyOf } from "../store.js";
 import { Culprits, Memory, Steps, Threads } from "./details.js";
-import { abCommand, Behind, Command, Empty, jobTitle, Legend, Panel, Stat, Stats } from "./parts.js";
+import { abCommand, Behind, Command, Empty, jobTitle, Legend, Panel, Stat, Stats, unbroken } from "./parts.js";
 import { History } from "./timeline.js";
 
 const WINDOWS = [[5, "5 s"], [30, "30 s"], [300, "5 min"], [900, "15 min"]];
@@ -52,7 +52,7 @@ function Answer({ answer }) {
 	if (!answer)
 		return h(Empty, null, state.whyError || "There is no answer for this job yet.");
 	return h("div", { class: "answer flat" },
-		h("p", { class: "sentence" }, answer.answer),
+		h("p", { class: "sentence" }, unbroken(answer.answer)),
 		answer.advice.length > 0 && h("ul", { class: "advice" }, answer.advice.map((text) => h("li", { key: text }, text))));
 }
 

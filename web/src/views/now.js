@@ -8,7 +8,7 @@ import { bytes, count, percent, rate } from "../format.js";
 import { format } from "../route.js";
 import { dropped, keyOf, nodeRates, processesOf, useStore } from "../store.js";
 import { JobsTable } from "./table.js";
-import { Empty, jobTitle, Legend, Meter, Panel, Stat, Stats } from "./parts.js";
+import { Empty, jobTitle, Legend, Meter, Panel, Stat, Stats, unbroken } from "./parts.js";
 
 // The sum of the accounts of the processes of an answer.
 export function accountOf(processes) {
@@ -26,7 +26,7 @@ export function accountOf(processes) {
 function Answer({ answer, href, title }) {
 	return h("article", { class: "answer" },
 		h("h2", null, href ? h("a", { href }, title) : title),
-		h("p", { class: "sentence" }, answer.answer),
+		h("p", { class: "sentence" }, unbroken(answer.answer)),
 		h(Bar, { account: accountOf(answer.processes), label: `GPU time of ${title}` }),
 		answer.advice.length > 0 && h("ul", { class: "advice" }, answer.advice.map((text) => h("li", { key: text }, text))));
 }
@@ -63,7 +63,7 @@ function GpuCard({ gpu, snapshot }) {
 			h("small", null, gpu.busy_percent === undefined ? " busy: not reported" : " % busy")),
 		h(Meter, { value: gpu.busy_percent ?? 0, color: "busy", label: `GPU ${gpu.gpu} busy ${gpu.busy_percent ?? "unknown"} %` }),
 		h("p", { class: "row" }, h("span", null, "memory"),
-			h("span", { class: "num" }, used === undefined ? "-" : total ? `${bytes(used)} of ${bytes(total)}` : bytes(used))),
+			h("span", { class: "num" }, used === undefined ? "-" : total ? `${bytes(used)} / ${bytes(total)}` : bytes(used))),
 		total > 0 && h(Meter, { value: (100 * used) / total, color: "data", label: `memory ${percent(used, total, 0)}` }),
 		h("ul", { class: "chips" }, users.slice(0, 6).map((process) => h("li", { key: process.pid },
 			h("a", { href: format({ page: "job", subject: keyOf(snapshot, process) }) },

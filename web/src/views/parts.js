@@ -58,6 +58,9 @@ export function abCommand(key, processes) {
 	return `zernel ab ${/^[A-Za-z0-9_][\w.@:+/-]*$/.test(key) && !key.startsWith("pid-") ? key : processes[0]?.pid}`;
 }
 
+// A number and its unit stay on one line.
+export const unbroken = (text) => text.replace(/(\d) (%|s|ms|min|h)(?=\W)/g, "$1\u00a0$2");
+
 export const Empty = ({ children }) => h("p", { class: "empty" }, children);
 
 export function Legend({ items }) {

@@ -26,7 +26,7 @@ function State({ scheduler, rates }) {
 function Classes({ rates }) {
 	const ran = rates.classes.reduce((all, each) => all + (each.ran ?? 0), 0);
 	const rows = rates.classes.map(({ name, decisions, ran: own, wait, before }) => {
-		const waits = between(before, wait);
+		const waits = rates.seconds ? between(before, wait) : wait;
 		const nr = Object.values(decisions).reduce((a, b) => a + (b ?? 0), 0);
 
 		return [name, rate(nr), percent(own ?? 0, ran),

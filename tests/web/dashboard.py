@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Chromium at the dashboard of `zernel serve`, which gets its data from a fake zerneld that plays a scene."""
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import unittest
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from scene import Scene
+
+sys.path.append(str(pathlib.Path(__file__).parents[1] / "serve"))
+from fake_zerneld import FakeZerneld  # noqa: E402
+from harness import Serve, note, wait_for  # noqa: E402
+
+TREE = pathlib.Path(__file__).parents[2]
+AXE = TREE / "out/axe/axe.min.js"
+AGE_S = 3600  # of the jobs when a test begins
+WAIT_S = 60
+
+# Before any script of the page: keep what the policy of the page refused.
+WATCH = "window.reports = []; addEventListener('securitypolicyviolation', (e) => reports.push(e.violatedDirective + ' ' + e.blockedURI));"
+
+
+class SceneZerneld(FakeZerneld):
+    """Pushes the scene as it is at the moment, and to a recorder the events since the last push."""
+
+    def __init__(self, path, scene):
+        super().__init__(path, {})
+        self.scene = scene
+        self.began = time.time() - AGE_S
+        scene.start_ms = int(1000 * self.began)
+        self.told = self.now()
+        self.events = self.new_events
+        self.ended = scene.ended(self.now())
+
+    def now(self):
+        return time.time() - self.began
+
+    def current(self):
+        if not self.stuck:
+            self.snapshot = self.scene.snapshot(self.now())
+        return self.snapshot
+
+    def new_events(self):
+        since, self.told = max(self.told, self.now() - 5), self.now()
+        return self.scene.events(since, self.told)
+
+
+def browser(width=1280, height=900, trace=False):
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
+                     "--disable-component-update", "--no-first-run", f"--window-size={width},{height}"):
+        options.add_argument(argument)
+    options.add_experimental_option("prefs", {"download.default_directory": tempfile.gettempdir(), "download.prompt_for_download": False})
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"} if trace else {"browser": "ALL"})
+    if trace:
+        options.add_experimental_option("perfLoggingPrefs", {"enableNetwork": False, "enablePage": False, "traceCategories": "devtools.timeline,v8"})
+    driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": WATCH})
+    return driver
+
+
+class WebCase(unittest.TestCase):
+    """One gateway and one browser for all tests of a class."""
+
+    ranks = 8
+    hostile = False
+    dropped = 0
+    options = ()
+    trace = False
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        os.chmod(cls.folder.name, 0o755)
+        cls.path = str(pathlib.Path(cls.folder.name) / "zernel.sock")
+        cls.scene = Scene(cls.ranks, cls.hostile, cls.dropped)
+        cls.zerneld = SceneZerneld(cls.path, cls.scene).start()
+        cls.serve = Serve(cls.path, *cls.options)
+        cls.url = f"http://127.0.0.1:{cls.serve.port}"
+        cls.driver = browser(trace=cls.trace)
+        cls.allowed = []  # parts of console messages that a test expects
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.driver.quit()
+        cls.serve.stop()
+        cls.zerneld.stop()
+        cls.folder.cleanup()
+
+    def open(self, fragment=""):
+        """Opens a page as if it was typed into a new tab."""
+        self.driver.get("about:blank")
+        self.driver.get(f"{self.url}/{fragment}")
+
+    def find(self, css):
+        return self.driver.find_elements(By.CSS_SELECTOR, css)
+
+    def wait(self, what, text="", timeout=WAIT_S):
+        """Waits until a function is true, or until an element of a selector has a text."""
+        check = what if callable(what) else lambda: [each for each in self.find(what) if text in each.text]
+        found = wait_for(lambda: self.attempt(check), timeout)
+        self.assertTrue(found, f"waited for {what} {text}; the page: {self.text()[:600]}")
+        return found
+
+    @staticmethod
+    def attempt(check):
+        try:
+            return check()
+        except Exception:  # an element was drawn again meanwhile
+            return None
+
+    def text(self):
+        return self.driver.execute_script("return document.body.innerText")
+
+    def press(self, *keys):
+        for key in keys:
+            self.driver.switch_to.active_element.send_keys(key)
+
+    def click(self, text, css="button"):
+        self.wait(lambda: [each for each in self.find(css) if each.text == text])[0].click()
+
+    def hash(self):
+        return self.driver.execute_script("return location.hash")
+
+    def size(self, width, height):
+        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 700})
+
+    def media(self, scheme):
+        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+
+    def tearDown(self):
+        """After each test: nothing was refused by the policy, no other origin was asked, the console is empty."""
+        self.assertEqual(self.driver.execute_script("return window.reports ?? []"), [])
+        bad = [line["message"] for line in self.driver.get_log("browser") if not any(part in line["message"] for part in self.allowed)]
+        self.assertEqual(bad, [])
+        for url in self.driver.execute_script("return performance.getEntriesByType('resource').map((each) => each.name)"):
+            self.assertTrue(url.startswith((self.url, "data:", "blob:")), url)
+
+    def violations(self):
+        """Serious violations that axe-core finds, as short texts."""
+        self.driver.execute_cdp_cmd("Runtime.evaluate", {"expression": AXE.read_text()})
+        found = self.driver.execute_async_script("axe.run(document, {resultTypes: ['violations']}).then(arguments[0])")
+        return [f"{each['id']}: {each['nodes'][0]['html'][:160]} {each['nodes'][0].get('failureSummary', '')[:200]}"
+                for each in found["violations"] if each["impact"] in ("serious", "critical")]
+
+
+__all__ = ["AXE", "By", "Keys", "TREE", "WebCase", "browser", "note", "wait_for"]
