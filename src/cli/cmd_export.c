@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/macros.h"
 #include "cli/command.h"
+#include "cli/export_html.h"
 #include "cli/recording.h"
 #include "cli/result.h"
 #include "record/record_export.h"
@@ -18,6 +19,7 @@ static const struct format {
 } formats[] = {
 	{ 'p', "perfetto", record_to_perfetto },
 	{ 'c', "csv", record_to_csv },
+	{ 'w', "html", export_html },
 };
 #define NR_FORMATS ARRAY_SIZE(formats)
 
@@ -38,6 +40,8 @@ static int write_to(const struct recording *recording, const struct format *form
 	if (err == -EBADMSG)
 		log_error("%s: frame %llu is invalid", recording->path,
 			  record_reader_nr_frames(recording->reader));
+	else if (err == -ENOTSUP)
+		log_error("this zernel was built without the dashboard");
 	else if (err == -EPROTONOSUPPORT)
 		recording_tell_version(recording);
 	else if (err < 0)
@@ -83,7 +87,7 @@ static int run(struct command_call *call)
 	if (command_operands(call, 1, 1) < 0)
 		return COMMAND_MISUSED;
 	if (!format) {
-		command_misuse(call, "'%s' needs --perfetto or --csv", call->name);
+		command_misuse(call, "'%s' needs --perfetto, --csv or --html", call->name);
 		return COMMAND_MISUSED;
 	}
 	if (recording_open(call->argv[optind], &recording) < 0)
@@ -99,6 +103,9 @@ static const struct command_option command_options[] = {
 	{ "perfetto", 'p', "OUT", "write a trace for ui.perfetto.dev to this file", COMPLETE_FILE },
 	{ "csv", 'c', "OUT", "write one CSV row per process and snapshot to this file",
 	  COMPLETE_FILE },
+	{ "html", 'w', "OUT",
+	  "write the dashboard with the data of the recording to this file; it needs no network",
+	  COMPLETE_FILE },
 	{},
 };
 
@@ -106,9 +113,9 @@ const struct command command_export = {
 	.name = "export",
 	.operands = "FILE",
 	.completion = COMPLETE_FILE,
-	.help = "convert a recording to a Perfetto trace or to CSV",
+	.help = "convert a recording to a Perfetto trace, to CSV or to a page",
 	.description =
-		"Requires either --perfetto or --csv. An existing output file is overwritten.\n"
+		"Requires --perfetto, --csv or --html. An existing output file is overwritten.\n"
 		"zernel-record(1) says what a recording contains.",
 	.options = command_options,
 	.run = run,

@@ -252,6 +252,27 @@ class Answers(WorkingCase):
                               check=True, capture_output=True, text=True).stdout
         self.assertRegex(head, r'content-disposition: attachment; filename="zernel-node-1-\d{8}-\d{6}\.zr"')
 
+    @unittest.skipUnless(SIZES.exists(), "built without the dashboard")
+    def test_an_exported_page_has_the_data_and_loads_nothing(self):
+        self.wait_for_history(3)
+        file = pathlib.Path(self.folder.name) / "page.zr"
+        file.write_bytes(curl(f"{self.url}/api/v1/recording?seconds=900")[2])
+        page = file.with_suffix(".html")
+        subprocess.run([ZERNEL, "export", file, "--html", page], check=True)
+        text = page.read_text(encoding="utf-8")
+        data = re.search(r'<script type="application/json" id="zernel-data">([^<]*)</script>', text).group(1)
+        self.assertNotIn("\u2028", data)
+        value = json.loads(data)
+        self.assertEqual(set(value), {"version", "since_ms", "until_ms", "snapshot", "why", "jobs", "history", "events"})
+        pushed = {each["time_ms"]: each for each in self.pushed}
+        self.assertEqual(value["snapshot"]["jobs"][0]["name"], HOSTILE)
+        helper = subprocess.run([BUILD / "tests/serve/why_json"], check=True, capture_output=True, text=True,
+                                input="".join(json.dumps(pushed[value[key]]) + "\n" for key in ("since_ms", "until_ms")))
+        self.assertEqual(json.loads(helper.stdout), value["why"])
+        self.assertEqual(len(value["history"]["ranks"]), 8)
+        self.assertNotRegex(text.replace(data, ""), r'(src|href)="(?!data:)')
+        self.assertIn("default-src 'none'", text)
+
     def test_names_arrive_as_their_bytes(self):
         self.wait_for_history(2)
         for path in ("/api/v1/snapshot", "/api/v1/why", "/api/v1/jobs", "/api/v1/history"):
