@@ -50,7 +50,7 @@ _zernel() {
 	'zernel scheduler off') words='--config --socket ' more=nothing ;;
 	'zernel record') words='--seconds --socket ' more=files ;;
 	'zernel replay') words='--from --to ' more=files ;;
-	'zernel export') words='--perfetto --csv ' more=files ;;
+	'zernel export') words='--perfetto --csv --html ' more=files ;;
 	'zernel doctor') words='--socket ' more=nothing ;;
 	'zernel config') words='show check ' more=nothing ;;
 	'zernel config show') words='--config ' more=nothing ;;
@@ -86,6 +86,7 @@ _zernel() {
 	'zernel replay --to') words='' common='' more=nothing ;;
 	'zernel export --perfetto') words='' common='' more=files ;;
 	'zernel export --csv') words='' common='' more=files ;;
+	'zernel export --html') words='' common='' more=files ;;
 	'zernel doctor --socket') words='' common='' more=files ;;
 	'zernel config show --config') words='' common='' more=files ;;
 	'zernel procdb list --socket') words='' common='' more=files ;;

@@ -39,10 +39,11 @@ complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why 
 complete -c zernel -n 'true; and __fish_seen_subcommand_from replay' -F
 complete -c zernel -n 'true; and __fish_seen_subcommand_from replay' -l from -r -d 'skip everything before second S of the recording'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from replay' -l to -r -d 'skip everything after second S of the recording'
-complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why jobs ab scheduler record replay export doctor config procdb serve demo version' -a export -d 'convert a recording to a Perfetto trace or to CSV'
+complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why jobs ab scheduler record replay export doctor config procdb serve demo version' -a export -d 'convert a recording to a Perfetto trace, to CSV or to a page'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from export' -F
 complete -c zernel -n 'true; and __fish_seen_subcommand_from export' -l perfetto -r -F -d 'write a trace for ui.perfetto.dev to this file'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from export' -l csv -r -F -d 'write one CSV row per process and snapshot to this file'
+complete -c zernel -n 'true; and __fish_seen_subcommand_from export' -l html -r -F -d 'write the dashboard with the data of the recording to this file; it needs no network'
 complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why jobs ab scheduler record replay export doctor config procdb serve demo version' -a doctor -d 'check whether Zernel can work here, and say what to do if not'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from doctor' -l socket -r -F -d 'connect to zerneld on this socket (default: /run/zernel/zernel.sock)'
 complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why jobs ab scheduler record replay export doctor config procdb serve demo version' -a config -d 'show or check the configuration of zerneld and zernel serve'
@@ -70,7 +71,7 @@ complete -c zernel -n 'true; and __fish_seen_subcommand_from procdb; and not __f
 complete -c zernel -n 'true; and __fish_seen_subcommand_from procdb; and __fish_seen_subcommand_from forget' -l all -d 'delete all profiles'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from procdb; and __fish_seen_subcommand_from forget' -l socket -r -F -d 'connect to zerneld on this socket (default: /run/zernel/zernel.sock)'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from procdb; and __fish_seen_subcommand_from forget' -l file -r -F -d 'use this database file; default if zerneld is not running: /var/lib/zernel/procdb'
-complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why jobs ab scheduler record replay export doctor config procdb serve demo version' -a serve -d 'serve metrics and snapshots over HTTP and WebSocket'
+complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why jobs ab scheduler record replay export doctor config procdb serve demo version' -a serve -d 'serve a dashboard, metrics and snapshots over HTTP and WebSocket'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from serve' -l config -r -F -d 'read this file instead of /etc/zernel/zernel.conf'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from serve' -l listen -r -d 'listen on this numeric address; can be repeated (default: 127.0.0.1 and ::1)'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from serve' -l port -r -d 'listen on this port; 0 lets the kernel choose (default: 9476)'

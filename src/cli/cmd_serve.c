@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * zernel serve: serves metrics and snapshots over HTTP and WebSocket. The program zernel-serve does
+ * zernel serve: serves a dashboard, metrics and snapshots over HTTP and WebSocket. The program zernel-serve does
  * that, so that `zernel` needs no network library: serve_main.c.
  */
 #include <errno.h>
@@ -60,10 +60,12 @@ static int run(struct command_call *call)
 
 const struct command command_serve = {
 	.name = "serve",
-	.help = "serve metrics and snapshots over HTTP and WebSocket",
+	.help = "serve a dashboard, metrics and snapshots over HTTP and WebSocket",
 	.description =
-		"Serves /metrics, /api/v1/snapshot, /ws, /healthz and /readyz. An address that\n"
-		"other machines can reach requires TLS, and a token or client certificates.\n"
+		"Serves a page at /, which needs no token and asks for it, /metrics, /ws,\n"
+		"/healthz, /readyz, and snapshot, why, jobs, history, recording and health under\n"
+		"/api/v1. An address that other machines can reach requires TLS, and a token or\n"
+		"client certificates.\n"
 		"Options override section [serve] of zernel.conf(5). A list on the command line\n"
 		"replaces the list in the file. SIGHUP reloads the token and the certificates.",
 	.json = "accepted, but without effect: serve prints no result",
