@@ -152,11 +152,42 @@ static void host_names_that_an_attacker_can_own_are_refused(void **state)
 		assert_false(host_is_known(&origins, unknown[i]));
 }
 
+static void gzip_is_negotiated(void **state)
+{
+	static const char *const yes[] = { "", "gzip", "br, GZIP;q=0.5", "*", "br;q=1, *;q=0.1" };
+	static const char *const no[] = { "identity", "gzip;q=0", "*;q=0", "gzip;q=0, *", "gzipp" };
+
+	for (size_t i = 0; i < ARRAY_SIZE(yes); i++)
+		assert_true(accept_takes_gzip(yes[i]));
+	for (size_t i = 0; i < ARRAY_SIZE(no); i++)
+		assert_false(accept_takes_gzip(no[i]));
+}
+
+static void numbers_are_bounded(void **state)
+{
+	static const char *const invalid[] = { "", " 1", "1 ", "-1", "+1", "0x1", "1e2", "1.0" };
+	static const char *const outside[] = { "0", "901", "18446744073709551617",
+					       "99999999999999999999999" };
+	u64 number = 7;
+
+	for (size_t i = 0; i < ARRAY_SIZE(invalid); i++)
+		assert_int_equal(number_parse(invalid[i], 1, 900, &number), -EINVAL);
+	for (size_t i = 0; i < ARRAY_SIZE(outside); i++)
+		assert_int_equal(number_parse(outside[i], 1, 900, &number), -ERANGE);
+	assert_int_equal(number, 7);
+	assert_int_equal(number_parse("900", 1, 900, &number), 0);
+	assert_int_equal(number, 900);
+	assert_int_equal(number_parse("0001", 1, 900, &number), 0);
+	assert_int_equal(number, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_exact_paths_are_endpoints),
 		cmocka_unit_test(formats_are_negotiated),
+		cmocka_unit_test(gzip_is_negotiated),
+		cmocka_unit_test(numbers_are_bounded),
 		cmocka_unit_test(intervals_are_bounded),
 		cmocka_unit_test(its_own_origin_and_listed_origins_are_allowed),
 		cmocka_unit_test(an_origin_is_scheme_host_and_optional_port),

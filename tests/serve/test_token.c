@@ -97,6 +97,34 @@ static void only_the_whole_token_is_accepted(void **state)
 	assert_false(token_is_shown(&token, huge));
 }
 
+/* The subprotocols of a WebSocket. MDEyMzQ1Njc4OWFiY2RlZg is SECRET in base64url. */
+static void only_the_whole_token_is_accepted_as_a_subprotocol(void **state)
+{
+	static const char *const wrong[] = {
+		"",
+		"zernel",
+		"bearer.",
+		"bearer." SECRET,
+		"Bearer.MDEyMzQ1Njc4OWFiY2RlZg",
+		"bearer.MDEyMzQ1Njc4OWFiY2Rl",
+		"bearer.MDEyMzQ1Njc4OWFiY2RlZgA",
+		"xbearer.MDEyMzQ1Njc4OWFiY2RlZg",
+		"bearer.MDEyMzQ1Njc4O\nWFiY2RlZg",
+	};
+	const struct token token = { .length = 16, .text = SECRET };
+	const struct token special = { .length = 16, .text = "~~~???~~~???~~~?" };
+	char huge[5000] = "bearer.";
+
+	memset(huge + 7, 'A', sizeof(huge) - 8);
+	assert_true(token_is_offered(&token, "zernel, bearer.MDEyMzQ1Njc4OWFiY2RlZg"));
+	assert_true(token_is_offered(&token, "bearer.MDEyMzQ1Njc4OWFiY2RlZg,zernel"));
+	assert_true(token_is_offered(&special, "zernel, bearer.fn5-Pz8_fn5-Pz8_fn5-Pw"));
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_false(token_is_offered(&token, wrong[i]));
+	assert_false(token_is_offered(&token, huge));
+	assert_false(token_is_offered(&(struct token){}, "bearer."));
+}
+
 static void an_empty_token_is_never_accepted(void **state)
 {
 	assert_false(token_is_shown(&(struct token){}, "Bearer "));
@@ -108,6 +136,7 @@ int main(void)
 		cmocka_unit_test(a_file_of_one_line_is_a_token),
 		cmocka_unit_test(an_invalid_file_does_not_replace_the_token),
 		cmocka_unit_test(only_the_whole_token_is_accepted),
+		cmocka_unit_test(only_the_whole_token_is_accepted_as_a_subprotocol),
 		cmocka_unit_test(an_empty_token_is_never_accepted),
 	};
 
