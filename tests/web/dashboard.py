@@ -8,6 +8,7 @@ import time
 import unittest
 
 from selenium import webdriver
+from selenium.webdriver import ActionChains
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -16,7 +17,7 @@ from scene import Scene
 
 sys.path.append(str(pathlib.Path(__file__).parents[1] / "serve"))
 from fake_zerneld import FakeZerneld  # noqa: E402
-from harness import Serve, note, wait_for  # noqa: E402
+from harness import Serve, curl, note, wait_for  # noqa: E402
 
 TREE = pathlib.Path(__file__).parents[2]
 AXE = TREE / "out/axe/axe.min.js"
@@ -84,6 +85,7 @@ class WebCase(unittest.TestCase):
         cls.zerneld = SceneZerneld(cls.path, cls.scene).start()
         cls.serve = Serve(cls.path, *cls.options)
         cls.url = f"http://127.0.0.1:{cls.serve.port}"
+        wait_for(cls.has_data, WAIT_S)
         cls.driver = browser(trace=cls.trace)
         cls.allowed = []  # parts of console messages that a test expects
 
@@ -93,6 +95,11 @@ class WebCase(unittest.TestCase):
         cls.serve.stop()
         cls.zerneld.stop()
         cls.folder.cleanup()
+
+    @classmethod
+    def has_data(cls):
+        """True when the gateway answers everything: a browser writes each refusal to its console."""
+        return all(curl(f"{cls.url}/api/v1/{path}")[0] in (200, 401) for path in ("snapshot", "jobs", "why"))
 
     def open(self, fragment=""):
         """Opens a page as if it was typed into a new tab."""
@@ -151,4 +158,4 @@ class WebCase(unittest.TestCase):
                 for each in found["violations"] if each["impact"] in ("serious", "critical")]
 
 
-__all__ = ["AXE", "By", "Keys", "TREE", "WebCase", "browser", "note", "wait_for"]
+__all__ = ["AXE", "ActionChains", "Keys", "TREE", "WebCase", "browser", "note", "wait_for"]

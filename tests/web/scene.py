@@ -3,7 +3,6 @@
 
 All counters are functions of the time, so that two snapshots always differ by what happened between them.
 """
-import copy
 import json
 import math
 import pathlib
@@ -12,6 +11,7 @@ FIXTURE = pathlib.Path(__file__).parents[1] / "golden/fixture/snapshot.json"
 CAUSES = ["cpu", "runqueue", "loader_cpu", "loader_runqueue", "loader_disk", "loader_other", "collective", "disk",
           "memory", "lock", "other"]
 PHASES = ["unknown", "data_loading", "gpu_compute", "nccl_collective", "optimizer_step"]
+PHASE_NAMES = ["Unknown", "DataLoading", "GpuCompute", "NcclCollective", "OptimizerStep"]
 SECOND = 10**9
 UPTIME = 5 * 3600
 STEP_S = 0.25
@@ -38,7 +38,9 @@ class Scene:
     """`ranks` is the size of the training job, `hostile` replaces names by such that a page must not execute."""
 
     def __init__(self, ranks=8, hostile=False, dropped=0):
-        self.fixture = json.loads(FIXTURE.read_text())
+        self.fixture = FIXTURE.read_text()  # parsed for each use: nothing is shared between snapshots
+        self.one = json.dumps(json.loads(self.fixture)["processes"][0])
+        self.job = json.dumps(json.loads(self.fixture)["jobs"][0])
         self.ranks = ranks
         self.hostile = hostile
         self.dropped = dropped
@@ -71,7 +73,7 @@ class Scene:
         return int(SECOND * at) - sum(idle.values()), idle
 
     def process(self, pid, rank, at, causes):
-        process = copy.deepcopy(self.fixture["processes"][0])
+        process = json.loads(self.one)
         busy, idle = self.account(causes, max(rank, 0), at)
         steps = int(at / STEP_S)
         process.update(pid=pid, comm=self.name("python3") if rank >= 0 else self.name("llama-server"), start_ns=SECOND + pid,
@@ -101,11 +103,12 @@ class Scene:
         process["memory"] = [{"gpu": gpu, "current_bytes": (61 << 30) - (rank << 28) if rank >= 0 else 9 << 30,
                               "peak_bytes": 66 << 30 if rank >= 0 else 10 << 30, "allocs": 300 + steps, "frees": 100 + steps}]
         process["collectives"]["all_reduce"] = steps * 3 if rank >= 0 else 0
+        process["task"]["phase_time_ns"] = dict(zip(PHASE_NAMES, process["phase_ns"].values()))
         process["task"].update(pid=pid, gpu_id=gpu, gpu_basis="runtime", current_phase="GpuCompute", gpu_utilization=70)
         return process
 
     def loader(self, pid, consumer):
-        process = copy.deepcopy(self.fixture["processes"][0])
+        process = json.loads(self.one)
         process.update(pid=pid, comm=self.name("loader 0"), start_ns=SECOND + pid, rank=0, nr_ranks=0, launcher_tid=0, consumer_pid=consumer,
                        phase="unknown", steps=0, step_basis="none", busy_ns=0, stepped_ns=0, culprits=[], memory=[], hists={})
         for key in ("idle_ns", "open_ns"):
@@ -117,7 +120,7 @@ class Scene:
         return process
 
     def jobs(self):
-        train, pod = (copy.deepcopy(self.fixture["jobs"][0]) for _ in range(2))
+        train, pod = (json.loads(self.job) for _ in range(2))
         train.update(name=self.name("slurm-4711"), cgroup=self.name("/slurm/job_4711"), claimed_name=self.name("llama-70b"),
                      started_ms=self.start_ms, peak_bytes=66 << 30)
         pod.update(name="pod-0a1b", cgroup="/kubepods/pod0a1b", kind="pod", namespace="chat", pod=self.name("llama-serve-7d9f"), claimed_name="",
@@ -126,7 +129,7 @@ class Scene:
 
     def snapshot(self, at):
         """The state `at` seconds after the jobs started."""
-        s = copy.deepcopy(self.fixture)
+        s = json.loads(self.fixture)
         pids = [4000 + 10 * rank for rank in range(self.ranks)]
         s.update(time_ms=self.start_ms + int(1000 * at), monotonic_ns=int(SECOND * (UPTIME + at)), host="node7", jobs=self.jobs())
         s["dropped"]["events"] = self.dropped

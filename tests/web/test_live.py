@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the page says about its connection, its data, names that try to be markup, and people with a keyboard only."""
+import os
+import pathlib
+import pwd
+import tempfile
+from urllib.parse import quote
+
 import tap
-from dashboard import AXE, Keys, WebCase
+from dashboard import ActionChains, AXE, Keys, WebCase
 from scene import HOSTILE
 
 PAGES = ["#/now", "#/job/slurm-4711?causes=all", "#/job", "#/scheduler", "#/compare", "#/health"]
@@ -93,8 +99,7 @@ class Access(WebCase):
                     all.forEach((e, i) => { e.dataset.reached = '0'; });
                     document.addEventListener('focusin', (e) => { e.target.dataset.reached = '1'; });
                     return all.length;""")
-                for _ in range(wanted + 40):
-                    self.press(Keys.TAB)
+                ActionChains(self.driver).send_keys(Keys.TAB * (wanted + 20)).perform()
                 self.assertEqual(self.driver.execute_script("return [...document.querySelectorAll('[data-reached=\"0\"]')].filter((e) => e.checkVisibility()).map((e) => e.outerHTML.slice(0, 120))"), [])
 
     def test_phone_width(self):
@@ -113,16 +118,12 @@ class Token(WebCase):
 
     @classmethod
     def setUpClass(cls):
-        import os
-        import pathlib
-        import tempfile
         cls.files = tempfile.TemporaryDirectory()
         os.chmod(cls.files.name, 0o755)
         path = pathlib.Path(cls.files.name) / "token"
         path.write_text(cls.secret + "\n")
         path.chmod(0o600)
         if os.getuid() == 0:
-            import pwd
             os.chown(path, pwd.getpwnam("nobody").pw_uid, -1)
         cls.options = ("--token-file", str(path))
         super().setUpClass()
@@ -142,7 +143,6 @@ class Token(WebCase):
         self.assertEqual(self.driver.get_cookies(), [])
 
     def test_token_in_the_fragment_is_taken_and_removed(self):
-        from urllib.parse import quote
         self.open("#token=" + quote(self.secret, safe=""))
         self.wait("tr.process")
         self.assertNotIn("token", self.driver.current_url)

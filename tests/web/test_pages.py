@@ -7,7 +7,7 @@ import urllib.parse
 import urllib.request
 
 import tap
-from dashboard import Keys, TREE, WebCase, note
+from dashboard import ActionChains, Keys, TREE, WebCase, note
 
 
 def get(url):
@@ -56,7 +56,7 @@ class Pages(WebCase):
         self.open()
         self.wait("tr.process", "4070 python3")
         self.click("Idle", "thead button")
-        self.wait(lambda: self.find("tr.process")[1].text.split()[1] == "4030")
+        self.wait(lambda: "4030 python3" in self.find("tr.process")[1].text)
         self.assertIn("sort=idle", self.hash())
         self.press("/", "4050")
         self.wait(lambda: len(self.find("tr.process")) == 1)
@@ -116,7 +116,6 @@ class Pages(WebCase):
         self.open("#/job/slurm-4711?span=900")
         canvas = self.wait(".lanes canvas")[0]
         self.wait("h3", "Phases")
-        from selenium.webdriver import ActionChains
         ActionChains(self.driver).move_to_element_with_offset(canvas, 200, 0).click_and_hold().move_by_offset(150, 0).release().perform()
         self.wait(lambda: "since=" in self.hash() and "until=" in self.hash())
         query = dict(urllib.parse.parse_qsl(self.hash().partition("?")[2]))
@@ -133,7 +132,6 @@ class Pages(WebCase):
         self.open("#/job/slurm-4711")
         canvas = self.wait(".lanes canvas")[0]
         self.wait(".area canvas")
-        from selenium.webdriver import ActionChains
         ActionChains(self.driver).move_to_element_with_offset(canvas, canvas.size["width"] // 2 - 20, 0).perform()
         self.wait(".reading", "B ")
         self.assertTrue(self.driver.execute_script(

@@ -10,6 +10,8 @@ const SLACK = 64;
 const SINGLE = ["span_ms", "busy_ms", "open_ms", "steps", "step_us", "memory_mib"];
 const NAMES = [...SINGLE, ...CAUSES.map(({ key }) => `idle_ms.${key}`), ...PHASE_KEYS.map((key) => `phase_ms.${key}`)];
 
+const CAUSE_COLUMNS = CAUSES.map(({ key }) => [key, `idle_ms.${key}`]);
+
 const identity = (rank) => `${rank.pid}.${rank.start_ns}`;
 
 function columnOf(rank, name) {
@@ -47,8 +49,41 @@ function trim(rank, least) {
 	rank.nr = Math.max(0, rank.nr - extra);
 }
 
+/*
+ * Adds up the slots [from, to) of ranks into `total`, which is like a rank. A slot is known if a rank knows it. The
+ * sums are kept, because the charts need those of all slots every second.
+ */
+export function addUp(total, ranks, from, to) {
+	if (!total.nr)
+		total.first = from;
+	for (let slot = Math.max(from, total.first); slot < to; slot++) {
+		const at = slot - total.first, present = ranks.filter((rank) => known(rank, slot));
+
+		total.nr = at + 1;
+		for (const name of NAMES) {
+			const column = (total.columns[name] ??= []);
+
+			column[at] = name === "step_us" || !present.length ? null : present.reduce((all, rank) => all + value(rank, name, slot), 0);
+		}
+		// The mean of the steps of all ranks.
+		const steps = total.columns.steps[at];
+
+		total.columns.step_us[at] = steps ? present.reduce((all, rank) => all + value(rank, "steps", slot) * value(rank, "step_us", slot), 0) / steps : 0;
+	}
+	return total;
+}
+
+export const nothing = () => ({ first: 0, nr: 0, columns: {} });
+
+// The sums of all slots of ranks.
+export function totalOf(ranks) {
+	const from = Math.min(...ranks.map((rank) => rank.first)), to = Math.max(...ranks.map((rank) => rank.first + rank.nr));
+
+	return ranks.length ? addUp(nothing(), ranks, from, to) : nothing();
+}
+
 // A new history without data. `span` is in seconds.
-export const empty = (job, span) => ({ job, span, step: 0, ranks: new Map(), until: 0, enabled: true, keptSince: 0, thinned: 0 });
+export const empty = (job, span) => ({ job, span, step: 0, ranks: new Map(), total: nothing(), until: 0, enabled: true, keptSince: 0, thinned: 0 });
 
 /*
  * Adds a response of /api/v1/history. Returns false if its step is another one: the caller loads everything again.
@@ -71,6 +106,10 @@ export function add(history, data) {
 		if (!kept.nr)
 			history.ranks.delete(id);
 	}
+	const since = Math.floor(data.since / data.step), least = Math.floor((history.until - history.span) / history.step);
+
+	trim(history.total, least);
+	addUp(history.total, [...history.ranks.values()], since, Math.ceil(data.until / data.step));
 	return true;
 }
 
@@ -100,23 +139,8 @@ export function sum(rank, from, to) {
 		ret.open += value(rank, "open_ms", slot);
 		ret.steps += value(rank, "steps", slot);
 		ret.stepTime += (value(rank, "steps", slot) * value(rank, "step_us", slot)) / 1000;
-		for (const { key } of CAUSES)
-			ret.causes[key] += value(rank, `idle_ms.${key}`, slot);
-	}
-	return ret;
-}
-
-// The sums of all ranks.
-export function sumAll(ranks, from, to) {
-	const ret = sum({ first: 0, nr: 0, columns: {} }, 0, 0);
-
-	for (const rank of ranks) {
-		const one = sum(rank, from, to);
-
-		for (const key of ["busy", "open", "span", "steps", "stepTime"])
-			ret[key] += one[key];
-		for (const { key } of CAUSES)
-			ret.causes[key] += one.causes[key];
+		for (const [key, name] of CAUSE_COLUMNS)
+			ret.causes[key] += value(rank, name, slot);
 	}
 	return ret;
 }

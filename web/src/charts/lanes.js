@@ -9,7 +9,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { PHASE_KEYS, PHASES } from "../causes.js";
 import { follow, point } from "../cursor.js";
 import { time } from "../format.js";
-import { known, label as nameOf, value } from "../history.js";
+import { known, label as nameOf } from "../history.js";
 import { color, onTheme } from "../theme.js";
 import { AXIS_WIDTH } from "./area.js";
 
@@ -22,68 +22,74 @@ const laneHeight = (nr) => (nr > 32 ? 9 : nr > 12 ? 13 : 20);
 
 export const lanesHeight = (nr) => nr * (laneHeight(nr) + 2) + TICKS_HEIGHT;
 
-function drawSlots(ctx, rank, step, { from, to, x }, y, height) {
+// The colors of the phases as numbers, in the byte order of image data.
+function colorsOf() {
+	const probe = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
+
+	return PHASE_KEYS.map((key) => {
+		probe.fillStyle = color(`c-${key}`);
+		probe.fillRect(0, 0, 1, 1);
+		return new Uint32Array(probe.getImageData(0, 0, 1, 1).data.buffer)[0];
+	});
+}
+
+/*
+ * Lanes are drawn pixel by pixel: a canvas call for each slot of 64 ranks would take longer than a frame. `lane` is
+ * {pixels, width, y, height}.
+ */
+function fill(lane, left, right, top, bottom, number) {
+	for (let y = lane.y + top; y < lane.y + bottom; y++)
+		lane.pixels.fill(number, y * lane.width + left, y * lane.width + right);
+}
+
+function fillSlots(lane, rank, step, { from, to, x }, colors) {
 	const first = Math.max(rank.first, Math.floor(from / 1000 / step));
 	const last = Math.min(rank.first + rank.nr, Math.ceil(to / 1000 / step));
-	// Several slots share a pixel when the time is long.
-	const stride = Math.max(1, Math.floor((last - first) / Math.max(1, x(to) - x(from))));
+	const columns = PHASE_KEYS.map((key) => rank.columns[`phase_ms.${key}`]);
 
-	for (let slot = first; slot < last; slot += stride) {
-		if (!known(rank, slot))
+	for (let slot = first; slot < last; slot++) {
+		const left = Math.max(0, Math.round(x(slot * step * 1000))), right = Math.min(lane.width, Math.round(x((slot + 1) * step * 1000)));
+		let all = 0, sum = 0, bottom = lane.height;
+
+		if (right <= left || !known(rank, slot))
 			continue;
-		const left = Math.round(x(slot * step * 1000)), right = Math.round(x((slot + stride) * step * 1000));
-		const all = PHASE_KEYS.reduce((sum, key) => sum + value(rank, `phase_ms.${key}`, slot), 0);
-		let bottom = y + height;
+		for (const column of columns)
+			all += column?.[slot - rank.first] ?? 0;
+		columns.forEach((column, phase) => {
+			sum += column?.[slot - rank.first] ?? 0;
+			const top = all ? Math.round(lane.height * (1 - sum / all)) : lane.height;
 
-		for (const key of PHASE_KEYS) {
-			const part = all ? (height * value(rank, `phase_ms.${key}`, slot)) / all : 0;
-
-			if (part > 0.2) {
-				ctx.fillStyle = color(`c-${key}`);
-				ctx.fillRect(left, bottom - part, Math.max(1, right - left), part);
-			}
-			bottom -= part;
-		}
+			if (top < bottom)
+				fill(lane, left, right, top, bottom, colors[phase]);
+			bottom = top;
+		});
 	}
 }
 
-// One rectangle for all changes that fall on the same half pixel.
-function drawEvents(ctx, events, { from, to, x }, y, height) {
-	const { times, kinds } = events;
-	const end = Math.min(to, events.until);
-	let phase = 0, since = null;
-	const rect = (left, right) => {
-		ctx.fillStyle = color(`c-${PHASE_KEYS[phase]}`);
-		ctx.fillRect(left, y, Math.max(0.5, right - left), height);
-		if (right - left >= LETTER_WIDTH && height >= 12) {
-			ctx.fillStyle = color("on-color");
-			ctx.fillText(PHASES[PHASE_KEYS[phase]].letter, (left + right) / 2, y + height / 2 + 0.5);
-		}
+// Returns what canvas calls draw later: letters [text, x] and the x of steps.
+function fillEvents(lane, { times, kinds, until }, { from, to, x }, colors) {
+	const end = Math.min(to, until), letters = [], ticks = [];
+	let phase = null, since = 0, tick = -9;
+	const close = (ms) => {
+		const left = Math.max(0, Math.round(x(Math.max(since, from)))), right = Math.min(lane.width, Math.round(x(ms)));
+
+		if (phase === null || ms <= from)
+			return;
+		fill(lane, left, Math.max(right, Math.min(lane.width, left + 1)), 0, lane.height, colors[phase]);
+		if (right - left >= LETTER_WIDTH && lane.height >= 12)
+			letters.push([PHASES[PHASE_KEYS[phase]].letter, (left + right) / 2]);
 	};
-	const ticks = [];
 
 	for (let i = 0; i < times.length && times[i] <= to; i++) {
-		if (kinds[i] < 0) {
-			ticks.push(times[i]);
-			continue;
+		if (kinds[i] >= 0) {
+			close(times[i]);
+			[phase, since] = [kinds[i], times[i]];
+		} else if (times[i] >= from && x(times[i]) - tick >= 3) {
+			ticks.push(tick = x(times[i]));
 		}
-		if (since !== null && times[i] > from && x(times[i]) - x(since) >= 0.5) {
-			rect(x(Math.max(since, from)), x(times[i]));
-			since = times[i];
-		}
-		if (since === null)
-			since = Math.max(times[i], from);
-		phase = kinds[i];
 	}
-	if (since !== null && end > since)
-		rect(x(Math.max(since, from)), x(end));
-	ctx.fillStyle = color("ink");
-	let last = -9;
-	for (const at of ticks)
-		if (at >= from && x(at) - last >= 3) {
-			last = x(at);
-			ctx.fillRect(last, y, 1, Math.max(3, height / 3));
-		}
+	close(end);
+	return { letters, ticks };
 }
 
 function drawAxis(ctx, { from, to, x }, top, width) {
@@ -105,41 +111,49 @@ function drawName(ctx, text, y, height) {
 
 function draw(canvas, { ranks, step, range, events, straggler }) {
 	const ctx = canvas.getContext("2d"), ratio = devicePixelRatio;
-	const width = canvas.clientWidth, lane = laneHeight(ranks.length);
+	const width = canvas.clientWidth, lane = laneHeight(ranks.length), inner = Math.max(1, width - AXIS_WIDTH - RIGHT);
 	const [from, to] = range.map((seconds) => seconds * 1000);
-	const scale = { from, to, x: (ms) => AXIS_WIDTH + ((ms - from) / (to - from)) * (width - AXIS_WIDTH - RIGHT) };
+	const scale = { from, to, x: (ms) => ((ms - from) / (to - from)) * inner };
+	const image = new ImageData(inner, Math.max(1, ranks.length * (lane + 2))), pixels = new Uint32Array(image.data.buffer);
+	const colors = colorsOf(), layer = new OffscreenCanvas(image.width, image.height);
+	const marks = ranks.map((rank, i) => {
+		const at = { pixels, width: inner, y: i * (lane + 2), height: lane }, own = events?.get(rank.pid);
 
+		fillSlots(at, rank, step, own ? { ...scale, to: Math.min(to, own.since) } : scale, colors);
+		return own && fillEvents(at, own, { ...scale, from: Math.max(from, own.since) }, colors);
+	});
+
+	layer.getContext("2d").putImageData(image, 0, 0);
 	canvas.width = width * ratio;
 	canvas.height = lanesHeight(ranks.length) * ratio;
 	ctx.scale(ratio, ratio);
+	ctx.imageSmoothingEnabled = false;
+	ctx.drawImage(layer, AXIS_WIDTH, 0);
 	ctx.font = `${lane < 12 ? 9 : 11}px system-ui, sans-serif`;
 	ctx.textBaseline = "middle";
 	ranks.forEach((rank, i) => {
-		const y = i * (lane + 2), own = events?.get(rank.pid);
+		const y = i * (lane + 2);
 
 		drawName(ctx, nameOf(rank), y, lane);
-		ctx.save();
-		ctx.beginPath();
-		ctx.rect(AXIS_WIDTH, y, width - AXIS_WIDTH - RIGHT, lane);
-		ctx.clip();
 		ctx.textAlign = "center";
-		drawSlots(ctx, rank, step, own ? { ...scale, to: Math.min(to, own.since) } : scale, y, lane);
-		if (own)
-			drawEvents(ctx, own, { ...scale, from: Math.max(from, own.since) }, y, lane);
-		ctx.restore();
+		ctx.fillStyle = color("on-color");
+		for (const [letter, x] of marks[i]?.letters ?? [])
+			ctx.fillText(letter, AXIS_WIDTH + x, y + lane / 2 + 0.5);
+		for (const x of marks[i]?.ticks ?? [])
+			ctx.fillRect(AXIS_WIDTH + x, y, 1, Math.max(3, lane / 3));
 		if (rank.pid === straggler) {
 			ctx.strokeStyle = color("warn");
 			ctx.lineWidth = 2;
-			ctx.strokeRect(AXIS_WIDTH - 1, y, width - AXIS_WIDTH - RIGHT + 2, lane);
+			ctx.strokeRect(AXIS_WIDTH - 1, y, inner + 2, lane);
 		}
 	});
 	ctx.font = "11px system-ui, sans-serif";
-	drawAxis(ctx, scale, lanesHeight(ranks.length) - TICKS_HEIGHT, width);
+	drawAxis(ctx, { ...scale, x: (ms) => AXIS_WIDTH + scale.x(ms) }, lanesHeight(ranks.length) - TICKS_HEIGHT, width);
 }
 
 /*
  * `ranks` are those of history.js, `range` is [from, to] in seconds, `events` maps a pid to its changes, `straggler`
- * is the pid of the outlined rank. `onZoom` gets the dragged range in ms.
+ * is the pid of the outlined rank. A new `stamp` means new data. `onZoom` gets the dragged range in ms.
  */
 export function Lanes(props) {
 	const canvas = useRef(), line = useRef(), drag = useRef(), latest = useRef(props);
@@ -170,7 +184,7 @@ export function Lanes(props) {
 		observer.observe(canvas.current);
 		return () => ends.forEach((end) => end());
 	}, []);
-	useEffect(() => draw(canvas.current, props));
+	useEffect(() => draw(canvas.current, props), [props.stamp, props.range[0], props.range[1], props.straggler, props.ranks.length, Boolean(props.events)]);
 
 	const move = (event) => {
 		const ms = timeAt(event);

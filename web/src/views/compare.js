@@ -51,10 +51,10 @@ function Choice({ side, choice, jobs, onFile, file }) {
 		})));
 }
 
-// Reads the data of a file that `zernel export --html` wrote. Nothing in the file is executed.
+// Reads the data of a file that `zernel export --html` wrote. The file is not parsed as a page: nothing of it runs.
 async function readFile(file) {
-	const page = new DOMParser().parseFromString(await file.text(), "text/html");
-	const data = JSON.parse(page.getElementById("zernel-data").textContent);
+	const [, text] = (await file.text()).match(/<script type="application\/json" id="zernel-data">([^]*?)<\/script>/);
+	const data = JSON.parse(text);
 	const kept = history.empty(null, Infinity);
 
 	history.add(kept, data.history);
@@ -85,15 +85,16 @@ function useSide(choice, file, jobs) {
 }
 
 function measured({ ranks, step, from, to }) {
+	const total = history.totalOf(ranks);
 	const first = Math.floor(from / step), last = Math.ceil(to / step), slots = [];
 
 	for (let slot = first; slot < last; slot++) {
-		const one = history.sumAll(ranks, slot, slot + 1);
+		const one = history.sum(total, slot, slot + 1);
 
 		if (one.span)
 			slots.push(one);
 	}
-	return { all: history.sumAll(ranks, first, last), blocks: blocks(slots) };
+	return { all: history.sum(total, first, last), blocks: blocks(slots) };
 }
 
 const intervalText = (interval, text) => (interval ? `${text(interval.low)} to ${text(interval.high)}` : "not enough data");

@@ -7,7 +7,7 @@ import { Bars, barTable } from "../charts/bars.js";
 import { parts } from "../causes.js";
 import { cgroupOf, isExport, isZoomed, rangeOf, spanOf, watchEvents, windowOf } from "../data.js";
 import { bytes, count, dateTime, ns, percent } from "../format.js";
-import { label, sorted, sum } from "../history.js";
+import { label, sorted, sum, totalOf } from "../history.js";
 import { adjust, format } from "../route.js";
 import { isRank, processesOf, state, useStore, whyOf } from "../store.js";
 import { Culprits, Memory, Steps, Threads } from "./details.js";
@@ -76,6 +76,16 @@ function names(job) {
 		job.claimed_account && `account ${job.claimed_account}`, job.claimed_array && `array ${job.claimed_array}`, job.cgroup].filter(Boolean).join(" · ");
 }
 
+// The part of the history that belongs to this job. The server sends only this part if the job has a cgroup.
+function ownHistory(history, cgroup, processes) {
+	const all = history ? [...history.ranks] : [];
+	const own = all.filter(([, rank]) => (cgroup ? rank.job === cgroup : processes.some(({ pid }) => pid === rank.pid)));
+
+	if (!history || own.length === all.length)
+		return history;
+	return { ...history, ranks: new Map(own), total: totalOf(own.map(([, rank]) => rank)) };
+}
+
 function List() {
 	const { jobs } = state;
 
@@ -105,7 +115,7 @@ export function Job() {
 	const job = jobs?.jobs.find((each) => (cgroup ? each.cgroup === cgroup : each.name === subject));
 	const answer = whyOf(why, processes) ?? (processes.length ? undefined : state.ended?.[subject]);
 	const title = job ? jobTitle(job) : processes[0] ? `${processes[0].comm} (${processes[0].pid})` : subject;
-	const own = history && { ...history, ranks: new Map([...history.ranks].filter(([, rank]) => (cgroup ? rank.job === cgroup : processes.some(({ pid }) => pid === rank.pid)))) };
+	const own = ownHistory(history, cgroup, processes);
 
 	if (!job && !processes.length)
 		return h("div", { class: "page" }, h("h1", null, subject), h(Empty, null, "This job is not known. It may have ended before zerneld started."));

@@ -10,7 +10,7 @@ import { follow } from "../cursor.js";
 import { isExport, isZoomed, rangeOf, spanOf } from "../data.js";
 import * as events from "../events.js";
 import { count, dateTime, time } from "../format.js";
-import { label, sorted, sumAll, sum, value } from "../history.js";
+import { label, sorted, sum, value } from "../history.js";
 import { adjust } from "../route.js";
 import { Behind, Empty, Legend, Panel } from "./parts.js";
 
@@ -19,14 +19,14 @@ const POINTS = 300;
 const MIN_RANGE = 2; // seconds
 
 // The sums of all ranks in at most POINTS bins, each with the time of at least two steps.
-function binsOf(ranks, step, [from, to]) {
-	const whole = sumAll(ranks, Math.floor(from / step), Math.ceil(to / step));
+function binsOf(total, step, [from, to]) {
+	const whole = sum(total, Math.floor(from / step), Math.ceil(to / step));
 	const meanStep = whole.steps ? whole.stepTime / whole.steps / 1000 : 0;
 	const size = Math.max(1, Math.ceil((to - from) / step / POINTS), Math.ceil((2 * meanStep) / step));
 	const first = Math.floor(Math.floor(from / step) / size) * size, bins = [];
 
 	for (let slot = first; slot * step < to; slot += size)
-		bins.push({ at: (slot + size / 2) * step, sums: sumAll(ranks, slot, slot + size) });
+		bins.push({ at: (slot + size / 2) * step, sums: sum(total, slot, slot + size) });
 	return { bins, hasSteps: whole.steps > 0 };
 }
 
@@ -105,7 +105,7 @@ function laneTable(ranks, step, [from, to]) {
 export function History({ history, answer, query }) {
 	const range = rangeOf(query), expanded = query.causes === "all";
 	const ranks = history ? sorted(history) : [];
-	const made = useMemo(() => ranks.length && binsOf(ranks, history.step, range),
+	const made = useMemo(() => ranks.length && binsOf(history.total, history.step, range),
 		[history?.until, history?.key, history?.step, ranks.length, Math.floor(range[0]), Math.floor(range[1])]);
 	const layers = useMemo(() => (made ? layersOf(made, expanded) : []), [made, expanded]);
 	const x = useMemo(() => (made ? made.bins.map(({ at }) => at) : []), [made]);
@@ -123,7 +123,7 @@ export function History({ history, answer, query }) {
 		h(Area, { x, layers, range, unit, onZoom: zoom, label: `${titleOf} by cause over time; the table below has the figures` }),
 		h(Reading, { bins: made.bins, layers, unit }),
 		h("h3", null, "Phases", h("small", null, shown ? " every change, ticks are steps" : ` share of each phase in ${history.step} s`)),
-		h(Lanes, { ranks, step: history.step, range, events: shown, straggler: answer?.straggler?.pid, onZoom: zoom, label: `Phases of ${ranks.length} ranks over time; the table below has the figures` }),
+		h(Lanes, { ranks, step: history.step, stamp: `${history.key} ${history.until}`, range, events: shown, straggler: answer?.straggler?.pid, onZoom: zoom, label: `Phases of ${ranks.length} ranks over time; the table below has the figures` }),
 		h(Legend, { items: PHASE_KEYS.map((key) => ({ color: key, letter: PHASES[key].letter, title: key })) }),
 		history.thinned > 0 && h("p", { class: "warn-text" }, `${count(history.thinned)} values of the history were removed to save memory.`),
 		events.nrLost() > 0 && h("p", { class: "warn-text" }, `${count(events.nrLost())} changes of phase were dropped.`),

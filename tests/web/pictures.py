@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Draws the pictures of docs/guides/dashboard.md, and with `all` every page in light, dark and phone width into a folder.
+
+Usage: pictures.py FOLDER [all]
+"""
+import pathlib
+import sys
+import time
+
+from dashboard import WebCase
+
+PAGES = {"now": "#/now", "job": "#/job/slurm-4711?span=60", "scheduler": "#/scheduler", "compare": "#/compare", "health": "#/health"}
+DOCS = [("now", "light", 1200), ("job", "dark", 1200), ("phone", "light", 390)]
+HEIGHTS = {1200: 1500, 390: 1500}
+
+
+class Pictures(WebCase):
+    pass
+
+
+def draw(case, folder, name, page, scheme, width):
+    case.size(width, HEIGHTS[width])
+    case.media(scheme)
+    case.open(page)
+    case.wait("h1")
+    time.sleep(12)  # values of a window, and a strip of phases
+    case.driver.save_screenshot(str(folder / f"dashboard-{name}.png"))
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    Pictures.setUpClass()
+    try:
+        case = Pictures()
+        if sys.argv[2:] == ["all"]:
+            for name, page in PAGES.items():
+                for scheme, width in (("light", 1200), ("dark", 1200), ("light", 390)):
+                    draw(case, folder, f"{name}-{scheme}-{width}", page, scheme, width)
+        else:
+            for name, scheme, width in DOCS:
+                draw(case, folder, name, PAGES.get(name, "#/now"), scheme, width)
+    finally:
+        Pictures.tearDownClass()
+
+
+if __name__ == "__main__":
+    main()
