@@ -115,8 +115,7 @@ const struct command command_export = {
 	.completion = COMPLETE_FILE,
 	.help = "convert a recording to a Perfetto trace, to CSV or to a page",
 	.description =
-		"Requires --perfetto, --csv or --html. An existing output file is overwritten.\n"
-		"zernel-record(1) says what a recording contains.",
+		"Requires --perfetto, --csv or --html. An existing output file is overwritten.",
 	.options = command_options,
 	.run = run,
 };

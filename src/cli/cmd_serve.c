@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * zernel serve: serves a dashboard, metrics and snapshots over HTTP and WebSocket. The program zernel-serve does
- * that, so that `zernel` needs no network library: serve_main.c.
+ * zernel serve: serves a dashboard, metrics and snapshots over HTTP and WebSocket. The program
+ * zernel-serve does that, so that `zernel` needs no network library: serve_main.c.
  */
 #include <errno.h>
 #include <limits.h>
@@ -62,12 +62,12 @@ const struct command command_serve = {
 	.name = "serve",
 	.help = "serve a dashboard, metrics and snapshots over HTTP and WebSocket",
 	.description =
-		"Serves a page at /, which needs no token and asks for it, /metrics, /ws,\n"
-		"/healthz, /readyz, and snapshot, why, jobs, history, recording and health under\n"
-		"/api/v1. An address that other machines can reach requires TLS, and a token or\n"
-		"client certificates.\n"
-		"Options override section [serve] of zernel.conf(5). A list on the command line\n"
-		"replaces the list in the file. SIGHUP reloads the token and the certificates.",
+		"Serves a page at /, /metrics, /ws, /healthz, /readyz, and under /api/v1: "
+		"snapshot,\n"
+		"why, jobs, history, recording, health. An address that other machines can reach\n"
+		"requires TLS, and a token or client certificates. Options override section "
+		"[serve]\n"
+		"of zernel.conf(5), lists included. SIGHUP reloads the token and the certificates.",
 	.json = "accepted, but without effect: serve prints no result",
 	.options = options,
 	.run = run,
