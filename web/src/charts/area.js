@@ -10,7 +10,7 @@ import { color, onTheme } from "../theme.js";
 
 export const AXIS_WIDTH = 64;
 const LETTER_HEIGHT = 13; // a thinner area shows no letter
-const RIGHT = 12;
+export const RIGHT = 28;
 
 // Sums of the layers from below. The topmost area is drawn first, so each one covers what is below it.
 function stack(x, layers) {
@@ -64,7 +64,7 @@ function optionsFor({ layers, unit, onZoom }, width, height, range) {
 		legend: { show: false },
 		cursor: { y: false, points: { show: false }, drag: { x: true, y: false, setScale: false } },
 		scales: { x: { time: true, range: () => range() }, y: { range: (u, low, high) => [0, high > 0 ? high * 1.05 : 1] } },
-		axes: [axis({ space: 80, values: (u, splits) => splits.map((each) => time(each * 1000)) }), axis({ size: AXIS_WIDTH, values: (u, splits) => splits.map((each) => `${each} ${unit}`) })],
+		axes: [axis({ space: 80, size: 28, values: (u, splits) => splits.map((each) => time(each * 1000)) }), axis({ size: AXIS_WIDTH, values: (u, splits) => splits.map((each) => `${each} ${unit}`) })],
 		series: [{}, ...layers.map((layer) => ({
 			fill: color(`c-${layer.color}`), stroke: color("panel"), width: 1, points: { show: false }, spanGaps: false,
 		})).reverse()],
@@ -92,7 +92,7 @@ function optionsFor({ layers, unit, onZoom }, width, height, range) {
  * the dragged range in ms.
  */
 export function Area(props) {
-	const { x, layers, range, height = 220, label } = props;
+	const { x, layers, range, height = 210, label } = props;
 	const holder = useRef(), plot = useRef(), latest = useRef(props);
 	const shape = layers.map((layer) => layer.letter).join();
 

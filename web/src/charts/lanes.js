@@ -11,9 +11,8 @@ import { follow, point } from "../cursor.js";
 import { time } from "../format.js";
 import { known, label as nameOf } from "../history.js";
 import { color, onTheme } from "../theme.js";
-import { AXIS_WIDTH } from "./area.js";
+import { AXIS_WIDTH, RIGHT } from "./area.js";
 
-const RIGHT = 12;
 const TICKS_HEIGHT = 18;
 const LETTER_WIDTH = 14;
 const DRAG_MIN = 4;

@@ -19,20 +19,24 @@ const POINTS = 300;
 const MIN_RANGE = 2; // seconds
 
 // The sums of all ranks in at most POINTS bins, each with the time of at least two steps.
-function binsOf(total, step, [from, to]) {
+function binsOf(total, step, [from, to], until) {
 	const whole = sum(total, Math.floor(from / step), Math.ceil(to / step));
 	const meanStep = whole.steps ? whole.stepTime / whole.steps / 1000 : 0;
 	const size = Math.max(1, Math.ceil((to - from) / step / POINTS), Math.ceil((2 * meanStep) / step));
 	const first = Math.floor(Math.floor(from / step) / size) * size, bins = [];
 
-	for (let slot = first; slot * step < to; slot += size)
+	// The last slot is not complete.
+	for (let slot = first; slot * step < to && (slot + size) * step < until; slot += size)
 		bins.push({ at: (slot + size / 2) * step, sums: sum(total, slot, slot + size) });
 	return { bins, hasSteps: whole.steps > 0 };
 }
 
-// Milliseconds per step, or percent of the time where a job has no steps.
+/*
+ * Milliseconds per step, or percent of the time where a job has no steps. The share of a cause times the mean step, and
+ * not its time divided by the steps: these end at any moment of a bin.
+ */
 function layersOf({ bins, hasSteps }, expanded) {
-	const scale = ({ span, steps }) => (hasSteps ? (steps ? 1 / steps : null) : span ? 100 / span : null);
+	const scale = ({ span, steps, stepTime }) => (!span || (hasSteps && !steps) ? null : hasSteps ? stepTime / steps / span : 100 / span);
 	const layer = (part, valueOf) => ({ ...part, values: bins.map(({ sums }) => (scale(sums) === null ? null : valueOf(sums) * scale(sums))) });
 
 	return [layer({ color: "busy", letter: "B", title: "busy" }, (sums) => sums.busy),
@@ -105,7 +109,7 @@ function laneTable(ranks, step, [from, to]) {
 export function History({ history, answer, query }) {
 	const range = rangeOf(query), expanded = query.causes === "all";
 	const ranks = history ? sorted(history) : [];
-	const made = useMemo(() => ranks.length && binsOf(history.total, history.step, range),
+	const made = useMemo(() => ranks.length && binsOf(history.total, history.step, range, history.until),
 		[history?.until, history?.key, history?.step, ranks.length, Math.floor(range[0]), Math.floor(range[1])]);
 	const layers = useMemo(() => (made ? layersOf(made, expanded) : []), [made, expanded]);
 	const x = useMemo(() => (made ? made.bins.map(({ at }) => at) : []), [made]);
