@@ -3,6 +3,7 @@
 
 Usage: pictures.py FOLDER [all]
 """
+import base64
 import pathlib
 import sys
 import time
@@ -11,7 +12,7 @@ from dashboard import WebCase
 
 PAGES = {"now": "#/now", "job": "#/job/slurm-4711?span=60", "scheduler": "#/scheduler", "compare": "#/compare", "health": "#/health"}
 DOCS = [("now", "light", 1200), ("job", "dark", 1200), ("phone", "light", 390)]
-HEIGHTS = {1200: 1500, 390: 1500}
+HEIGHTS = {1200: 1420, 390: 844}
 
 
 class Pictures(WebCase):
@@ -24,7 +25,8 @@ def draw(case, folder, name, page, scheme, width):
     case.open(page)
     case.wait("h1")
     time.sleep(12)  # values of a window, and a strip of phases
-    case.driver.save_screenshot(str(folder / f"dashboard-{name}.png"))
+    taken = case.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "webp", "quality": 70})
+    (folder / f"dashboard-{name}.webp").write_bytes(base64.b64decode(taken["data"]))
 
 
 def main():
@@ -32,6 +34,7 @@ def main():
     Pictures.setUpClass()
     try:
         case = Pictures()
+        case.driver.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
         if sys.argv[2:] == ["all"]:
             for name, page in PAGES.items():
                 for scheme, width in (("light", 1200), ("dark", 1200), ("light", 390)):
