@@ -15,7 +15,7 @@ import tempfile
 import time
 
 from fake_zerneld import FakeZerneld
-from harness import Serve, known_snapshot, note, wait_for
+from harness import Serve, curl, known_snapshot, note, wait_for
 from test_ws import upgrade
 from test_dashboard import advance
 
@@ -78,19 +78,20 @@ async def run_clients(port, count, seconds, counters):
     return len(failed)
 
 
-def measure(serve, what, seconds, clients=0):
+def measure(serve, zerneld, what, seconds, clients=0):
     """The clients are a process of their own, so that this one can be the fake zerneld."""
     child = None
     if clients:
         child = subprocess.Popen([sys.executable, __file__, "--port", str(serve.port), "--clients", str(clients),
                                   "--seconds", str(seconds + 10)], stdout=subprocess.PIPE, text=True)
         time.sleep(7)
-    cpu, start = serve.cpu_seconds(), time.monotonic()
+    cpu, start, pushes = serve.cpu_seconds(), time.monotonic(), zerneld.pushes
     time.sleep(seconds)
     share = (serve.cpu_seconds() - cpu) / (time.monotonic() - start)
-    note(f"{what}: {share:.2%} of a CPU, RSS {serve.rss_kib() / 1024:.1f} MiB")
+    note(f"{what}: {share:.2%} of a CPU, RSS {serve.rss_kib() / 1024:.1f} MiB, {zerneld.pushes - pushes} snapshots in {seconds} s")
     if child:
         note(f"{what}: {child.communicate()[0].strip()}")
+        note(f"{what}: {curl(f'http://127.0.0.1:{serve.port}/healthz')[2].decode().strip()}")
 
 
 def main():
@@ -115,10 +116,10 @@ def main():
             config.write_text(f"[serve]\nhistory={history}\ntoken_file=\n")
             serve = Serve(str(path), "--config", str(config))
             wait_for(lambda: serve.said("zerneld answers"))
-            measure(serve, f"{args.ranks} ranks, history={history}, no client", args.seconds)
+            measure(serve, zerneld, f"{args.ranks} ranks, history={history}, no client", args.seconds)
             if history == "yes":
-                measure(serve, f"{args.ranks} ranks, {args.clients} dashboards", args.seconds, args.clients)
-                measure(serve, "after they are closed", 10)
+                measure(serve, zerneld, f"{args.ranks} ranks, {args.clients} dashboards", args.seconds, args.clients)
+                measure(serve, zerneld, "after they are closed", 10)
             serve.stop()
         zerneld.stop()
 
