@@ -111,7 +111,7 @@ function App() {
 		return h(Waiting);
 	return [
 		h("a", { class: "skip", href: "#main", onClick: (event) => { event.preventDefault(); main.current.focus(); } }, "Skip to the content"),
-		h(Header), h("main", { id: "main", tabindex: -1, ref: main }, h(VIEWS[route.page])),
+		h(Header), h("main", { id: "main", tabindex: -1, ref: main }, h(VIEWS[route.page], { key: `${route.page} ${route.query.causes ?? ""}` })),
 		h("p", { class: notice ? "notice" : "sr", role: "status" }, notice), h(Help),
 	];
 }

@@ -43,7 +43,7 @@ function Ranks({ answer, history, query }) {
 		h("button", { type: "button", "aria-pressed": String(expanded), onClick: () => adjust({ causes: expanded ? "" : "all" }) }, "All causes"));
 
 	return h(Panel, { title: "GPU time of each rank", hint: isZoomed(query) ? "of the chosen range" : "of the time of the answer", actions },
-		rows.length ? h(Bars, { rows, expanded }) : h(Empty, null, "No rank has an answer for this time."),
+		rows.length ? h(Bars, { key: `bars-${expanded}`, rows, expanded }) : h(Empty, null, "No rank has an answer for this time."),
 		h(Legend, { items: [{ color: "busy", letter: "B", title: "busy" }, ...parts(expanded), ...(isZoomed(query) ? [{ color: "open", letter: "?", title: "unknown" }] : [])] }),
 		h(Behind, { caption: "GPU time of each rank", ...barTable(rows, expanded) }));
 }

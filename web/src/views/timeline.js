@@ -124,7 +124,7 @@ export function History({ history, answer, query }) {
 
 	return h(Panel, { title: "History", hint: `${dateTime(range[0] * 1000)} to ${time(range[1] * 1000)}`, actions: h(Tools, { query }), className: "history" },
 		h("h3", null, titleOf, h("small", null, made.hasSteps ? " mean of the ranks, ms" : " mean of the ranks, percent")),
-		h(Area, { x, layers, range, unit, onZoom: zoom, label: `${titleOf} by cause over time; the table below has the figures` }),
+		h(Area, { key: layers.map(({ letter }) => letter).join(), x, layers, range, unit, onZoom: zoom, label: `${titleOf} by cause over time; the table below has the figures` }),
 		h(Reading, { bins: made.bins, layers, unit }),
 		h("h3", null, "Phases", h("small", null, shown ? " every change, ticks are steps" : ` share of each phase in ${history.step} s`)),
 		h(Lanes, { ranks, step: history.step, stamp: `${history.key} ${history.until}`, range, events: shown, straggler: answer?.straggler?.pid, onZoom: zoom, label: `Phases of ${ranks.length} ranks over time; the table below has the figures` }),
