@@ -104,7 +104,7 @@ static void only_the_whole_token_is_accepted_as_a_subprotocol(void **state)
 		"",
 		"zernel",
 		"bearer.",
-		"bearer." SECRET,
+		"bearer.0123456789abcdef",
 		"Bearer.MDEyMzQ1Njc4OWFiY2RlZg",
 		"bearer.MDEyMzQ1Njc4OWFiY2Rl",
 		"bearer.MDEyMzQ1Njc4OWFiY2RlZgA",
