@@ -69,7 +69,8 @@ def archives(build, program):
 @functools.cache
 def package_of(path):
     """(name, version, architecture) of the package that a file belongs to."""
-    for place in {path, os.path.realpath(path), os.path.realpath(path).removeprefix("/usr")}:
+    real = os.path.realpath(path)
+    for place in (real, real.removeprefix("/usr"), path):
         owner = output("dpkg-query", "-S", place).partition(": ")[0].split(",")[0]
         if owner:
             fields = output("dpkg-query", "-W", "-f", "${source:Package} ${Package} ${Version} ${Architecture}", owner).split()
