@@ -127,7 +127,7 @@ class Straggler(unittest.TestCase):
         note(f"{alerts[0][1]['summary']}: after {seconds:.0f} s, {seconds * SPEED / 60:.1f} min with packaged intervals")
 
     def prometheuses(self):
-        """Not VictoriaMetrics: its vmalert begins again when one evaluation finds nothing, as on a busy machine."""
+        """Not VictoriaMetrics: in its vmalert, each alert fired in one run and not in another. The cause is not known."""
         return [(name, database) for name, database in self.databases.items() if name != "VictoriaMetrics"]
 
     def assert_all_say(self, wanted):
