@@ -113,7 +113,7 @@ export function Job() {
 	const all = processesOf(snapshot, subject);
 	const processes = all.length ? all : snapshot.processes.filter((process) => snapshot.jobs[process.job - 1]?.cgroup === cgroup);
 	const job = jobs?.jobs.find((each) => (cgroup ? each.cgroup === cgroup : each.name === subject));
-	const answer = whyOf(why, processes) ?? (processes.length ? undefined : state.ended?.[subject]);
+	const answer = whyOf(why, processes);
 	const title = job ? jobTitle(job) : processes[0] ? `${processes[0].comm} (${processes[0].pid})` : subject;
 	const own = ownHistory(history, cgroup, processes);
 
