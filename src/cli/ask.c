@@ -76,27 +76,11 @@ int ask_snapshot(const char *socket, struct snapshot **ret)
 	return read_snapshot(&data, ret);
 }
 
-/* The parameter of jobs.ended; the caller frees it. */
-static char *ended_params(const char *who)
-{
-	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-	yyjson_mut_val *root = yyjson_mut_obj(doc);
-	char *text;
-
-	yyjson_mut_doc_set_root(doc, root);
-	if (who)
-		yyjson_mut_obj_add_str(doc, root, "job", who);
-	/* A word of the command line need not be valid UTF-8. */
-	text = yyjson_mut_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
-	yyjson_mut_doc_free(doc);
-	return text;
-}
-
 int ask_ended(const char *socket, const char *who, struct snapshot **ret)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
 	CLEANUP(client_data_done) struct client_data data = {};
-	CLEANUP_FREE char *params = ended_params(who);
+	CLEANUP_FREE char *params = protocol_ended_params(who);
 	struct client_error error = {};
 	int err = ask_connect(socket, &client);
 

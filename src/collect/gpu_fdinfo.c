@@ -112,10 +112,12 @@ static void scan(struct source *source, pid_t pid, struct gpu_samples *samples)
 {
 	CLEANUP_DIR DIR *dir = NULL;
 	const struct dirent *entry;
+	struct tenant tenant;
 	char path[PATH_MAX];
 	u32 nr = 0;
 
 	snprintf(path, sizeof(path), "%s/%d/fdinfo", source->procfs, pid);
+	tenant = tenant_of(source->procfs, pid);
 	dir = opendir(path);
 	while (dir && (entry = readdir(dir))) {
 		char text[FDINFO_MAX_BYTES];
@@ -130,7 +132,7 @@ static void scan(struct source *source, pid_t pid, struct gpu_samples *samples)
 		}
 		size = read_text(dirfd(dir), entry->d_name, text, sizeof(text));
 		if (size > 0 && fdinfo_parse(text, (size_t)size, &info) == 0)
-			drm_clients_add(source->clients, (u32)pid, &info);
+			drm_clients_add(source->clients, (u32)pid, &tenant, &info);
 	}
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include "base/cleanup.h"
 
+/* A process can open a GPU as often as it likes, so no tenant may have all of them. */
 #define MAX_CLIENTS 1024
 
 struct engine {
@@ -39,6 +40,7 @@ struct counters {
 struct client {
 	u32 device;
 	u32 pid;
+	struct tenant tenant; /* the first one that had it */
 	u64 id;
 	u64 seen; /* number of the sample in which it was last seen */
 	bool has_before;
@@ -154,19 +156,22 @@ int drm_clients_device(struct drm_clients *clients, const char *address,
 	return (int)(device - clients->devices);
 }
 
-static struct client *client_of(struct drm_clients *clients, u32 device, u64 id)
+static struct client *client_of(struct drm_clients *clients, const struct tenant *tenant,
+				u32 device, u64 id)
 {
+	struct tenant_count count = {};
 	struct client *client;
 
 	for (u32 i = 0; i < clients->nr_clients; i++) {
 		client = &clients->clients[i];
 		if (client->id == id && client->device == device)
 			return client;
+		tenant_count(&count, tenant, &client->tenant);
 	}
-	if (clients->nr_clients == MAX_CLIENTS)
+	if (clients->nr_clients == MAX_CLIENTS || !tenant_has_room(&count, MAX_CLIENTS))
 		return NULL;
 	client = &clients->clients[clients->nr_clients++];
-	*client = (struct client){ .device = device, .id = id };
+	*client = (struct client){ .device = device, .tenant = *tenant, .id = id };
 	return client;
 }
 
@@ -204,7 +209,8 @@ static void take_engine(struct drm_clients *clients, struct device *device, stru
 			now->value[f] = item->value[f];
 }
 
-void drm_clients_add(struct drm_clients *clients, u32 pid, const struct fdinfo *info)
+void drm_clients_add(struct drm_clients *clients, u32 pid, const struct tenant *tenant,
+		     const struct fdinfo *info)
 {
 	struct device *device = NULL;
 	struct client *client = NULL;
@@ -214,7 +220,8 @@ void drm_clients_add(struct drm_clients *clients, u32 pid, const struct fdinfo *
 	if (info->valid & FDINFO_HAS(FDINFO_CLIENT_ID))
 		device = device_of(clients, info);
 	if (device)
-		client = client_of(clients, (u32)(device - clients->devices), info->client_id);
+		client = client_of(clients, tenant, (u32)(device - clients->devices),
+				   info->client_id);
 	if (!client) {
 		clients->nr_dropped++;
 		return;

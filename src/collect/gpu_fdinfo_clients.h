@@ -8,6 +8,7 @@
  */
 #include "collect/fdinfo.h"
 #include "collect/gpu.h"
+#include "collect/tenant.h"
 
 struct drm_clients;
 
@@ -22,5 +23,6 @@ int drm_clients_device(struct drm_clients *clients, const char *address,
 		       const struct gpu_sample *identity);
 
 void drm_clients_begin(struct drm_clients *clients, u64 now_ns);
-void drm_clients_add(struct drm_clients *clients, u32 pid, const struct fdinfo *info);
+void drm_clients_add(struct drm_clients *clients, u32 pid, const struct tenant *tenant,
+		     const struct fdinfo *info);
 void drm_clients_end(struct drm_clients *clients, struct gpu_samples *samples);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/file.h"
+#include "collect/job_scan.h"
 
 /* FNV-1a over the first components of the path; 0 only for the root. */
 static u64 group_of(const char *path)
@@ -13,9 +14,9 @@ static u64 group_of(const char *path)
 	u64 hash = 0xcbf29ce484222325;
 	u32 level = 0;
 
-	if (!path[0] || !path[1] || path[1] == '\n')
+	if (!path[0] || !path[1])
 		return 0;
-	for (; *path && *path != '\n'; path++) {
+	for (; *path; path++) {
 		level += *path == '/';
 		if (level > TENANT_GROUP_LEVELS)
 			break;
@@ -50,9 +51,7 @@ struct tenant tenant_of(const char *proc, pid_t pid)
 	line = file_read_text(path, text, sizeof(text)) > 0 ? line_of(text, "Uid:") : NULL;
 	if (line)
 		tenant.uid = (u32)strtoul(line, NULL, 10);
-	snprintf(path, sizeof(path), "%s/%d/cgroup", proc, pid);
-	line = file_read_text(path, text, sizeof(text)) > 0 ? line_of(text, "0::") : NULL;
-	if (line)
-		tenant.group = group_of(line);
+	if (job_scan_cgroup(proc, pid, text, sizeof(text)) == 0)
+		tenant.group = group_of(text);
 	return tenant;
 }

@@ -89,3 +89,18 @@ int protocol_error_write(enum protocol_error error, const char *message, char **
 	yyjson_mut_obj_add_str(doc, root, "message", message);
 	return write_doc(doc, ret, ret_length);
 }
+
+char *protocol_ended_params(const char *who)
+{
+	yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+	yyjson_mut_val *root = yyjson_mut_obj(doc);
+	char *text;
+
+	yyjson_mut_doc_set_root(doc, root);
+	if (who)
+		yyjson_mut_obj_add_str(doc, root, "job", who);
+	/* A word of the command line or of an address need not be valid UTF-8. */
+	text = yyjson_mut_write(doc, YYJSON_WRITE_ALLOW_INVALID_UNICODE, NULL);
+	yyjson_mut_doc_free(doc);
+	return text;
+}

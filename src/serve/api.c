@@ -10,6 +10,7 @@
 #include "serve/gateway.h"
 
 #define NUMBER_MAX	 32
+#define STATUS_ACCEPTED	 202
 #define WHY_DEFAULT_S	 5
 #define RECORD_DEFAULT_S 60
 /* Seconds since the epoch: far in the future. */
@@ -123,12 +124,36 @@ static int why_get(struct gateway *gateway, u32 seconds, struct body **ret)
 	return 0;
 }
 
+/* An answer that zerneld must be asked for is there a moment later: the client asks again. */
+static int reply_ended(struct gateway *gateway, struct lws *wsi, struct session *session,
+		       const char *who)
+{
+	static const char pending[] = "{\"pending\":true}";
+	const struct response accepted = { STATUS_ACCEPTED, "application/json" };
+	struct body *body;
+	int err = ended_answers_get(&gateway->ended, who, &body);
+
+	if (err == -ENOENT)
+		return http_reply_status(wsi, session, HTTP_STATUS_NOT_FOUND,
+					 "no ended job has this name or cgroup");
+	if (err == 0)
+		return http_reply(wsi, session, &response_json, body);
+	upstream_ask_life(gateway->upstream, who);
+	body = body_new(pending, strlen(pending));
+	return body ? http_reply(wsi, session, &accepted, body) : -1;
+}
+
 static int reply_why(struct gateway *gateway, struct lws *wsi, struct session *session)
 {
+	char who[JOB_CGROUP_LEN];
 	struct body *body;
 	u64 seconds;
-	int err;
+	int err = request_argument(wsi, "ended", who, sizeof(who));
 
+	if (err < 0)
+		return reply_invalid(wsi, session, "ended is the name or the cgroup of a job");
+	if (err == 1)
+		return reply_ended(gateway, wsi, session, who);
 	if (get_number(wsi, "seconds", 1, PAST_SECONDS_MAX, WHY_DEFAULT_S, &seconds) < 0)
 		return reply_invalid(wsi, session, "seconds must be from 1 to 900");
 	if (gateway->single_bytes > SINGLE_BODIES_MAX_BYTES)

@@ -238,5 +238,6 @@ void gateway_end(struct gateway *gateway)
 	for (u32 i = 0; i < ASSETS_MAX; i++)
 		body_unref(gateway->assets[i]);
 	past_clear(&gateway->past);
+	ended_answers_clear(&gateway->ended);
 	explicit_bzero(&gateway->token, sizeof(gateway->token));
 }

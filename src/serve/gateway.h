@@ -10,6 +10,7 @@
 #include "serve/assets.h"
 #include "serve/bodies.h"
 #include "serve/config.h"
+#include "serve/ended.h"
 #include "serve/past.h"
 #include "serve/tls.h"
 #include "serve/token.h"
@@ -42,6 +43,7 @@ struct gateway {
 	struct bodies bodies;
 	struct body *assets[ASSETS_MAX]; /* those that were requested */
 	struct past past;
+	struct ended_answers ended;
 	size_t single_bytes; /* of all bodies that only one client gets */
 	struct upstream *upstream;
 	struct lws_dll2_owner websockets; /* of struct session */

@@ -35,6 +35,8 @@ struct upstream {
 	bool records; /* zerneld sends events too */
 	u64 ended_id; /* the request for the ended jobs; 0: none is open */
 	u64 ended_us; /* time of that request */
+	u64 life_id;  /* the request for one ended job; 0: none is open */
+	char life_who[JOB_CGROUP_LEN];
 	u32 backoff_ms;
 	u64 subscribed_us;
 	u64 heard_us;	 /* time of the latest snapshot, or of the connection */
@@ -144,6 +146,21 @@ static void ask_ended(struct upstream *upstream)
 	upstream->ended_us = now_us();
 }
 
+void upstream_ask_life(struct upstream *upstream, const char *who)
+{
+	CLEANUP_FREE char *params = NULL;
+
+	if (upstream->life_id || !upstream->connected)
+		return;
+	params = protocol_ended_params(who);
+	if (!params || request(upstream, "jobs.ended", params) < 0) {
+		disconnect(upstream, "it does not accept requests");
+		return;
+	}
+	upstream->life_id = upstream->last_id;
+	snprintf(upstream->life_who, sizeof(upstream->life_who), "%s", who);
+}
+
 /* If zerneld cannot build a snapshot, it sends the last one again. */
 static bool is_newer(const struct snapshot *snapshot, const struct snapshot *before)
 {
@@ -199,8 +216,24 @@ static void take_ended(struct upstream *upstream, yyjson_val *value)
 	struct snapshot *ended;
 
 	upstream->ended_id = 0;
+	ended_answers_clear(&upstream->gateway->ended);
 	if (value && snapshot_from_value(value, &ended) == 0)
 		bodies_set_ended(&upstream->gateway->bodies, ended);
+}
+
+static void take_life(struct upstream *upstream, yyjson_val *value)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *ended = NULL;
+	int err = value ? snapshot_from_value(value, &ended) : 0;
+
+	upstream->life_id = 0;
+	if (err == 0)
+		err = ended_answers_add(&upstream->gateway->ended, upstream->life_who, ended);
+	if (err == 0)
+		return;
+	log_error("cannot explain an ended job: %s", strerror(-err));
+	/* Clients must not ask again and again. */
+	ended_answers_add(&upstream->gateway->ended, upstream->life_who, NULL);
 }
 
 /* Events of a kind that this version does not know are left out. */
@@ -234,6 +267,10 @@ static int parse_line(struct upstream *upstream, char *line, size_t length, stru
 	if (yyjson_get_uint(yyjson_obj_get(root, "id")) == upstream->ended_id &&
 	    upstream->ended_id) {
 		take_ended(upstream, yyjson_obj_get(root, "result"));
+		return 0;
+	}
+	if (yyjson_get_uint(yyjson_obj_get(root, "id")) == upstream->life_id && upstream->life_id) {
+		take_life(upstream, yyjson_obj_get(root, "result"));
 		return 0;
 	}
 	if (error) {
@@ -318,6 +355,7 @@ static void try_connect(lws_sorted_usec_list_t *sul)
 	line_buffer_clear(&upstream->input);
 	upstream->ended_id = 0;
 	upstream->ended_us = 0;
+	upstream->life_id = 0;
 	past_interrupt(&upstream->gateway->past);
 	snprintf(hello, sizeof(hello), "{\"version\":%d}", PROTOCOL_VERSION);
 	if (request(upstream, "hello", hello) < 0 ||

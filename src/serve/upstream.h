@@ -18,4 +18,6 @@ struct upstream *upstream_free(struct upstream *upstream);
 
 /* NULL when connected and the latest snapshot is fresh; otherwise the problem. */
 const char *upstream_defect(const struct upstream *upstream);
+/* Asks for an ended job, by its name or cgroup, unless a request is open. Fills gateway->ended. */
+void upstream_ask_life(struct upstream *upstream, const char *who);
 u32 upstream_interval_ms(const struct upstream *upstream);

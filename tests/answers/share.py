@@ -12,6 +12,7 @@ TIE = 0.03  # causes whose true shares of the time differ by less are equally la
 # where syncs or a full queue show that the device works.
 WIDTHS = {"gpm": 0.05, "utilization": 0.10}
 WIDTHS_BY_CALLS = {"noisy": 0.30, "async": 0.30}
+UNEXPLAINED = 0.30  # at most this part of a range can hide which cause is the largest
 COLUMNS = ("counter", "scenario", "true idle", "range", "widest, points", "in range", "largest cause: true", "detected", "correct",
            "steps: true", "found", "basis")
 
@@ -61,7 +62,9 @@ def make(counter, scenario, where, truth, pid, span, low, high, causes, steps_se
     true, length = truth.idle_causes(pid, *span), span[1] - span[0]
     idle = sum(end - start for start, end, _ in truth.idle_spans(pid, *span)) / length
     steps = sum(span[0] < end <= span[1] for _, end in truth.ranks[pid].steps)
-    ties = frozenset(cause for cause, ns in true.items() if max(true.values()) - ns < TIE * length)
+    # The time between both ends of the range has no cause, so it does not tell causes apart.
+    tie = max(TIE, min(high - low, UNEXPLAINED))
+    ties = frozenset(cause for cause, ns in true.items() if max(true.values()) - ns < tie * length)
     return Share(counter, scenario, where, idle, low, high, largest(true) if idle >= MIN_IDLE else "-", ties,
                  largest(fold(causes)), steps, steps_seen, basis)
 

@@ -112,8 +112,14 @@ class Judge(unittest.TestCase):
     def test_causes_of_about_the_same_size_are_equally_right(self):
         truth = truth_of(*work(0, 50, 1), *work(90, 100, 2), did(device_truth.DID_COMPUTE, 50, 90, cpu=21, delay=19))
         for seen, is_right in (("cpu", True), ("runqueue", True), ("other", False)):
-            found = share.make("none", "moe", "here", truth, PID, (0, 100 * MS), 0.1, 0.9, {seen: 1}, 1, "")
+            found = share.make("none", "moe", "here", truth, PID, (0, 100 * MS), 0.5, 0.51, {seen: 1}, 1, "")
             self.assertEqual(found.is_cause_right, is_right, seen)
+
+    def test_a_wide_range_leaves_open_which_cause_is_the_largest(self):
+        truth = truth_of(*work(0, 50, 1), *work(90, 100, 2), did(device_truth.DID_COMPUTE, 50, 90, cpu=30, delay=10))
+        for high, is_right in ((0.35, False), (0.55, True)):
+            found = share.make("none", "moe", "here", truth, PID, (0, 100 * MS), 0.3, high, {"runqueue": 1}, 1, "")
+            self.assertEqual(found.is_cause_right, is_right, high)
 
     def test_table_has_one_row_per_counter_and_scenario(self):
         shares = [share.Share(counter, "moe", "here", 0.5, 0.4, high, "cpu", frozenset({"cpu"}), "cpu", 10, 9, "sync")

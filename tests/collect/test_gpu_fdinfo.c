@@ -296,6 +296,30 @@ static void test_too_many_are_counted(void **state)
 	assert_int_equal(process(10, 0)->memory_used_bytes, 1024 * 65536);
 }
 
+static void check_tenant_leaves_room(const char *file, const char *text)
+{
+	const pid_t pids[] = { 10, 11 };
+
+	tree_write(tree_path("proc/10/%s", file), text);
+	for (int i = 0; i < 1030; i++)
+		put_i915(10, i, i, 0, 0);
+	put_i915(11, 1, 2000, 0, 0);
+	read_at(1000, pids, 2);
+	assert_int_equal(samples.nr_dropped, 1030 - 768);
+	assert_int_equal(process(10, 0)->memory_used_bytes, 768 * 65536);
+	assert_int_equal(process(11, 0)->memory_used_bytes, 65536);
+}
+
+static void test_user_leaves_room(void **state)
+{
+	check_tenant_leaves_room("status", "Name:\tx\nUid:\t1000\t1000\t1000\t1000\n");
+}
+
+static void test_container_of_root_leaves_room(void **state)
+{
+	check_tenant_leaves_room("cgroup", "0::/kubepods.slice/pod1\n");
+}
+
 /* Another process adds and removes descriptors all the time. */
 static void test_changes_while_scanning(void **state)
 {
@@ -371,6 +395,8 @@ int main(void)
 		TREE_TEST(test_without_pci),
 		TREE_TEST(test_garbage),
 		TREE_TEST(test_too_many_are_counted),
+		TREE_TEST(test_user_leaves_room),
+		TREE_TEST(test_container_of_root_leaves_room),
 		TREE_TEST(test_changes_while_scanning),
 		TREE_TEST(test_real_procfs),
 	};

@@ -20,7 +20,7 @@ from fake_zerneld import FakeZerneld
 from harness import BUILD, Serve, known_snapshot, note, wait_for
 
 RSS_MAX_KIB = 128 << 10
-SCRAPE_SECONDS = 60
+SECONDS = 60  # until a connection counts as broken
 PIECE = 4096
 
 
@@ -51,16 +51,17 @@ class Large(FakeZerneld):
             self.clients.pop(client, None)
 
 
-def connect(context, port, timeout=60):
+def connect(context, port, *options):
     plain = socket.socket()
-    plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, PIECE)
-    plain.settimeout(timeout)
+    for option in options:
+        plain.setsockopt(*option)
+    plain.settimeout(SECONDS)
     plain.connect(("127.0.0.1", port))
     return context.wrap_socket(plain, server_hostname="localhost")
 
 
 def slow_client(context, port, number):
-    client = connect(context, port)
+    client = connect(context, port, (socket.SOL_SOCKET, socket.SO_RCVBUF, PIECE))
     if number % 2:
         client.sendall(b"GET /api/v1/snapshot HTTP/1.1\r\nHost: localhost\r\n\r\n")
     else:
@@ -81,33 +82,36 @@ def is_open(client):
 
 
 def scrape(context, port):
-    with connect(context, port, SCRAPE_SECONDS) as client:
+    with connect(context, port) as client:
         client.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         answer = b""
         while part := client.recv(65536):
             answer += part
-    return answer.startswith(b"HTTP/1.1 200")
+    if not answer.startswith(b"HTTP/1.1 200"):
+        note(f"a scrape got {answer[:100]}")
+        return False
+    return True
 
 
 def run(serve, context, args):
-    begin, most, closed, scrapes, answered, clients = time.monotonic(), 0, 0, 0, 0, []
+    begin, most, closed, refused, scrapes, answered = time.monotonic(), 0, 0, 0, 0, 0
+    clients = [None] * args.clients
     while time.monotonic() < begin + 60 * args.minutes:
         for i in range(args.clients):
             try:
-                if i == len(clients):
-                    clients.append(slow_client(context, serve.port, i))
-                elif not is_open(clients[i]):
+                if clients[i] and not is_open(clients[i]):
                     closed += 1
                     clients[i].close()
-                    clients[i] = slow_client(context, serve.port, i)
+                    clients[i] = None
+                clients[i] = clients[i] or slow_client(context, serve.port, i)
             except OSError:
-                closed += 1
+                refused += 1
             most = max(most, serve.rss_kib())
             if i % 64 == 0:
                 scrapes += 1
                 answered += scrape(context, serve.port)
-    note(f"{len(clients)} clients, {args.mebibytes} MiB snapshots, {args.minutes} min: {closed} connections closed and opened again, "
-         f"{answered} of {scrapes} scrapes answered, RSS {most >> 10} MiB at most")
+    note(f"{args.clients} clients, {sum(map(bool, clients))} connected at the end, {args.mebibytes} MiB snapshots, {args.minutes} min: "
+         f"{closed} connections closed and opened again, {refused} refused, {answered} of {scrapes} scrapes answered, RSS {most >> 10} MiB at most")
     return most, scrapes, answered
 
 

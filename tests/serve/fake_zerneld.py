@@ -21,6 +21,8 @@ class FakeZerneld:
         self.intervals = []    # all requested intervals
         self.methods = []      # all requested methods
         self.ended = None      # the snapshot with the ended jobs; None: an older zerneld
+        self.lives = {}        # the snapshot of one ended job with its processes, by its name and by its cgroup
+        self.asked = []        # snapshots for the next requests for one; then the current one
         self.events = lambda: []  # the events to push after a snapshot
         self.greetings = 0
         self.pushes = 0
@@ -87,11 +89,14 @@ class FakeZerneld:
             reply = {"id": request["id"],
                      "error": {"code": "forbidden", "message": "only group zernel may read"}}
         elif request["method"] == "jobs.ended":
-            reply["result"] = self.ended
-            if not self.ended:
+            job = request["params"].get("job")
+            reply["result"] = self.lives.get(job) if job else self.ended
+            if job and job not in self.lives:
+                reply = {"id": request["id"], "error": {"code": "not-found", "message": "no ended job has this name"}}
+            elif not self.ended:
                 reply = {"id": request["id"], "error": {"code": "unknown-method", "message": "no such method"}}
         elif request["method"] == "snapshot":
-            reply["result"] = self.current()
+            reply["result"] = self.asked.pop(0) if self.asked else self.current()
         elif request["method"] == "record.stop":
             state[1], state[3] = None, False
         else:

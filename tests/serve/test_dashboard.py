@@ -60,6 +60,10 @@ class WorkingCase(ServeCase):
         cls.zerneld.ended = copy.deepcopy(cls.zerneld.snapshot)
         cls.zerneld.ended["processes"] = []
         cls.zerneld.ended["jobs"][0].update(cgroup="/old", name="old", ended_ms=1700000005000)
+        life = copy.deepcopy(cls.zerneld.snapshot)
+        life["jobs"] = cls.zerneld.ended["jobs"][:1]
+        life["processes"] = [each for each in life["processes"] if each["job"] == 1]
+        cls.zerneld.lives = {"old": life, "/old": life}
         cls.pushed = []
         last = [time.monotonic()]
         plain = cls.zerneld.current
@@ -211,6 +215,18 @@ class Answers(WorkingCase):
         self.assertEqual(set(theirs), set(ours))
         self.assertEqual([set(job) for job in theirs["jobs"]], [set(job) for job in ours["jobs"]])
         self.assertEqual(theirs["jobs"][1], ours["jobs"][1])
+
+    def test_the_answer_of_an_ended_job_is_that_of_zernel_why(self):
+        """The gateway asks zerneld for the job, so the first response only says that it does."""
+        def fetch(who):
+            return curl("-G", "--data-urlencode", f"ended={who}", f"{self.url}/api/v1/why")
+
+        for who in "old", "/old":
+            self.assertTrue(wait_for(lambda: fetch(who)[0] == 200, 60), (who, fetch(who)))
+            told = subprocess.run([ZERNEL, "why", "--json", "--ended", who, "--socket", self.path], check=True, capture_output=True)
+            self.assertEqual(json.loads(fetch(who)[2]), json.loads(told.stdout))
+        self.assertTrue(wait_for(lambda: fetch("none")[0] == 404, 60))
+        self.assertEqual(fetch("x" * 300)[0], 400)
 
     def test_history_adds_up(self):
         self.wait_for_history(3)

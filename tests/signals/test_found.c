@@ -11,6 +11,7 @@
 
 #define NR_CALLS     1000
 #define MAX_FOUND_NS NSEC_PER_SEC
+#define MAX_GAP_NS   (2 * NSEC_PER_SEC)
 #define PATIENCE_NS  (60 * NSEC_PER_SEC) /* ends a test that would hang */
 #define POLL_MS	     5
 
@@ -31,12 +32,12 @@ static void on_attach_error(void *ctx, const struct library *library, int err)
 	print_message("# %s: %s\n", library->name, strerror(-err));
 }
 
-/* Watches children that are started from now on. */
-static struct watch watch_start(void)
+/* Watches the process and the children that it starts from now on. */
+static struct watch watch_process(pid_t pid)
 {
 	static const struct manager_handler handler = { on_event, on_attach_error };
 	struct watch watch = { .kernel = native_kernel() };
-	int err = manager_new(watch.kernel, getpid(), false, &handler, NULL, &watch.manager);
+	int err = manager_new(watch.kernel, pid, false, &handler, NULL, &watch.manager);
 
 	if (err == -EACCES || err == -EPERM || err == -ENOENT) {
 		print_message("# skipped: cannot open perf events: %s\n", strerror(-err));
@@ -45,6 +46,11 @@ static struct watch watch_start(void)
 	}
 	assert_int_equal(err, 0);
 	return watch;
+}
+
+static struct watch watch_start(void)
+{
+	return watch_process(getpid());
 }
 
 static void watch_end(struct watch *watch)
@@ -99,6 +105,32 @@ static void test_late_open(void **state)
 		/* The next child finds the library attached. */
 		child_end(&child);
 	}
+	watch_end(&watch);
+}
+
+/*
+ * A new zerneld takes over a job that runs: the time without probes begins when the former one has
+ * ended, and ends when the libraries of the job are attached.
+ */
+static void test_gap_of_a_restart(void **state)
+{
+	struct child child = child_start(program);
+	struct watch watch;
+	u64 begin, cpu, gap;
+
+	child_do(&child, "open %s/libcuda.so.1", lib_dir);
+	child_do(&child, "open %s/libcudart.so.12", lib_dir);
+	begin = time_of_ns(CLOCK_MONOTONIC);
+	cpu = time_of_ns(CLOCK_PROCESS_CPUTIME_ID);
+	watch = watch_process(child.pid);
+	gap = watch_until(&watch, 2) - begin;
+	cpu = time_of_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu;
+	print_message("# attached %.0f ms after the start, with %.0f ms of CPU time\n",
+		      (double)gap / NSEC_PER_MSEC, (double)cpu / NSEC_PER_MSEC);
+	timing_assert(gap <= MAX_GAP_NS);
+	child_do(&child, "call cuLaunchKernel %u", NR_CALLS);
+	assert_int_equal(launches_of(&watch, child.pid, LEVEL_DRIVER), NR_CALLS);
+	child_end(&child);
 	watch_end(&watch);
 }
 
@@ -252,6 +284,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_late_open),
+		cmocka_unit_test(test_gap_of_a_restart),
 		cmocka_unit_test(test_another_root),
 		cmocka_unit_test(test_static_runtime),
 		cmocka_unit_test(test_launches_at_one_level),

@@ -61,6 +61,18 @@ static void test_group(void **state)
 			     group_in("0::/system.slice/b.service\n"));
 }
 
+/* In a cgroup namespace of its own, zerneld sees the other pods above its root. */
+static void test_group_in_container(void **state)
+{
+	u64 pod = group_in("0::/../../../burstable.slice/pod1.slice/cri-1.scope\n");
+
+	assert_int_not_equal(group_in("0::/../../../burstable.slice/pod2.slice/cri-1.scope\n"),
+			     pod);
+	assert_int_not_equal(group_in("0::/../../../besteffort.slice/pod1.slice/cri-1.scope\n"),
+			     pod);
+	assert_int_equal(group_in("0::/../../..\n"), 0);
+}
+
 static void test_room(void **state)
 {
 	const struct tenant root = {}, user = { .uid = 1000 }, pod = { .group = 77 };
@@ -103,6 +115,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_user),
 		cmocka_unit_test(test_group),
+		cmocka_unit_test(test_group_in_container),
 		cmocka_unit_test(test_room),
 	};
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Draws the pictures of docs/guides/dashboard.md, and with `all` every page in light, dark and phone width into a folder.
+"""Draws the pictures of docs/guides/dashboard.md, or with `all` every page in light, dark and phone width as PNG.
 
 Usage: pictures.py FOLDER [all]
 """
@@ -19,14 +19,14 @@ class Pictures(WebCase):
     pass
 
 
-def draw(case, folder, name, page, scheme, width):
+def draw(case, folder, name, page, scheme, width, kind):
     case.size(width, HEIGHTS[width])
     case.media(scheme)
     case.open(page)
     case.wait("h1")
-    time.sleep(12)  # values of a window, and a strip of phases
-    taken = case.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "webp", "quality": 70})
-    (folder / f"dashboard-{name}.webp").write_bytes(base64.b64decode(taken["data"]))
+    time.sleep(5)  # the history is there, and the strips have some phases
+    taken = case.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": kind, **({"quality": 70} if kind == "webp" else {})})
+    (folder / f"dashboard-{name}.{kind}").write_bytes(base64.b64decode(taken["data"]))
 
 
 def main():
@@ -38,10 +38,10 @@ def main():
         if sys.argv[2:] == ["all"]:
             for name, page in PAGES.items():
                 for scheme, width in (("light", 1200), ("dark", 1200), ("light", 390)):
-                    draw(case, folder, f"{name}-{scheme}-{width}", page, scheme, width)
+                    draw(case, folder, f"{name}-{scheme}-{width}", page, scheme, width, "png")
         else:
             for name, scheme, width in DOCS:
-                draw(case, folder, name, PAGES.get(name, "#/now"), scheme, width)
+                draw(case, folder, name, PAGES.get(name, "#/now"), scheme, width, "webp")
     finally:
         Pictures.tearDownClass()
 

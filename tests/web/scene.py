@@ -179,3 +179,9 @@ class Scene:
                "ended_ms": self.start_ms + int(1000 * (at - 60)),
                "gone_ranks": [{"known": True, "rank": 0, "steps": 7200, "busy_ns": busy, "open_ns": 0, "idle_ns": idle}]}
         return {**s, "jobs": [job], "processes": [], "threads": []}
+
+    def life(self, at):
+        """The ended job with its processes, as their counters were at the end."""
+        s = self.ended(at)
+        processes = [{**self.process(3000 + rank, rank, at - 60, self.shares(rank, at)), "job": 1} for rank in range(self.ranks)]
+        return {**s, "processes": processes}

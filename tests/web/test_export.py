@@ -30,16 +30,14 @@ class Export(WebCase):
     def test_answers_are_those_of_the_data(self):
         self.open_file("#/now")
         self.wait(".pill", "Recording")
-        shown = {each.text.replace("\u00a0", " ") for each in self.find(".sentence")}
-        self.assertEqual(shown, {job["answer"] for job in self.data["why"]["jobs"]})
+        self.assertEqual(set(self.texts(".sentence")), {job["answer"] for job in self.data["why"]["jobs"]})
 
     def test_bars_are_those_of_the_data(self):
         job = next(each for each in self.data["why"]["jobs"] if each["name"] == "slurm-4711")
         self.open_file("#/job/slurm-4711")
         self.wait(".bar-row", "rank 7")
-        shown = [each.find_element("css selector", ".bar-value").text for each in self.find(".bar-row")]
         ranks = sorted(job["processes"], key=lambda process: process["rank"])
-        self.assertEqual(shown, [f"{100 * each['idle_ns'] / (each['idle_ns'] + each['busy_ns']):.1f} %" for each in ranks])
+        self.assertEqual(self.texts(".bar-value"), [f"{100 * each['idle_ns'] / (each['idle_ns'] + each['busy_ns']):.1f} %" for each in ranks])
         self.wait(".lanes canvas")
         self.wait(".area canvas")
 

@@ -2,12 +2,14 @@
 """Every page and what a user does there."""
 import json
 import re
+import subprocess
 import time
 import urllib.parse
 import urllib.request
 
 import tap
 from dashboard import ActionChains, Keys, TREE, WebCase, note
+from harness import ZERNEL
 
 
 def get(url):
@@ -17,22 +19,28 @@ def get(url):
 
 class Pages(WebCase):
     def bar_values(self):
-        return {re.match(r"rank \d+", each.find_element("css selector", ".bar-name").text).group(): each.find_element("css selector", ".bar-value").text
-                for each in self.find(".bar-row")}
+        return dict(zip((re.match(r"rank \d+", name).group() for name in self.texts(".bar-name")), self.texts(".bar-value")))
 
     def test_now_has_the_answer_of_each_job(self):
         self.open()
         self.wait(".sentence", "GPU of")
         self.assertEqual(len(self.find(".answer")), 2)
-        shown = {each.text.replace("\u00a0", " ") for each in self.find(".sentence")}
+        shown = set(self.texts(".sentence"))
         answers = {job["answer"] for job in get(f"{self.url}/api/v1/why?seconds=5")["jobs"]}
         cut = {re.sub(r"\d+(\.\d)? (%|s)", "N", text) for text in answers}
         self.assertEqual({re.sub(r"\d+(\.\d)? (%|s)", "N", text) for text in shown}, cut)
         self.assertEqual(len(self.find(".gpu")), 8)
         self.wait(".stat", "sched_ext")
 
+    def cli(self, *arguments):
+        done = subprocess.run([ZERNEL, "why", "--json", "--socket", self.path, *arguments], check=True, capture_output=True)
+        return json.loads(done.stdout)
+
+    def idle_shares(self, answer):
+        return {f"rank {each['rank']}": f"{100 * each['idle_ns'] / (each['idle_ns'] + each['busy_ns']):.1f} %" for each in answer["processes"]}
+
     def test_bars_are_those_of_why(self):
-        """One moment: the page is paused, so its answer stays; its figures must be those of the answer that it got."""
+        """One moment: the page is paused, so its answer stays. `zernel why` gets the two snapshots of this answer."""
         self.open("#/job/slurm-4711")
         self.wait(".bar-row", "rank 7")
         why = self.driver.execute_async_script("""
@@ -47,9 +55,17 @@ class Pages(WebCase):
                 }
                 return response;
             };""")
-        job = json.loads(why)["jobs"][0]
-        wanted = {f"rank {each['rank']}": f"{100 * each['idle_ns'] / (each['idle_ns'] + each['busy_ns']):.1f} %" for each in job["processes"]}
-        self.wait(lambda: self.bar_values() == wanted)
+        why = json.loads(why)
+        pushed = {each["monotonic_ns"]: each for each in self.zerneld.pushed}
+        after = next(each for each in pushed.values() if each["time_ms"] == why["time_ms"])
+        before = pushed[after["monotonic_ns"] - why["jobs"][0]["processes"][0]["wall_ns"]]
+        self.zerneld.asked = [before, after]
+        told = self.cli("--seconds", "1")
+        self.assertEqual(why, told)
+        job = next(each for each in told["jobs"] if each["name"] == "slurm-4711")
+        self.wait(lambda: self.bar_values() == self.idle_shares(job))
+        self.assertEqual(self.texts(".sentence"), [job["answer"]])
+        self.assertEqual(self.texts(".advice li"), job["advice"])
         self.click("Continue")
 
     def test_table_sorts_filters_and_opens(self):
@@ -96,7 +112,7 @@ class Pages(WebCase):
 
     def test_job_page(self):
         self.open("#/now")
-        self.wait(".answer a", "slurm-4711")[0].click()
+        self.click("slurm-4711", ".answer a", whole=False)
         self.wait("h1", "slurm-4711")
         self.wait(".bar-row.marked", "rank 3")
         self.wait(".area canvas")
@@ -104,11 +120,11 @@ class Pages(WebCase):
         self.click("All causes")
         self.wait(".legend", "loaders waited for a disk")
         self.assertIn("causes=all", self.hash())
+        self.wait(".history h3", "GPU memory")
         self.wait(".panel", "cc1plus")
         self.wait(".figures", "p99")
-        for summary in self.find(".behind summary"):
-            summary.click()
-        self.wait(lambda: len(self.find(".behind table")) >= 4)
+        self.open_tables()
+        self.assertGreaterEqual(len(self.find(".behind table")), 4)
         self.wait(".behind td", "launch")
         self.wait(".command", "zernel ab slurm-4711")
 
@@ -130,12 +146,16 @@ class Pages(WebCase):
 
     def test_cursor_is_shared(self):
         self.open("#/job/slurm-4711")
+        self.wait(".history h3", "GPU memory")
+        self.wait(".bar-row", "rank 7")
+        self.press("p")  # a page that moves below the pointer moves the cursor
+        self.wait(".pill", "Paused")
         canvas = self.wait(".lanes canvas")[0]
-        self.wait(".area canvas")
         ActionChains(self.driver).move_to_element_with_offset(canvas, canvas.size["width"] // 2 - 20, 0).perform()
         self.wait(".reading", "B ")
-        self.assertTrue(self.driver.execute_script(
+        self.wait(lambda: self.driver.execute_script(
             "return document.querySelector('.u-cursor-x').style.transform.includes('px') && !document.querySelector('.lanes .cursor').hidden"))
+        self.press("p")
 
     def test_events_in_the_last_minute(self):
         self.open("#/job/slurm-4711?span=60")
@@ -145,10 +165,13 @@ class Pages(WebCase):
 
     def test_ended_job(self):
         self.open("#/job")
-        self.wait(".list a", "slurm-4600")[0].click()
+        self.click("slurm-4600", ".list a", whole=False)
         self.wait("h1", "slurm-4600")
         self.wait(".stat", "ended")
         self.wait(".stat", "7200")
+        told = self.cli("--ended", "slurm-4600")["jobs"][0]
+        self.wait(".sentence", told["answer"])
+        self.wait(lambda: self.bar_values() == self.idle_shares(told))
 
     def test_scheduler(self):
         self.open("#/scheduler")
@@ -183,6 +206,13 @@ class Pages(WebCase):
         self.wait(lambda: len(self.find("tr.process")) == 1)
         self.assertEqual(self.find("#filter")[0].get_attribute("value"), "4020")
         self.assertEqual(self.find("#sort")[0].get_attribute("value"), "memory")
+
+    def test_any_range_in_the_address_is_drawn(self):
+        """A range of a century must not be drawn second by second."""
+        for query in "since=1&until=4294967296", "since=1&until=1e300", "since=5&until=5", "since=-1&until=x":
+            self.open(f"#/job/slurm-4711?{query}")
+            self.wait(".lanes canvas")
+            self.open_tables()
 
     def test_titles_are_those_of_why(self):
         """The page has its own table of titles. It must be that of src/answers."""

@@ -18,18 +18,19 @@ export const isExport = () => state.link === "file";
 // The end of the history: the clock of the server, not that of the browser.
 export const now = () => (state.snapshot?.time_ms ?? Date.now()) / 1000;
 
+// The server accepts times up to this one, in seconds since the epoch.
+const TIME_MAX = 2 ** 32;
+
+export const isZoomed = ({ since, until }) => Number(since) > 0 && Number(until) > Number(since) && Number(until) <= TIME_MAX;
+
 // The range that the charts of a job show, in seconds.
 export function rangeOf(query) {
-	const since = Number(query.since), until = Number(query.until);
-
-	if (since > 0 && until > since)
-		return [since, until];
+	if (isZoomed(query))
+		return [Number(query.since), Number(query.until)];
 	if (isExport())
 		return [state.exported.since, state.exported.until];
 	return [now() - spanOf(query), now()];
 }
-
-export const isZoomed = (query) => Number(query.until) > Number(query.since);
 
 // The phase with most of the time between two snapshots.
 function addStrips(snapshot, before) {
@@ -150,6 +151,25 @@ async function loadJobs() {
 	changed();
 }
 
+// The answer of an ended job covers its whole life and does not change. The server may have to ask for it first.
+async function loadLife() {
+	const { page, subject } = state.route;
+	const job = page === "job" && endedOf(subject);
+
+	if (!job || state.life?.cgroup === job.cgroup)
+		return;
+	const why = await get(`/api/v1/why?ended=${encodeURIComponent(job.cgroup || job.name)}`).catch((error) => {
+		if (error.status !== 404) // zerneld has forgotten the job
+			throw error;
+		return { jobs: [] };
+	});
+
+	if (!why.pending) {
+		state.life = { cgroup: job.cgroup, why };
+		changed();
+	}
+}
+
 async function loadHealth() {
 	if (state.route.page !== "health")
 		return;
@@ -163,6 +183,13 @@ export function cgroupOf(subject) {
 	const job = running ?? state.jobs?.jobs.find((each) => each.name === subject || each.cgroup === subject);
 
 	return job ? job.cgroup : subject.startsWith("pid-") ? null : undefined;
+}
+
+// The ended job in the address; undefined while a job of this name runs.
+export function endedOf(subject) {
+	const isIt = (job) => job.name === subject || job.cgroup === subject;
+
+	return state.snapshot?.jobs.some(isIt) ? undefined : state.jobs?.jobs.find((job) => isIt(job) && job.ended_ms);
 }
 
 const queryFor = (cgroup, since, until) =>
@@ -232,5 +259,5 @@ export function start() {
 	state.link = "connecting";
 	state.missed = 0;
 	open();
-	refresh = [repeat(2000, loadWhy), repeat(10000, loadJobs), repeat(2000, loadJobHistory), repeat(5000, loadHealth)];
+	refresh = [repeat(2000, loadWhy), repeat(10000, loadJobs), repeat(2000, loadJobHistory), repeat(1000, loadLife), repeat(5000, loadHealth)];
 }

@@ -138,7 +138,7 @@ function run() {
 	});
 	addEventListener("keydown", onKey);
 	start();
-	setInterval(changed, 1000); // the age of the data
+	setInterval(() => (state.link === "lost" || isOld()) && changed(), 1000); // the age of the data
 	document.getElementById("app").textContent = "";
 	render(h(App), document.getElementById("app"));
 }

@@ -20,6 +20,7 @@ export const state = {
 	why: null,
 	whyError: "",
 	jobs: null,
+	life: null, // {cgroup, why}: the answer of the ended job that is shown
 	history: null, // of the shown job, see history.js
 	health: null,
 	strips: null, // the latest phases of each process

@@ -133,6 +133,26 @@ static bool serve_overdue(u32 llc)
 	return found;
 }
 
+/* Whether a promoted task wants the CPU: the one that runs on it, or one that waits. */
+static bool is_for_promoted(const struct sched_task *prev, u32 llc)
+{
+	return (prev && is_promoted(prev->class)) || may_wait(QUEUE_FIRST, llc);
+}
+
+/*
+ * The overdue queue comes first in every other dispatch that is for ordinary tasks, and in
+ * every 16th one that is for promoted tasks. If it came first more often, it would use up
+ * all that is reserved for ordinary tasks of a machine where most tasks wait for long, and
+ * none of them would run in order. Each CPU has its own count: with a shared count, one CPU
+ * could see only even numbers, and a task that is bound to this CPU would starve.
+ */
+static bool is_overdue_turn(struct sched_cpu *here, bool for_ordinary)
+{
+	u32 mask = for_ordinary ? 1 : 15;
+
+	return (here->nr_turns++ & mask) == mask;
+}
+
 /* Dispatches one waiting task of an LLC to this CPU. */
 __noinline int serve(u32 llc, u32 cpu, bool others_first, u64 now)
 {

@@ -250,12 +250,8 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 	sweep(own, now);
 	if (serve_queue(QUEUE_SYSTEM, own))
 		return;
-	/*
-	 * The overdue queue comes first in every other dispatch of a CPU. Each
-	 * CPU has its own count: with a shared count, one CPU could see only even
-	 * numbers, and a task that is bound to this CPU would starve.
-	 */
-	if ((here->nr_turns++ & 1) && serve_overdue(own))
+	if (is_overdue_turn(here, others_first || !is_for_promoted(prev_task, own)) &&
+	    serve_overdue(own))
 		return;
 	if (prev_task && keeps_cpu(prev, prev_task, cpu, own, others_first, now))
 		return;
@@ -305,6 +301,16 @@ void BPF_PROG(zernel_tick, struct task_struct *p)
 		compat_set_slice(p, 0);
 }
 
+/*
+ * Whether no waiting task has an earlier deadline. A promoted task and a task that waited
+ * for too long run before their turn. If they advanced the clock, all tasks that wake up
+ * later would queue behind the tasks that already wait.
+ */
+static bool is_in_order(const struct sched_task *task, u64 now)
+{
+	return !is_promoted(task->class) && before(now, task->queued_since_ns + max_wait_ns);
+}
+
 SEC("struct_ops/zernel_running")
 void BPF_PROG(zernel_running, struct task_struct *p)
 {
@@ -318,7 +324,8 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 	was_queued = task->queued_since_ns;
 	queue_left(task);
 	task_wakes(p, task);
-	advance_clock(llc_at(task->llc), task->vtime);
+	if (is_in_order(task, now))
+		advance_clock(llc_at(task->llc), task->vtime);
 	task->running_since_ns = now;
 	task->turn_since_ns = now;
 	task->slice_since_ns = now;

@@ -36,9 +36,9 @@ static u64 key_at(struct sched_task *task, u32 llc)
 }
 
 /*
- * Advances the clock by one slice at most. A task that is far ahead and ran from
- * the overdue queue must not move the clock by more. Otherwise all tasks that
- * wake up later would queue behind the tasks that already wait.
+ * Advances the clock to the virtual time of a task that runs in order, by one slice at
+ * most: a credit lets a task run although its virtual time is later than the deadlines
+ * of tasks that wait.
  */
 static void advance_clock(struct llc *llc, u64 vtime)
 {
@@ -51,7 +51,9 @@ static void advance_clock(struct llc *llc, u64 vtime)
 /*
  * If all tasks that run are behind the clock, for example because they sleep often, the
  * clock advances nearly as fast as the virtual time of a task that gets exactly its share.
- * Otherwise tasks with an earlier deadline could keep a waiting task waiting.
+ * Otherwise tasks with an earlier deadline could keep a waiting task waiting. Promoted tasks
+ * do not run in order: if the clock followed them, the deadlines of all waiting tasks would
+ * be behind it, and a task that wakes up would wait for all of them, whatever its weight.
  */
 static void drive_clock(struct llc *llc, u64 ran_ns)
 {
@@ -76,7 +78,8 @@ static void charge(struct task_struct *p, struct sched_task *task, struct sched_
 	here->stats.counters.ran_ns[class & (CLASS_SLOTS - 1)] += ran_ns;
 	groups_charge(task, ran_ns);
 	promotion_charge(task, ran_ns, now);
-	drive_clock(llc_at(task->llc), ran_ns);
+	if (!is_promoted(class))
+		drive_clock(llc_at(task->llc), ran_ns);
 	task->vtime += virtual_ns(task->rate, ran_ns);
 	task->tier = learn_task_stops(p, &task->learner, ran_ns, sleeps, now);
 	/* A task that keeps its CPU may have a new tier. */

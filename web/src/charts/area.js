@@ -140,5 +140,5 @@ export function Area(props) {
 	useEffect(() => {
 		plot.current?.setData(stack(x, layers));
 	}, [x, layers, range[0], range[1]]);
-	return h("div", { class: "area", ref: holder, role: "img", "aria-label": label });
+	return h("div", { class: "area", style: { minHeight: `${height}px` }, ref: holder, role: "img", "aria-label": label });
 }

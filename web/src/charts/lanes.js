@@ -33,49 +33,80 @@ function colorsOf() {
 }
 
 /*
- * Lanes are drawn pixel by pixel: a canvas call for each slot of 64 ranks would take longer than a frame. `lane` is
- * {pixels, width, y, height}.
+ * The slots of the history as an image with one column of pixels for each slot, which is drawn scaled. It is kept: a slot
+ * is drawn when it is new, and again as long as it may change. 64 ranks with 900 slots would take longer than a frame.
  */
-function fill(lane, left, right, top, bottom, number) {
-	for (let y = lane.y + top; y < lane.y + bottom; y++)
-		lane.pixels.fill(number, y * lane.width + left, y * lane.width + right);
-}
+const SPARE_SLOTS = 64;
 
-function fillSlots(lane, rank, step, { from, to, x }, colors) {
-	const first = Math.max(rank.first, Math.floor(from / 1000 / step));
-	const last = Math.min(rank.first + rank.nr, Math.ceil(to / 1000 / step));
-	const columns = PHASE_KEYS.map((key) => rank.columns[`phase_ms.${key}`]);
+function fillSlot(pixels, width, x, top, height, rank, slot, columns, colors) {
+	const at = slot - rank.first;
+	let all = 0, sum = 0, bottom = height;
 
-	for (let slot = first; slot < last; slot++) {
-		const left = Math.max(0, Math.round(x(slot * step * 1000))), right = Math.min(lane.width, Math.round(x((slot + 1) * step * 1000)));
-		let all = 0, sum = 0, bottom = lane.height;
+	for (const column of columns)
+		all += column?.[at] ?? 0;
+	if (!all)
+		return;
+	for (let phase = 0; phase < columns.length; phase++) {
+		sum += columns[phase]?.[at] ?? 0;
+		const end = Math.round(height * (1 - sum / all));
 
-		if (right <= left || !known(rank, slot))
-			continue;
-		for (const column of columns)
-			all += column?.[slot - rank.first] ?? 0;
-		columns.forEach((column, phase) => {
-			sum += column?.[slot - rank.first] ?? 0;
-			const top = all ? Math.round(lane.height * (1 - sum / all)) : lane.height;
-
-			if (top < bottom)
-				fill(lane, left, right, top, bottom, colors[phase]);
-			bottom = top;
-		});
+		for (let y = end; y < bottom; y++)
+			pixels[(top + y) * width + x] = colors[phase];
+		bottom = end;
 	}
 }
 
-// Returns what canvas calls draw later: letters [text, x] and the x of steps.
-function fillEvents(lane, { times, kinds, until }, { from, to, x }, colors) {
+// Draws the slots [first, last) of all ranks into the image.
+function fillSlots(image, ranks, first, last, height) {
+	if (last <= first)
+		return;
+	const width = last - first, data = new ImageData(width, image.canvas.height), pixels = new Uint32Array(data.data.buffer), colors = colorsOf();
+
+	ranks.forEach((rank, i) => {
+		const columns = PHASE_KEYS.map((key) => rank.columns[`phase_ms.${key}`]);
+
+		for (let slot = Math.max(first, rank.first); slot < Math.min(last, rank.first + rank.nr); slot++)
+			if (known(rank, slot))
+				fillSlot(pixels, width, slot - first, i * (height + 2), height, rank, slot, columns, colors);
+	});
+	image.canvas.getContext("2d").putImageData(data, first - image.base, 0);
+}
+
+// The image with the slots [first, last). `settled` is the first slot that may have changed since the last call.
+function imageOf(image, { ranks, step, historyKey, settled }, [first, last], height) {
+	const key = `${historyKey} ${step} ${height} ${color("c-data")} ${color("c-busy")} ${ranks.map(({ id }) => id).join()}`;
+
+	if (image?.key !== key || first < image.base || first >= image.drawn) {
+		const canvas = new OffscreenCanvas(last - first + SPARE_SLOTS, Math.max(1, ranks.length * (height + 2)));
+
+		image = { key, base: first, drawn: first, settled: first, canvas };
+	} else if (last > image.base + image.canvas.width) {
+		const ctx = image.canvas.getContext("2d");
+
+		ctx.globalCompositeOperation = "copy";
+		ctx.drawImage(image.canvas, image.base - first, 0);
+		ctx.globalCompositeOperation = "source-over";
+		image.base = first;
+	}
+	fillSlots(image, ranks, Math.max(image.base, Math.min(image.drawn, image.settled)), last, height);
+	image.drawn = last;
+	image.settled = settled;
+	return image;
+}
+
+/*
+ * Fills one row of pixels. Returns what canvas calls draw later: letters [text, x] and the x of steps.
+ */
+function fillEvents(row, { times, kinds, until }, { from, to, x }, colors, hasLetters) {
 	const end = Math.min(to, until), letters = [], ticks = [];
 	let phase = null, since = 0, tick = -9;
 	const close = (ms) => {
-		const left = Math.max(0, Math.round(x(Math.max(since, from)))), right = Math.min(lane.width, Math.round(x(ms)));
+		const left = Math.max(0, Math.round(x(Math.max(since, from)))), right = Math.min(row.length, Math.round(x(ms)));
 
 		if (phase === null || ms <= from)
 			return;
-		fill(lane, left, Math.max(right, Math.min(lane.width, left + 1)), 0, lane.height, colors[phase]);
-		if (right - left >= LETTER_WIDTH && lane.height >= 12)
+		row.fill(colors[phase], left, Math.max(right, Math.min(row.length, left + 1)));
+		if (right - left >= LETTER_WIDTH && hasLetters)
 			letters.push([PHASES[PHASE_KEYS[phase]].letter, (left + right) / 2]);
 	};
 
@@ -91,10 +122,25 @@ function fillEvents(lane, { times, kinds, until }, { from, to, x }, colors) {
 	return { letters, ticks };
 }
 
+// Draws the changes of phase of all ranks over their slots. Returns what fillEvents() returned for each rank.
+function drawEvents(ctx, { ranks, events }, scale, inner, lane) {
+	const data = new ImageData(inner, ranks.length), pixels = new Uint32Array(data.data.buffer), colors = colorsOf();
+	const layer = new OffscreenCanvas(inner, ranks.length);
+	const marks = ranks.map((rank, i) => {
+		const own = events.get(rank.pid), row = pixels.subarray(i * inner, (i + 1) * inner);
+
+		return own && fillEvents(row, own, { ...scale, from: Math.max(scale.from, own.since) }, colors, lane >= 12);
+	});
+
+	layer.getContext("2d").putImageData(data, 0, 0);
+	ranks.forEach((_, i) => ctx.drawImage(layer, 0, i, inner, 1, AXIS_WIDTH, i * (lane + 2), inner, lane));
+	return marks;
+}
+
 function drawAxis(ctx, { from, to, x }, top, width) {
 	const wanted = (to - from) / Math.max(2, width / 110);
 	const steps = [100, 200, 500, 1e3, 2e3, 5e3, 1e4, 15e3, 3e4, 6e4, 12e4, 3e5, 6e5, 18e5, 36e5, 72e5];
-	const step = steps.find((each) => each >= wanted) ?? 144e5;
+	const step = steps.find((each) => each >= wanted) ?? Math.ceil(wanted / 144e5) * 144e5;
 
 	ctx.fillStyle = color("muted");
 	ctx.textAlign = "center";
@@ -108,26 +154,34 @@ function drawName(ctx, text, y, height) {
 	ctx.fillText(text, AXIS_WIDTH - 6, y + height / 2 + 0.5, AXIS_WIDTH - 8);
 }
 
-function draw(canvas, { ranks, step, range, events, straggler }) {
+// `kept` has the image of the slots from one call to the next one.
+function draw(canvas, props, kept) {
+	const { ranks, step, range, events, straggler } = props;
 	const ctx = canvas.getContext("2d"), ratio = devicePixelRatio;
 	const width = canvas.clientWidth, lane = laneHeight(ranks.length), inner = Math.max(1, width - AXIS_WIDTH - RIGHT);
-	const [from, to] = range.map((seconds) => seconds * 1000);
+	const [from, to] = range.map((seconds) => seconds * 1000), height = ranks.length * (lane + 2);
 	const scale = { from, to, x: (ms) => ((ms - from) / (to - from)) * inner };
-	const image = new ImageData(inner, Math.max(1, ranks.length * (lane + 2))), pixels = new Uint32Array(image.data.buffer);
-	const colors = colorsOf(), layer = new OffscreenCanvas(image.width, image.height);
-	const marks = ranks.map((rank, i) => {
-		const at = { pixels, width: inner, y: i * (lane + 2), height: lane }, own = events?.get(rank.pid);
+	// Only slots that a rank has: the range of an address can be any.
+	const first = Math.max(Math.floor(range[0] / step), Math.min(...ranks.map((rank) => rank.first)));
+	const last = Math.min(Math.ceil(range[1] / step), Math.max(...ranks.map((rank) => rank.first + rank.nr)));
 
-		fillSlots(at, rank, step, own ? { ...scale, to: Math.min(to, own.since) } : scale, colors);
-		return own && fillEvents(at, own, { ...scale, from: Math.max(from, own.since) }, colors);
-	});
-
-	layer.getContext("2d").putImageData(image, 0, 0);
 	canvas.width = width * ratio;
 	canvas.height = lanesHeight(ranks.length) * ratio;
 	ctx.scale(ratio, ratio);
 	ctx.imageSmoothingEnabled = false;
-	ctx.drawImage(layer, AXIS_WIDTH, 0);
+	ctx.save();
+	ctx.beginPath();
+	ctx.rect(AXIS_WIDTH, 0, inner, height);
+	ctx.clip();
+	if (last > first) {
+		const left = scale.x(first * step * 1000), right = scale.x(last * step * 1000);
+
+		kept.image = imageOf(kept.image, props, [first, last], lane);
+		ctx.drawImage(kept.image.canvas, first - kept.image.base, 0, last - first, height, AXIS_WIDTH + left, 0, right - left, height);
+	}
+	const marks = events ? drawEvents(ctx, props, scale, inner, lane) : [];
+
+	ctx.restore();
 	ctx.font = `${lane < 12 ? 9 : 11}px system-ui, sans-serif`;
 	ctx.textBaseline = "middle";
 	ranks.forEach((rank, i) => {
@@ -152,10 +206,12 @@ function draw(canvas, { ranks, step, range, events, straggler }) {
 
 /*
  * `ranks` are those of history.js, `range` is [from, to] in seconds, `events` maps a pid to its changes, `straggler`
- * is the pid of the outlined rank. A new `stamp` means new data. `onZoom` gets the dragged range in ms.
+ * is the pid of the outlined rank. A new `historyKey` means another history, a new `stamp` means new data, from the
+ * slot `settled` on. `onZoom` gets the dragged range in ms.
  */
 export function Lanes(props) {
 	const canvas = useRef(), line = useRef(), drag = useRef(), latest = useRef(props);
+	const { current: kept } = useRef({});
 
 	latest.current = props;
 	const timeAt = (event) => {
@@ -175,7 +231,7 @@ export function Lanes(props) {
 
 	useEffect(() => {
 		const show = (ms) => place(line.current, ms);
-		const redraw = () => canvas.current && draw(canvas.current, latest.current);
+		const redraw = () => canvas.current && draw(canvas.current, latest.current, kept);
 		const observer = new ResizeObserver(redraw);
 		const ends = [follow(show), onTheme(redraw), () => observer.disconnect()];
 
@@ -183,7 +239,7 @@ export function Lanes(props) {
 		observer.observe(canvas.current);
 		return () => ends.forEach((end) => end());
 	}, []);
-	useEffect(() => draw(canvas.current, props), [props.stamp, props.range[0], props.range[1], props.straggler, props.ranks.length, Boolean(props.events)]);
+	useEffect(() => draw(canvas.current, props, kept), [props.stamp, props.range[0], props.range[1], props.straggler, props.ranks.length, Boolean(props.events)]);
 
 	const move = (event) => {
 		const ms = timeAt(event);

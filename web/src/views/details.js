@@ -13,9 +13,10 @@ const TITLES = Object.fromEntries(CAUSES.map(({ key, title }) => [key, title]));
 // The tasks and disks that had what the job waited for, over all ranks.
 export function Culprits({ answer }) {
 	const sums = new Map();
-	const total = (answer?.processes ?? []).reduce((all, process) => all + process.busy_ns + process.idle_ns, 0);
+	const processes = answer ? answer.processes : [];
+	const total = processes.reduce((all, process) => all + process.busy_ns + process.idle_ns, 0);
 
-	for (const { culprits } of answer?.processes ?? [])
+	for (const { culprits } of processes)
 		for (const { name, cause, ns: time } of culprits) {
 			const key = JSON.stringify([name, cause]);
 

@@ -2,10 +2,10 @@
 // One job: its answer, the time of each rank, its history, its steps, its memory and its threads.
 
 import { h } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 import { Bars, barTable } from "../charts/bars.js";
 import { parts } from "../causes.js";
-import { cgroupOf, isExport, isZoomed, rangeOf, spanOf, watchEvents, windowOf } from "../data.js";
+import { cgroupOf, endedOf, isExport, isZoomed, rangeOf, spanOf, watchEvents, windowOf } from "../data.js";
 import { bytes, count, dateTime, ns, percent } from "../format.js";
 import { label, sorted, sum, totalOf } from "../history.js";
 import { adjust, format } from "../route.js";
@@ -27,22 +27,22 @@ function barRows(answer, history, query) {
 
 		return sorted(history).map((rank) => ({ key: rank.id, name: label(rank), account: sum(rank, from, to), marked: rank.pid === answer?.straggler?.pid }));
 	}
-	return (answer?.processes ?? []).toSorted(byRank).map((process) => ({
+	return (answer ? answer.processes : []).toSorted(byRank).map((process) => ({
 		key: process.pid, name: rankName(process), account: { busy: process.busy_ns, causes: process.causes },
 		marked: process.pid === answer.straggler?.pid,
 	}));
 }
 
-function Ranks({ answer, history, query }) {
+function Ranks({ answer, history, query, ended }) {
 	const expanded = query.causes === "all";
 	const rows = barRows(answer, history, query);
-	const choose = !isExport() && h("label", null, "Time ", h("select", {
+	const choose = !isExport() && !ended && h("label", null, "Time ", h("select", {
 		value: String(windowOf(query)), onChange: (event) => adjust({ window: event.currentTarget.value, since: "", until: "" }),
 	}, WINDOWS.map(([seconds, title]) => h("option", { key: seconds, value: String(seconds) }, title))));
 	const actions = h("div", { class: "tools" }, choose,
 		h("button", { type: "button", "aria-pressed": String(expanded), onClick: () => adjust({ causes: expanded ? "" : "all" }) }, "All causes"));
 
-	return h(Panel, { title: "GPU time of each rank", hint: isZoomed(query) ? "of the chosen range" : "of the time of the answer", actions },
+	return h(Panel, { title: "GPU time of each rank", hint: isZoomed(query) ? "of the chosen range" : ended ? "of the whole life of the job" : "of the time of the answer", actions },
 		rows.length ? h(Bars, { key: `bars-${expanded}`, rows, expanded }) : h(Empty, null, "No rank has an answer for this time."),
 		h(Legend, { items: [{ color: "busy", letter: "B", title: "busy" }, ...parts(expanded), ...(isZoomed(query) ? [{ color: "open", letter: "?", title: "unknown" }] : [])] }),
 		h(Behind, { caption: "GPU time of each rank", ...barTable(rows, expanded) }));
@@ -106,26 +106,34 @@ export function Job() {
 		watchEvents(Boolean(subject) && live);
 		return () => watchEvents(false);
 	}, [subject, live]);
-	if (!subject)
-		return h(List);
-
 	const cgroup = cgroupOf(subject);
 	const all = processesOf(snapshot, subject);
 	const processes = all.length ? all : snapshot.processes.filter((process) => snapshot.jobs[process.job - 1]?.cgroup === cgroup);
 	const job = jobs?.jobs.find((each) => (cgroup ? each.cgroup === cgroup : each.name === subject));
-	const answer = whyOf(why, processes);
+	const ended = endedOf(subject);
+	const answer = ended ? state.life?.cgroup === ended.cgroup && state.life.why.jobs[0] : whyOf(why, processes);
 	const title = job ? jobTitle(job) : processes[0] ? `${processes[0].comm} (${processes[0].pid})` : subject;
 	const own = ownHistory(history, cgroup, processes);
+	// These parts are drawn again only when what they show has changed.
+	const ranks = useMemo(() => h(Ranks, { answer, history: own, query, ended }), [answer, ended, query, isZoomed(query) && history?.until]);
+	const culprits = useMemo(() => h(Culprits, { answer }), [answer]);
+	const rest = useMemo(() => ({
+		steps: h(Steps, { processes, job: snapshot.jobs.find((each) => each.cgroup === cgroup) }),
+		memory: h(Memory, { processes: processes.filter(isRank) }),
+		threads: h(Threads, { snapshot, processes }),
+	}), [snapshot, subject, cgroup]);
 
+	if (!subject)
+		return h(List);
 	if (!job && !processes.length)
 		return h("div", { class: "page" }, h("h1", null, subject), h(Empty, null, "This job is not known. It may have ended before zerneld started."));
 	return h("div", { class: "page" },
 		h("h1", null, title), job && h("p", { class: "hint names" }, names(job)),
 		h(Answer, { answer }),
 		job && h(Life, { job }),
-		h(Ranks, { answer, history: own, query }),
+		ranks,
 		h(History, { history: own, answer, query }),
-		h("div", { class: "pair" }, h(Culprits, { answer }), h(Steps, { processes, job: snapshot.jobs.find((each) => each.cgroup === cgroup) })),
-		h("div", { class: "pair" }, h(Memory, { processes: processes.filter(isRank), history: own, query }), h(Threads, { snapshot, processes })),
+		h("div", { class: "pair" }, culprits, rest.steps),
+		h("div", { class: "pair" }, rest.memory, rest.threads),
 		processes.length > 0 && h(Panel, { title: "Is the scheduler worth it for this job?" }, h(Command, { text: abCommand(subject, processes) })));
 }

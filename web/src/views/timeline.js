@@ -10,7 +10,7 @@ import { follow } from "../cursor.js";
 import { isExport, isZoomed, rangeOf, spanOf } from "../data.js";
 import * as events from "../events.js";
 import { count, dateTime, time } from "../format.js";
-import { label, sorted, sum, value } from "../history.js";
+import { known, label, sorted, sum, value } from "../history.js";
 import { adjust } from "../route.js";
 import { Behind, Empty, Legend, Panel } from "./parts.js";
 
@@ -28,7 +28,7 @@ function binsOf(total, step, [from, to], until) {
 	// The last slot is not complete.
 	for (let slot = first; slot * step < to && (slot + size) * step < until; slot += size)
 		bins.push({ at: (slot + size / 2) * step, sums: sum(total, slot, slot + size) });
-	return { bins, hasSteps: whole.steps > 0 };
+	return { bins, size, hasSteps: whole.steps > 0 };
 }
 
 /*
@@ -43,6 +43,17 @@ function layersOf({ bins, hasSteps }, expanded) {
 		...parts(expanded).map((part) => layer(part, (sums) => sumOf(sums.causes, part.of))),
 		layer({ color: "open", letter: "?", title: "unknown" }, (sums) => sums.open)]
 		.filter(({ values }, i) => i === 0 || values.some((each) => each > 0));
+}
+
+// GPU memory of all ranks at the end of each bin, in GiB; undefined if none is known.
+function memoryOf(total, step, { bins }, size) {
+	const values = bins.map(({ at }) => {
+		const slot = Math.ceil(at / step + size / 2) - 1;
+
+		return known(total, slot) ? value(total, "memory_mib", slot) / 1024 : null;
+	});
+
+	return values.some((each) => each > 0) ? [{ color: "data", letter: "M", title: "GPU memory", values }] : undefined;
 }
 
 function zoom(from, to) {
@@ -94,14 +105,17 @@ function laneTable(ranks, step, [from, to]) {
 	return {
 		columns: [["rank"], ...PHASE_KEYS.map((key) => [key, "num"]), ["steps", "num"]],
 		rows: () => ranks.map((rank) => {
-			const slots = [];
+			const first = Math.max(rank.first, Math.floor(from / step)), last = Math.min(rank.first + rank.nr, Math.ceil(to / step));
+			const times = PHASE_KEYS.map((key) => {
+				let ms = 0;
 
-			for (let slot = Math.floor(from / step); slot * step < to; slot++)
-				slots.push(slot);
-			const times = PHASE_KEYS.map((key) => slots.reduce((all, slot) => all + value(rank, `phase_ms.${key}`, slot), 0));
+				for (let slot = first; slot < last; slot++)
+					ms += value(rank, `phase_ms.${key}`, slot);
+				return ms;
+			});
 			const all = times.reduce((a, b) => a + b, 0);
 
-			return [label(rank), ...times.map((each) => (all ? `${((100 * each) / all).toFixed(1)} %` : "-")), sum(rank, slots[0], slots.at(-1) + 1).steps];
+			return [label(rank), ...times.map((each) => (all ? `${((100 * each) / all).toFixed(1)} %` : "-")), sum(rank, first, last).steps];
 		}),
 	};
 }
@@ -112,6 +126,7 @@ export function History({ history, answer, query }) {
 	const made = useMemo(() => ranks.length && binsOf(history.total, history.step, range, history.until),
 		[history?.until, history?.key, history?.step, ranks.length, Math.floor(range[0]), Math.floor(range[1])]);
 	const layers = useMemo(() => (made ? layersOf(made, expanded) : []), [made, expanded]);
+	const memory = useMemo(() => made && memoryOf(history.total, history.step, made, made.size), [made]);
 	const x = useMemo(() => (made ? made.bins.map(({ at }) => at) : []), [made]);
 
 	if (history && !history.enabled)
@@ -127,10 +142,13 @@ export function History({ history, answer, query }) {
 		h(Area, { key: layers.map(({ letter }) => letter).join(), x, layers, range, unit, onZoom: zoom, label: `${titleOf} by cause over time; the table below has the figures` }),
 		h(Reading, { bins: made.bins, layers, unit }),
 		h("h3", null, "Phases", h("small", null, shown ? " every change, ticks are steps" : ` share of each phase in ${history.step} s`)),
-		h(Lanes, { ranks, step: history.step, stamp: `${history.key} ${history.until}`, range, events: shown, straggler: answer?.straggler?.pid, onZoom: zoom, label: `Phases of ${ranks.length} ranks over time; the table below has the figures` }),
+		h(Lanes, { ranks, step: history.step, historyKey: history.key, settled: Math.floor(history.until / history.step) - 2, stamp: `${history.key} ${history.until}`, range, events: shown, straggler: answer?.straggler?.pid, onZoom: zoom, label: `Phases of ${ranks.length} ranks over time; the table below has the figures` }),
 		h(Legend, { items: PHASE_KEYS.map((key) => ({ color: key, letter: PHASES[key].letter, title: key })) }),
+		memory && [h("h3", null, "GPU memory", h("small", null, " sum of the ranks, GiB")),
+			h(Area, { x, layers: memory, range, unit: "GiB", height: 120, onZoom: zoom, label: "GPU memory over time; the table below has the figures" })],
 		history.thinned > 0 && h("p", { class: "warn-text" }, `${count(history.thinned)} values of the history were removed to save memory.`),
 		events.nrLost() > 0 && h("p", { class: "warn-text" }, `${count(events.nrLost())} changes of phase were dropped.`),
 		h(Behind, { caption: `${titleOf} over time`, ...areaTable(made, layers, unit) }),
+		memory && h(Behind, { caption: "GPU memory over time", ...areaTable(made, memory, "GiB") }),
 		h(Behind, { caption: "phases of each rank", ...laneTable(ranks, history.step, range) }));
 }

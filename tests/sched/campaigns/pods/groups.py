@@ -32,6 +32,9 @@ class Group:
         """For the child between fork and exec."""
         self.add(0)
 
+    def nr_processes(self):
+        return len((self.path / "cgroup.procs").read_text().split())
+
     def cpu_seconds(self):
         return run.cpu_seconds(self.path)
 

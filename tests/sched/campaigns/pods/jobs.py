@@ -3,7 +3,7 @@
 import contextlib
 import os
 import pathlib
-import resource
+import shlex
 import statistics
 import time
 
@@ -24,8 +24,8 @@ RESERVED_PERCENT = 30  # of each CPU, for ordinary tasks
 LAUNCHERS = 6
 RIVAL_USERS = 8
 RIVALS_EACH = int(os.environ.get("CAMPAIGN_SIZE") or 64)
-RIVAL_FILES = 64 + 4 * RIVAL_USERS * RIVALS_EACH  # of this process: the pipes of all of them
-RIVALS_SETTLE_SECONDS = 20  # until all of them have started
+RIVALS_START_SECONDS = 600
+RIVALS_SETTLE_SECONDS = 20  # until all of them have initialized
 FAKE_SETTLE_SECONDS = 2.5  # until the probes are attached, and each process has synced
 
 
@@ -102,16 +102,20 @@ def sleepless(seconds):
 
 def rivals(seconds):
     """Processes of 8 users that feed a GPU without using it, beside a job in a group of the same weight as each of them."""
-    command = [machine.BUILD / "lab/train/train", *FAKE, "--seconds", 3600]  # it takes minutes to start all of them
+    command = shlex.join(map(str, (machine.BUILD / "lab/train/train", *FAKE, "--seconds", 3600)))
     users = {f"user{i}": {} for i in range(RIVAL_USERS)}
-    resource.setrlimit(resource.RLIMIT_NOFILE, (RIVAL_FILES, RIVAL_FILES))
-    with groups.tree({"job": {}, **users}) as (job, *rest), contextlib.ExitStack() as stack:
-        for number, group in enumerate((job, *rest)):
+    with groups.tree({"job": {}, **users}) as made, contextlib.ExitStack() as stack:
+        sizes = [2, *[RIVALS_EACH] * RIVAL_USERS]
+        for number, (group, size) in enumerate(zip(made, sizes)):
             env = {"VGPU_SHM": f"/dev/shm/rivals{number}", "VGPU_DEVICE_FILE": DEVICE_FILE}
-            for _ in range(RIVALS_EACH if number else 2):
-                stack.callback(stack.enter_context(group.start(command, env)).kill)
+            # By a shell of the group: this process would wait for each exec, which takes longer the more of them run.
+            script = f"i=0; while [ $i -lt {size} ]; do {command} & i=$((i + 1)); done; wait"
+            stack.callback(stack.enter_context(group.start(["sh", "-c", script], env)).kill)
+        for group, size in zip(made, sizes):
+            machine.check(machine.wait_for(lambda group=group, size=size: group.nr_processes() > size, RIVALS_START_SECONDS),
+                          f"the processes of {group.path.name} do not start")
         time.sleep(RIVALS_SETTLE_SECONDS)
-        return 100 * groups.shares([job, *rest], seconds)[0] / (100 / (1 + RIVAL_USERS)),
+        return 100 * groups.shares(made, seconds)[0] / (100 / (1 + RIVAL_USERS)),
 
 
 def per_cent_of_cpus(made, seconds, settle):
