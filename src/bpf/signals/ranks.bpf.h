@@ -28,22 +28,19 @@ static inline bool is_rank(struct task_struct *p)
 	return process && process->idle.since_ns;
 }
 
-/* The launcher is woken while it may be waiting for another rank. */
+/*
+ * The launcher is woken, possibly from a wait for another rank. The tracepoint of a wakeup can come
+ * before that of the sleep which it ends, so the wait may not have begun here.
+ */
 static inline void rank_wait_ended_by(struct task_struct *p, struct rank_wait *wait,
 				      struct task_struct *waker)
 {
-	if (!wait->since_ns)
-		return;
 	if (is_family(waker, p->tgid))
 		wait->end = RANK_WAIT_FAMILY;
 	else if (is_rank(waker) && compat_sleep_kind(waker) == SLEEP_FUTEX)
 		wait->end = RANK_WAIT_RANK;
-}
-
-static inline void rank_wait_begins(struct rank_wait *wait, u64 now)
-{
-	wait->since_ns = now;
-	wait->end = RANK_WAIT_OTHER;
+	else
+		wait->end = RANK_WAIT_OTHER;
 }
 
 static inline void rank_wait_ends(struct task_struct *p, struct process_state *process,

@@ -52,6 +52,7 @@ struct thread_state {
 	u64 runnable_since_ns; /* 0 if it does not wait for a CPU */
 	u64 io_since_ns;       /* 0 if it does not wait for a disk or a file */
 	u64 futex_since_ns;    /* 0 if it does not wait on a futex inside a collective call */
+	u64 lock_passed_on;    /* a thread of its process woke it last, outside of a collective */
 	u64 futex_wait_ns;     /* in the current collective call */
 	u64 runqueue_wait_ns;
 	u64 io_wait_ns;

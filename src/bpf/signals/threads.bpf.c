@@ -123,7 +123,7 @@ static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 st
 		if (thread_call_kind(thread) == CALL_KIND_COLLECTIVE)
 			thread->futex_since_ns = now;
 		if (is_launcher_of(p, thread, process) && !thread->depth && !thread->scope)
-			rank_wait_begins(&thread->rank_wait, now);
+			thread->rank_wait.since_ns = now;
 	}
 	if (kind != SLEEP_NOT_FOR_DATA && is_launcher(thread) && !thread->depth &&
 	    !process->tells_waits && process->launcher_tid == (u32)p->pid)
@@ -146,7 +146,7 @@ static __noinline int thread_runs(struct task_struct *p, struct task_struct *pre
 	thread->running_since_ns = now;
 	gpu_waiter_does(thread, GPU_WAIT_RUNS, now);
 	thread->runqueue_wait_ns += waited;
-	if (thread->futex_since_ns)
+	if (thread->futex_since_ns && !thread->lock_passed_on)
 		thread->futex_wait_ns += now - thread->futex_since_ns;
 	thread->futex_since_ns = 0;
 	if (!process)
@@ -210,13 +210,15 @@ static void thread_woken(struct task_struct *p, struct thread_state *thread, u64
 /*
  * A futex wait inside a collective is a wait for another rank, unless a thread of the own process
  * ends it that is in no collective: that thread passes on a lock of their runtime.
+ *
+ * Each wakeup decides anew, also that of a thread that does not sleep yet: the tracepoint of a
+ * wakeup can come before that of the sleep which it ends.
  */
-static void collective_goes_on(struct task_struct *p, struct thread_state *thread,
-			       struct task_struct *waker, struct thread_state *waking)
+static bool passes_on_lock(struct task_struct *p, struct task_struct *waker,
+			   struct thread_state *waking)
 {
-	if (thread->futex_since_ns && waker->tgid == p->tgid &&
-	    (!waking || thread_call_kind(waking) != CALL_KIND_COLLECTIVE))
-		thread->futex_since_ns = 0;
+	return waker->tgid == p->tgid &&
+	       (!waking || thread_call_kind(waking) != CALL_KIND_COLLECTIVE);
 }
 
 /* A member of the family wakes the launcher while it may be waiting for data. */
@@ -263,7 +265,7 @@ int BPF_PROG(thread_waking, struct task_struct *p)
 	waking = thread_find(waker);
 	if (thread) {
 		thread_woken(p, thread, bpf_ktime_get_ns());
-		collective_goes_on(p, thread, waker, waking);
+		thread->lock_passed_on = passes_on_lock(p, waker, waking);
 	}
 	if (is_launcher(thread) || (waking && waking->role == ROLE_LOADER))
 		process_hears(p, thread, waker, waking, bpf_ktime_get_ns());
