@@ -11,6 +11,9 @@ import tap
 from dashboard import ActionChains, Keys, TREE, WebCase, note
 from harness import ZERNEL
 
+NR_SNAPSHOTS = 14
+NR_KEPT = 5
+
 
 def get(url):
     with urllib.request.urlopen(url, timeout=20) as response:
@@ -172,6 +175,26 @@ class Pages(WebCase):
         told = self.cli("--ended", "slurm-4600")["jobs"][0]
         self.wait(".sentence", told["answer"])
         self.wait(lambda: self.bar_values() == self.idle_shares(told))
+
+    def test_old_snapshots_are_forgotten(self):
+        """The page compares the latest snapshot with two older ones. Parts that are not drawn anew have the one that they show."""
+        for page, css in (("#/now", "tr.process"), ("#/job/slurm-4711", ".lanes canvas")):
+            self.open(page)
+            self.wait(css)
+            self.driver.execute_script("""
+                const original = JSON.parse;
+                window.seen = [];
+                JSON.parse = (text) => {
+                    const data = original(text);
+                    if (data.snapshot)
+                        seen.push(new WeakRef(data.snapshot));
+                    return data;
+                };""")
+            self.wait(lambda: self.driver.execute_script("return seen.length") >= NR_SNAPSHOTS)
+            self.driver.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
+            alive = self.driver.execute_script("return seen.filter((each) => each.deref()).length")
+            note(f"{page}: {alive} of {NR_SNAPSHOTS} snapshots are kept")
+            self.assertLessEqual(alive, NR_KEPT, page)
 
     def test_scheduler(self):
         self.open("#/scheduler")

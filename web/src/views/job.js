@@ -2,7 +2,7 @@
 // One job: its answer, the time of each rank, its history, its steps, its memory and its threads.
 
 import { h } from "preact";
-import { useEffect, useMemo } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { Bars, barTable } from "../charts/bars.js";
 import { parts } from "../causes.js";
 import { cgroupOf, endedOf, isExport, isZoomed, rangeOf, spanOf, watchEvents, windowOf } from "../data.js";
@@ -11,7 +11,7 @@ import { label, sorted, sum, totalOf } from "../history.js";
 import { adjust, format } from "../route.js";
 import { isRank, processesOf, state, useStore, whyOf } from "../store.js";
 import { Culprits, Memory, Steps, Threads } from "./details.js";
-import { abCommand, Behind, Command, Empty, jobTitle, Legend, Panel, Stat, Stats, unbroken } from "./parts.js";
+import { abCommand, Behind, Command, Empty, jobTitle, Legend, Panel, Stat, Stats, Still, unbroken } from "./parts.js";
 import { History } from "./timeline.js";
 
 const WINDOWS = [[5, "5 s"], [30, "30 s"], [300, "5 min"], [900, "15 min"]];
@@ -114,14 +114,8 @@ export function Job() {
 	const answer = ended ? state.life?.cgroup === ended.cgroup && state.life.why.jobs[0] : whyOf(why, processes);
 	const title = job ? jobTitle(job) : processes[0] ? `${processes[0].comm} (${processes[0].pid})` : subject;
 	const own = ownHistory(history, cgroup, processes);
-	// These parts are drawn again only when what they show has changed.
-	const ranks = useMemo(() => h(Ranks, { answer, history: own, query, ended }), [answer, ended, query, isZoomed(query) && history?.until]);
-	const culprits = useMemo(() => h(Culprits, { answer }), [answer]);
-	const rest = useMemo(() => ({
-		steps: h(Steps, { processes, job: snapshot.jobs.find((each) => each.cgroup === cgroup) }),
-		memory: h(Memory, { processes: processes.filter(isRank) }),
-		threads: h(Threads, { snapshot, processes }),
-	}), [snapshot, subject, cgroup]);
+	const still = (inputs, draw) => h(Still, { inputs, draw });
+	const onSnapshot = (draw) => still([snapshot, subject, cgroup], draw);
 
 	if (!subject)
 		return h(List);
@@ -131,9 +125,11 @@ export function Job() {
 		h("h1", null, title), job && h("p", { class: "hint names" }, names(job)),
 		h(Answer, { answer }),
 		job && h(Life, { job }),
-		ranks,
+		still([answer, ended, query, isZoomed(query) && history?.until], () => h(Ranks, { answer, history: own, query, ended })),
 		h(History, { history: own, answer, query }),
-		h("div", { class: "pair" }, culprits, rest.steps),
-		h("div", { class: "pair" }, rest.memory, rest.threads),
+		h("div", { class: "pair" }, still([answer], () => h(Culprits, { answer })),
+			onSnapshot(() => h(Steps, { processes, job: snapshot.jobs.find((each) => each.cgroup === cgroup) }))),
+		h("div", { class: "pair" }, onSnapshot(() => h(Memory, { processes: processes.filter(isRank) })),
+			onSnapshot(() => h(Threads, { snapshot, processes }))),
 		processes.length > 0 && h(Panel, { title: "Is the scheduler worth it for this job?" }, h(Command, { text: abCommand(subject, processes) })));
 }

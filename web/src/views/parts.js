@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 // Small parts that several pages share.
 
-import { h } from "preact";
+import { Component, h } from "preact";
 import { useState } from "preact/hooks";
 import { state, changed } from "../store.js";
 
@@ -22,6 +22,20 @@ export function Behind({ caption, columns, rows }) {
 	return h("details", { class: "behind", onToggle: (event) => setOpen(event.currentTarget.open) },
 		h("summary", null, `Table: ${caption}`),
 		open && h(Table, { caption, columns, rows: rows() }));
+}
+
+/*
+ * A part of a page that is drawn again only when one of `inputs` has changed. A node that is kept in place of this component would
+ * keep its parent, and with it the tree and the data of each earlier drawing.
+ */
+export class Still extends Component {
+	shouldComponentUpdate({ inputs }) {
+		return inputs.some((each, i) => each !== this.props.inputs[i]);
+	}
+
+	render({ draw }) {
+		return draw();
+	}
 }
 
 export function Panel({ title, hint, children, actions, className }) {
