@@ -226,13 +226,29 @@ static u32 saturate(u64 value)
 	return value < ~0U ? (u32)value : ~0U;
 }
 
-/* Adds the part of each difference that belongs to the time from `from` to `to` of `whole`. */
+static u64 part_of(u64 all, u64 from, u64 to, u64 whole)
+{
+	return all * to / whole - all * from / whole;
+}
+
+/*
+ * Adds the part of each difference that belongs to the time from `from` to `to` of `whole`. Steps
+ * are whole numbers, so a slot gets the time of as many steps as it gets: its mean is that of the
+ * steps.
+ */
 static void add_part(struct rank_slot *slot, const u64 differences[static RANK_VALUE_NR], u64 from,
 		     u64 to, u64 whole)
 {
-	for (u32 i = 0; i < RANK_VALUE_NR; i++)
-		slot->values[i] = saturate(slot->values[i] + differences[i] * to / whole -
-					   differences[i] * from / whole);
+	u64 steps = differences[RANK_STEPS];
+
+	for (u32 i = 0; i < RANK_VALUE_NR; i++) {
+		u64 part = i == RANK_STEP_TIME && steps
+				   ? part_of(differences[i], steps * from / whole,
+					     steps * to / whole, steps)
+				   : part_of(differences[i], from, to, whole);
+
+		slot->values[i] = saturate(slot->values[i] + part);
+	}
 }
 
 /* The differences belong to the time of `span_ms` that ends at `end_ms`. */

@@ -19,6 +19,9 @@ from harness import Serve, curl, known_snapshot, note, wait_for
 from test_ws import upgrade
 from test_dashboard import advance
 
+PONG = b"\x8a\x80" + bytes(4)  # a client that answers no ping is closed
+PONG_S = 10
+
 
 class Node(FakeZerneld):
     """A job of many ranks that work 1 s in each second."""
@@ -41,8 +44,12 @@ async def read_ws(port, counters):
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 20)
     writer.write(upgrade("/ws"))
     await reader.readuntil(b"\r\n\r\n")
+    told = time.monotonic()
     while part := await reader.read(1 << 16):
         counters["ws"] += len(part)
+        if time.monotonic() - told > PONG_S:
+            writer.write(PONG)
+            told = time.monotonic()
 
 
 async def ask(port, counters):

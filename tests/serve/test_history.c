@@ -246,6 +246,36 @@ static void more_ranks_than_fit(void **state)
 	end(&node);
 }
 
+/* A bar of the chart is the mean step: steps that a slot shares with its neighbor must not distort
+ * it. */
+static void a_slot_has_the_time_of_its_steps(void **state)
+{
+	struct snapshot_process *process;
+	struct node node;
+	struct hist *steps;
+	yyjson_doc *doc;
+	yyjson_val *list;
+
+	start(&node, RANK_HISTORY_BYTES_MAX, 1);
+	process = &node.snapshot->processes[0];
+	steps = snapshot_add_hist(node.snapshot, &process->hists, HIST_STEP);
+	assert_non_null(steps);
+	for (u32 i = 0; i < 200; i++) {
+		u64 ms = 950 + 13 * i % 100;
+
+		steps->count += ms / 100;
+		steps->sum += ms / 100 * 100 * NSEC_PER_MSEC;
+		assert_int_equal(pass(&node, ms), 0);
+	}
+	doc = ask(&node, (struct rank_query){ .since = BEGIN_S });
+	list = yyjson_obj_get(rank_of(doc, 0), "step_us");
+	assert_true(yyjson_arr_size(list) > 150);
+	for (size_t i = 5; i < 150; i++)
+		assert_int_equal(yyjson_get_uint(yyjson_arr_get(list, i)), 100000);
+	yyjson_doc_free(doc);
+	end(&node);
+}
+
 static void points_are_bounded(void **state)
 {
 	struct node node;
@@ -267,6 +297,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slots_add_up_to_the_counters),
+		cmocka_unit_test(a_slot_has_the_time_of_its_steps),
 		cmocka_unit_test(older_than_15_minutes_has_10_seconds),
 		cmocka_unit_test(a_gap_has_no_data),
 		cmocka_unit_test(a_counter_that_decreases_starts_anew),

@@ -196,6 +196,18 @@ class Pages(WebCase):
             note(f"{page}: {alive} of {NR_SNAPSHOTS} snapshots are kept")
             self.assertLessEqual(alive, NR_KEPT, page)
 
+    def test_a_page_in_the_background_has_no_connection(self):
+        """A browser keeps a page for the button Back, and sends it these events."""
+        def open_sockets():
+            return get(f"{self.url}/healthz")["websockets"]
+        self.open()
+        self.wait("tr.process")
+        self.driver.execute_script("dispatchEvent(new PageTransitionEvent('pagehide', {persisted: true}))")
+        self.wait(lambda: open_sockets() == 0)
+        self.driver.execute_script("dispatchEvent(new PageTransitionEvent('pageshow', {persisted: true}))")
+        self.wait(lambda: open_sockets() == 1)
+        self.wait(".pill", "Live")
+
     def test_scheduler(self):
         self.open("#/scheduler")
         self.wait("th", "wanted_loader")

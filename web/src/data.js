@@ -107,7 +107,7 @@ export function watchEvents(wanted) {
 	open();
 }
 
-function stop() {
+export function stop() {
 	socket?.close();
 	socket = null;
 	timers.forEach(clearInterval);

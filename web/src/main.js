@@ -3,7 +3,7 @@
 
 import { h, render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { onRoute, start } from "./data.js";
+import { onRoute, start, stop } from "./data.js";
 import { count, dateTime } from "./format.js";
 import { onKey, KEYS } from "./keys.js";
 import { current, format, PAGES } from "./route.js";
@@ -137,6 +137,9 @@ function run() {
 		changed();
 	});
 	addEventListener("keydown", onKey);
+	// A browser may keep a page that the user has left, and its connection, which then reads nothing.
+	addEventListener("pagehide", stop);
+	addEventListener("pageshow", (event) => event.persisted && start());
 	start();
 	setInterval(() => (state.link === "lost" || isOld()) && changed(), 1000); // the age of the data
 	document.getElementById("app").textContent = "";
