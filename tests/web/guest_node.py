@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A node in a guest: zerneld with its BPF programs, a job of the lab, and the gateway at a port that the machine outside reaches.
 
-Usage: guest_node.py PORT FILE. FILE has the latest output of `zernel why --json`. Runs until the guest is stopped.
+Usage: guest_node.py PORT FILE. FILE has the latest output of `zernel why --json`. Runs until a client of the port sends STOP.
 """
 import os
 import pathlib
+import socket
 import subprocess
 import sys
 import threading
-import socket
 import time
 
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
@@ -17,6 +17,8 @@ WORK = pathlib.Path("/tmp/node")
 GROUP = pathlib.Path("/sys/fs/cgroup/training")
 ADDRESS = "10.0.2.15"  # QEMU forwards to it
 READERS, USER = 4242, "nobody"
+STOP = b"STOP"
+stopped = threading.Event()
 # Two ranks whose GPU waits for data most of the time.
 JOB = "--ranks 2 --loaders 1 --launches 4 --kernel-us 20000 --optimizer-us 3000 --sync block --load-cpu-us 300000 --prefetch 1 " \
     "--startup-ms 30000 --seconds 100000"
@@ -46,33 +48,44 @@ def start_node(port):
     gpus.chmod(0o666)
     GROUP.mkdir()
     subprocess.Popen([BUILD / "src/daemon/zerneld", "--config", config])
+    # The ranks of a job are known if zerneld has found its libraries before it opens its communicator.
+    while subprocess.run([BUILD / "src/cli/zernel", "status", "--socket", WORK / "zernel.sock"], capture_output=True, check=False).returncode:
+        time.sleep(1)
     subprocess.Popen([BUILD / "src/cli/zernel", "serve", "--config", config, "--socket", WORK / "zernel.sock", "--port", str(port), "--user", USER])
     subprocess.Popen([LAB / "train/train", *JOB.split()], stdout=subprocess.DEVNULL,
                      env={**os.environ, "LD_LIBRARY_PATH": str(LAB / "vgpu"), "VGPU_SHM": str(gpus), "VGPU_DEVICES": "2"},
                      preexec_fn=lambda: (GROUP / "cgroup.procs").write_text("0"))
 
 
-def copy(source, target):
+def copy(source, target, data=b""):
     try:
-        while part := source.recv(1 << 16):
-            target.sendall(part)
+        while data := data or source.recv(1 << 16):
+            target.sendall(data)
+            data = b""
         target.shutdown(socket.SHUT_WR)
     except OSError:
         pass
+
+
+def pass_on(outside, port):
+    data = outside.recv(1 << 16)
+    if data == STOP:
+        stopped.set()
+        return
+    try:
+        inside = socket.create_connection(("127.0.0.1", port))
+    except OSError:  # the gateway is not started yet
+        outside.close()
+        return
+    threading.Thread(target=copy, args=(inside, outside), daemon=True).start()
+    copy(outside, inside, data)
 
 
 def forward(port):
     """The gateway listens on loopback, because it has no certificate here."""
     server = socket.create_server((ADDRESS, port))
     while True:
-        outside, _ = server.accept()
-        try:
-            inside = socket.create_connection(("127.0.0.1", port))
-        except OSError:  # not started yet
-            outside.close()
-            continue
-        for ends in ((outside, inside), (inside, outside)):
-            threading.Thread(target=copy, args=ends, daemon=True).start()
+        threading.Thread(target=pass_on, args=(server.accept()[0], port), daemon=True).start()
 
 
 def main():
@@ -80,7 +93,7 @@ def main():
     start_network()
     start_node(port)
     threading.Thread(target=forward, args=(port,), daemon=True).start()
-    while True:
+    while not stopped.is_set():
         done = subprocess.run([BUILD / "src/cli/zernel", "why", "--json", "--seconds", "20", "--socket", WORK / "zernel.sock"],
                               stdout=subprocess.PIPE, check=False)
         if done.returncode == 0:

@@ -55,7 +55,7 @@ function Serve({ health }) {
 	const { history, serve } = health;
 
 	return h(Panel, { title: "This gateway" }, h(Stats, null,
-		h(Stat, { label: "connections", value: count(serve.connections), note: `${count(serve.websockets)} live pages` }),
+		h(Stat, { label: "connections", value: count(serve.connections), note: `live pages: ${count(serve.websockets)}` }),
 		h(Stat, { label: "refused", value: count(serve.refused), tone: serve.refused ? "warn" : "" }),
 		h(Stat, { label: "skipped messages", value: count(serve.skipped), tone: serve.skipped ? "warn" : "", note: "to slow clients" }),
 		h(Stat, { label: "closed clients", value: count(serve.cut), tone: serve.cut ? "warn" : "", note: "too slow" }),
