@@ -48,7 +48,7 @@ def start_node(port):
     gpus.chmod(0o666)
     GROUP.mkdir()
     subprocess.Popen([BUILD / "src/daemon/zerneld", "--config", config])
-    # The ranks of a job are known if zerneld has found its libraries before it opens its communicator.
+    # The first calls come after zerneld knows the process.
     while subprocess.run([BUILD / "src/cli/zernel", "status", "--socket", WORK / "zernel.sock"], capture_output=True, check=False).returncode:
         time.sleep(1)
     subprocess.Popen([BUILD / "src/cli/zernel", "serve", "--config", config, "--socket", WORK / "zernel.sock", "--port", str(port), "--user", USER])

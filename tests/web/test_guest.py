@@ -17,6 +17,7 @@ from dashboard import TREE, WebCase, note, wait_for
 from harness import BUILD
 
 GUEST_S = 900
+NR_RANKS = 2
 POINTS = 15  # between two windows of a few steps each
 PAGES = {"#/job": ".list a", "#/scheduler": ".command", "#/compare": ".choice option", "#/health": ".stat"}
 WHY = TREE / "out/web-guest.json"
@@ -79,16 +80,15 @@ class Guest(WebCase):
 
     def test_2_job_has_the_shares_of_why(self):
         self.open(f"#/job/{quote(self.why()['name'], safe='')}?window=30")
-        self.wait(".bar-row", "rank 1")
+        self.wait(lambda: len(self.find(".bar-row")) == NR_RANKS)
         self.wait(".area canvas")
         self.wait(".lanes canvas")
-        told = self.why()
-        shown = [shown_percent(text) for text in self.texts(".bar-value")]
-        idle = [100 * each["idle_ns"] / (each["idle_ns"] + each["busy_ns"]) for each in told["processes"]]
-        note(f"idle on the page: {shown} %, by zernel why: {[round(each, 1) for each in idle]} %")
-        self.assertEqual(len(shown), len(idle))
-        for page, cli in zip(shown, idle):
-            self.assertAlmostEqual(page, cli, delta=POINTS)
+        shown = dict(zip(self.texts(".bar-name"), map(shown_percent, self.texts(".bar-value"))))
+        told = {f"{each['comm']} {each['pid']}": 100 * each["idle_ns"] / (each["idle_ns"] + each["busy_ns"]) for each in self.why()["processes"]}
+        note(f"idle on the page, percent: {shown}; by zernel why: { {name: round(share, 1) for name, share in told.items()} }")
+        self.assertEqual(sorted(shown), sorted(told))
+        for name, share in told.items():
+            self.assertAlmostEqual(shown[name], share, delta=POINTS)
 
     def test_3_the_other_pages_have_their_data(self):
         for page, css in PAGES.items():
