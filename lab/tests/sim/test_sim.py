@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Runs the simulator of the scheduler on a small and a larger machine, and judges what operations cost.
+
+All figures are counts of a deterministic run, so they do not depend on the machine that runs the test.
+"""
+import functools
+import os
+import re
+import subprocess
+import unittest
+
+import tap
+
+COUNTS = ("work", "scans", "cpus", "queued", "locks", "written", "read", "kicks")
+
+# Mean counts of an operation, then its largest work. A budget is 12 percent above the figure of the day when it was set.
+BUDGETS = {
+    #                            work,  scans,   cpus, queued,  locks, writte,   read,  kicks, larges
+    ("16", "select_cpu"): (  10.1,      0,      0,      0,      0,      0,      0,      0,   10.1),
+    ("16", "enqueue"):    (   225,    1.0,   14.6,      0,    1.1,    2.8,   14.2,      0,    270),
+    ("16", "dispatch"):   (    33,      0,      0,    1.4,    2.0,    0.1,    1.3,      0,    261),
+    ("16", "running"):    (    56,      0,      0,      0,      0,    0.1,    0.1,      0,     58),
+    ("16", "stopping"):   (   126,      0,      0,      0,      0,    2.9,    4.3,      0,    168),
+    ("16", "tick"):       (  14.2,      0,      0,      0,      0,      0,    1.0,      0,     35),
+    ("16", "timer"):      (    25,    1.2,    1.2,    1.2,    1.2,    0.8,    1.4,    1.2,     30),
+    ("64", "select_cpu"): (    26,    0.1,    1.9,      0,      0,      0,      0,      0,    429),
+    ("64", "enqueue"):    (   416,    0.9,     49,      0,    1.1,    2.7,     36,      0,    609),
+    ("64", "dispatch"):   (   255,      0,      0,    9.4,   10.7,    0.1,    2.6,      0,   2604),
+    ("64", "running"):    (    55,      0,      0,      0,      0,    0.2,    0.2,      0,     58),
+    ("64", "stopping"):   (   123,      0,      0,      0,      0,    4.0,    5.4,      0,    166),
+    ("64", "tick"):       (  14.9,      0,      0,      0,      0,      0,    1.0,      0,     35),
+    ("64", "timer"):      (    24,    1.1,    1.2,    1.2,    1.2,    0.8,    1.2,    1.1,     41),
+}
+
+
+@functools.cache
+def run(row, seed=1):
+    done = subprocess.run([os.environ["ZERNEL_SIM"], "--seed", str(seed), row], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise AssertionError(f"sim {row}: {done.stderr}")
+    return done.stdout
+
+
+def operations(row):
+    """Returns {operation: {count: (mean, max)}}."""
+    found = {}
+    for line in run(row).splitlines():
+        words = line.split()
+        if len(words) != 3 + 2 * len(COUNTS) or words[0] != row:
+            continue
+        values = [float(word) for word in words[3:]]
+        found[words[1]] = dict(zip(COUNTS, zip(values[::2], values[1::2])))
+    return found
+
+
+def waits(row):
+    """Returns {kind of tasks: (number, waits, p50, p99, longest, share of CPUs)}, times in ms."""
+    lines = (line.split() for line in run(row).splitlines())
+    return {words[1]: tuple(map(float, words[2:])) for words in lines if len(words) == 8 and words[0] == row}
+
+
+class Sim(unittest.TestCase):
+    def test_equal_seeds_give_equal_output(self):
+        self.assertEqual(run("16"), run.__wrapped__("16"))
+        self.assertNotEqual(run("16"), run("16", 2))
+
+    def test_operations_stay_within_their_budgets(self):
+        over = []
+        for (row, operation), budget in BUDGETS.items():
+            found = operations(row)[operation]
+            values = [found[count][0] for count in COUNTS] + [found["work"][1]]
+            for count, value, most in zip((*COUNTS, "largest work"), values, budget, strict=True):
+                if value > most:
+                    over.append(f"{row} CPUs, {operation}: {count} is {value}, budget {most}")
+        self.assertEqual(over, [])
+
+    def test_every_operation_has_a_budget(self):
+        for row in ("16", "64"):
+            self.assertEqual(set(operations(row)), {operation for name, operation in BUDGETS if name == row})
+
+    def test_feeders_do_not_wait(self):
+        for row in ("noisy", "16", "64"):
+            self.assertLess(waits(row)["launcher"][3], 0.1, row)
+
+    def test_kernel_threads_do_not_wait_for_a_slice(self):
+        for row in ("16", "64"):
+            self.assertLess(waits(row)["kthread"][3], 0.1, row)
+
+    def test_the_cpus_are_used_once(self):
+        for row in ("noisy", "16", "64"):
+            self.assertLess(abs(sum(kind[5] for kind in waits(row).values()) - 100), 1, row)
+
+    def test_hogs_of_one_cache_have_equal_shares(self):
+        least, most = re.search(r"^noisy +hogs: .*least ([\d.]+) and most ([\d.]+)", run("noisy"), re.M).groups()
+        self.assertGreater(float(least), 0.95)
+        self.assertLess(float(most), 1.05)
+
+
+if __name__ == "__main__":
+    tap.main()
