@@ -38,7 +38,8 @@ static struct {
 
 static struct line {
 	u64 address;
-	u64 read_by; /* number of the operation that read it last */
+	u64 read_by;  /* number of the operation that read it last */
+	u32 nr_taken; /* from another CPU by a write */
 	u16 writer;
 } lines[LINES_SLOTS];
 
@@ -92,6 +93,18 @@ void count_reset(void)
 {
 	memset(counts.ops, 0, sizeof(counts.ops));
 	counts.holds = (struct holds){};
+	for (u32 i = 0; i < LINES_SLOTS; i++)
+		lines[i].nr_taken = 0;
+}
+
+u64 count_busiest_line(void)
+{
+	u64 most = 0;
+
+	for (u32 i = 0; i < LINES_SLOTS; i++)
+		if (lines[i].nr_taken > most)
+			most = lines[i].nr_taken;
+	return most;
 }
 
 const struct op_counts *count_of(enum op op)
@@ -147,6 +160,7 @@ static void touch(const void *at, size_t size, bool writes)
 
 		if (writes) {
 			counts.now[COUNT_LINES_WRITTEN] += is_remote;
+			line->nr_taken += is_remote;
 			line->writer = (u16)counts.cpu;
 		} else if (is_remote && line->read_by != counts.number) {
 			counts.now[COUNT_LINES_READ]++;

@@ -51,3 +51,5 @@ void count_lock(u64 steps);
 void count_reset(void);
 const struct op_counts *count_of(enum op op);
 const struct holds *count_holds(void);
+/* How often the busiest line was taken from another CPU by a write. */
+u64 count_busiest_line(void);

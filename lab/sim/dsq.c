@@ -33,6 +33,27 @@ s32 scx_bpf_create_dsq(u64 id, s32 node)
 	return 0;
 }
 
+u64 dsqs_most_locked(void)
+{
+	u64 most = 0;
+
+	for (u32 i = 0; i < DSQS_MAX; i++) {
+		if (!dsqs[i])
+			continue;
+		if (dsqs[i]->nr_locked > most)
+			most = dsqs[i]->nr_locked;
+		dsqs[i]->nr_locked = 0;
+	}
+	return most;
+}
+
+/* The lock of a queue is taken and held for `steps`. */
+static void dsq_lock(struct dsq *dsq, u64 steps)
+{
+	dsq->nr_locked++;
+	count_lock(steps);
+}
+
 static bool is_before(const struct task *a, const struct task *b)
 {
 	s64 distance = (s64)(a->p.scx.dsq_vtime - b->p.scx.dsq_vtime);
@@ -125,7 +146,7 @@ void dsq_insert(struct dsq *dsq, struct task *task, bool by_vtime, bool at_head)
 	*(task->after ? &task->after->before : &dsq->last) = task;
 	dsq->nr++;
 	if (!dsq->is_local)
-		count_lock(steps);
+		dsq_lock(dsq, steps);
 }
 
 void dsq_remove(struct task *task)
@@ -221,7 +242,7 @@ bool scx_bpf_dsq_move_to_local(u64 dsq_id)
 		if (mask_has(&task->mask, cpu->id))
 			break;
 	}
-	count_lock(steps);
+	dsq_lock(dsq, steps);
 	count_add(COUNT_QUEUE_STEPS, steps);
 	if (!task)
 		return false;
@@ -252,7 +273,7 @@ struct task_struct *bpf_iter_scx_dsq_next(struct bpf_iter_scx_dsq *it)
 	struct walk *walk = (struct walk *)it;
 	struct task *task = walk->next;
 
-	count_lock(1);
+	dsq_lock(walk->dsq, 1);
 	while (task && task->seq > walk->last_seq)
 		task = task->after;
 	if (!task)
@@ -269,9 +290,10 @@ void bpf_iter_scx_dsq_destroy(struct bpf_iter_scx_dsq *it)
 static bool move(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id, bool by_vtime)
 {
 	struct task *task = task_of(p);
+	struct dsq *from = ((struct walk *)it)->dsq;
 
-	count_lock(1);
-	if (task->dsq != ((struct walk *)it)->dsq)
+	dsq_lock(from, 1);
+	if (task->dsq != from)
 		return false;
 	dsq_remove(task);
 	if (dsq_id == (u64)SCX_DSQ_LOCAL)
@@ -293,12 +315,14 @@ void scx_bpf_dsq_move_set_vtime(struct bpf_iter_scx_dsq *it, u64 vtime)
 bool scx_bpf_dsq_move_vtime(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 dsq_id,
 			    u64 flags)
 {
-	if (task_of(p)->dsq != ((struct walk *)it)->dsq)
+	struct walk *walk = (struct walk *)it;
+
+	dsq_lock(walk->dsq, 1);
+	if (task_of(p)->dsq != walk->dsq)
 		return false;
 	/* The place in the new queue; the old one must not be searched with it. */
 	dsq_remove(task_of(p));
-	p->scx.dsq_vtime = ((struct walk *)it)->vtime;
-	count_lock(1);
+	p->scx.dsq_vtime = walk->vtime;
 	dsq_enter(task_of(p), dsq_id, true, 0);
 	return true;
 }

@@ -3,7 +3,7 @@
  * ML jobs. A launcher takes a batch, launches the work of a step, waits for its device, and
  * computes an optimizer step. With several ranks, the devices are done when the last rank has
  * launched and its device is done, plus the transfer. Each rank has loaders, which are processes,
- * and with several ranks a helper thread that polls until all ranks are there.
+ * and with several ranks a helper thread that polls until the collective is done.
  */
 #include "sim/load.h"
 #include "sim/ml.h"
@@ -11,8 +11,7 @@
 #define FEED_NS	     (100 * NSEC_PER_USEC)
 #define LAUNCH_NS    (200 * NSEC_PER_USEC)
 #define DEVICE_NS    (20 * NSEC_PER_MSEC)
-#define TRANSFER_NS  NSEC_PER_MSEC
-#define OPTIMIZER_NS NSEC_PER_MSEC
+#define TRANSFER_NS  (100 * NSEC_PER_USEC)
 #define POLL_EACH_NS (100 * NSEC_PER_USEC)
 #define HELP_NS	     (300 * NSEC_PER_USEC)
 #define SPIN_EACH_NS NSEC_PER_MSEC
@@ -36,22 +35,17 @@ enum helper_at {
 	AT_HELPED,
 };
 
-static void loader_wake(struct rank *rank, u32 cpu)
+/* The loader whose batch the launcher takes next. */
+static u32 loader_wanted(const struct rank *rank)
 {
-	for (u32 i = 0; i < rank->nr_loaders; i++) {
-		struct task *loader = rank->loaders[i];
-
-		if (loader->at != AT_FULL || loader->state != TASK_ASLEEP)
-			continue;
-		loader->at = AT_BEGIN;
-		task_wake(loader, cpu, true);
-		return;
-	}
+	return (u32)(rank->nr_batches % rank->nr_loaders);
 }
 
 static struct next fetch(struct task *task, struct rank *rank)
 {
-	if (!rank->nr_ready) {
+	struct task *loader = rank->loaders[loader_wanted(rank)];
+
+	if (!rank->nr_ready[loader->number]) {
 		if (!rank->launcher_waits)
 			ml_waits_for_data(&task->p);
 		rank->launcher_waits = true;
@@ -60,8 +54,12 @@ static struct next fetch(struct task *task, struct rank *rank)
 	if (rank->launcher_waits)
 		ml_has_data(&task->p);
 	rank->launcher_waits = false;
-	rank->nr_ready--;
-	loader_wake(rank, task->cpu);
+	rank->nr_ready[loader->number]--;
+	rank->nr_batches++;
+	if (loader->at == AT_FULL) {
+		loader->at = AT_BEGIN;
+		task_wake(loader, task->cpu, true);
+	}
 	task->at = AT_FED;
 	return (struct next){ NEXT_RUN, FEED_NS };
 }
@@ -88,9 +86,13 @@ static void collective_complete(struct job *job)
 static void enter_sync(struct task *task, struct rank *rank)
 {
 	struct job *job = rank->job;
+	u64 device_ns = DEVICE_NS;
 
+	if (rank == &job->ranks[1])
+		device_ns += DEVICE_NS / 100 * load_row()->slow_percent;
 	rank->done_ns = 0;
-	job->device_done_ns = machine.now + DEVICE_NS;
+	if (job->device_done_ns < machine.now + device_ns)
+		job->device_done_ns = machine.now + device_ns;
 	if (job->nr_ranks > 1) {
 		ml_collective(&task->p);
 		rank->nr_entered++;
@@ -132,7 +134,7 @@ struct next launcher_next(struct task *task)
 		load_stepped(machine.now - rank->step_since_ns);
 	rank->step_since_ns = machine.now;
 	task->at = AT_FETCH;
-	return (struct next){ NEXT_RUN, OPTIMIZER_NS };
+	return (struct next){ NEXT_RUN, load_row()->optimizer_us * NSEC_PER_USEC };
 }
 
 struct next loader_next(struct task *task)
@@ -140,12 +142,13 @@ struct next loader_next(struct task *task)
 	struct rank *rank = task->rank;
 
 	if (task->at == AT_LOADED) {
-		rank->nr_ready++;
-		if (rank->launcher_waits && rank->launcher->state == TASK_ASLEEP) {
+		rank->nr_ready[task->number]++;
+		if (rank->launcher_waits && rank->launcher->state == TASK_ASLEEP &&
+		    loader_wanted(rank) == task->number) {
 			ml_brings_data(&rank->launcher->p);
 			task_wake(rank->launcher, task->cpu, true);
 		}
-		if (rank->nr_ready >= PREFETCH * rank->nr_loaders) {
+		if (rank->nr_ready[task->number] >= PREFETCH) {
 			task->at = AT_FULL;
 			return (struct next){ NEXT_BLOCK };
 		}
@@ -162,7 +165,7 @@ struct next helper_next(struct task *task)
 		task->at = AT_WOKEN;
 		return (struct next){ NEXT_BLOCK };
 	}
-	if (rank->job->nr_complete < rank->nr_entered)
+	if (rank->job->nr_complete < rank->nr_entered || machine.now < rank->done_ns)
 		return (struct next){ NEXT_YIELD, POLL_EACH_NS };
 	task->at = AT_HELPED;
 	return (struct next){ NEXT_RUN, HELP_NS };
@@ -186,9 +189,11 @@ static void rank_make(struct rank *rank, struct job *job, u32 gpu, u32 nr_gpus, 
 	}
 	rank->nr_loaders = row->loaders;
 	rank->loaders = allocate(row->loaders * sizeof(struct task *));
+	rank->nr_ready = allocate(row->loaders * sizeof(u32));
 	for (u32 i = 0; i < row->loaders; i++) {
 		rank->loaders[i] = task_new(KIND_LOADER, job->cgroup, rank->launcher);
 		rank->loaders[i]->rank = rank;
+		rank->loaders[i]->number = i;
 		rank->loaders[i]->p.flags |= PF_FORKNOEXEC;
 		ml_loader_begins(&rank->loaders[i]->p, &rank->launcher->p);
 		task_start_soon(rank->loaders[i], cpu);

@@ -14,20 +14,35 @@
 #define KTHREAD_NS	 (20 * NSEC_PER_USEC)
 #define KTHREAD_WAIT	 (20 * NSEC_PER_MSEC)
 
+/* The first rows are scenarios of the lab with 2 CPUs, which a guest can check. */
+#define LAB	    .cpus = 2, .llcs = 1, .nodes = 1, .jobs = 1, .warmup_ms = 1000, .milliseconds = 4000
+#define LAB_HOGS    .hogs = 8
+#define LAB_STEP    .ranks = 1, .optimizer_us = 1000
+#define LAB_LOADERS .loaders = 2, .batch_us = 14000
+/* The load of the others grows with the machine, except for the jobs of a node with 8 GPUs. */
+#define MACHINE(nr, caches, sockets)                                                               \
+	.cpus = nr, .llcs = caches, .nodes = sockets, .interactive = 2 * (nr), .pairs = (nr) / 2,  \
+	.kthreads = nr, .users = 8, .pinned = 16, .warmup_ms = 300, .milliseconds = 300
+#define JOBS(nr) .jobs = nr, .ranks = 8, .loaders = 12, .batch_us = 4000, .optimizer_us = 1000
+
 /* clang-format off */
 const struct row rows[] = {
-	/* name      CPUs caches nodes   hogs interactive pairs kthreads  jobs ranks loaders batch  spins  users pinned  warm-up, ms */
-	{ "quiet",      2,    1,    1,      0,     0,      0,    0,       1,    1,     2,    14000, false,    0,    0, 1000, 4000 },
-	{ "noisy",      2,    1,    1,      8,     0,      0,    0,       1,    1,     2,    14000, false,    0,    0, 1000, 4000 },
-	{ "spin",       2,    1,    1,      8,     0,      0,    0,       1,    1,     2,    14000, true,     0,    0, 1000, 4000 },
-	{ "2",          2,    2,    1,      4,     4,      1,    2,       1,    2,     2,     4000, false,    2,    0, 1000, 2000 },
-	{ "16",        16,    2,    1,     32,    32,      8,   16,       1,    8,     2,     4000, false,    4,   16, 400, 1000 },
-	{ "64",        64,    8,    2,    128,   128,     32,   64,       8,    8,    12,     4000, false,    8,   16,  300, 300 },
-	{ "256",      256,   16,    2,    512,   512,    128,  256,       8,    8,    12,     4000, false,    8,   16,  300, 300 },
-	{ "384",      384,   32,    2,    768,   768,    192,  384,       8,    8,    12,     4000, false,    8,   16,  300, 300 },
-	{ "large",    224,    2,    2,    448,   448,    112,  224,       8,    8,    12,     4000, false,    8,   16,  300, 300 },
-	{ "ordinary", 256,   16,    2,    512,   512,    128,  256,       0,    0,     0,        0, false,    8,   16,  300, 300 },
-	{ "crowd",    384,   32,    2,  18000,   768,    192,  384,       8,    8,    12,     4000, false,    8,   16,  300, 300 },
+	{ "quiet",     LAB, LAB_STEP, LAB_LOADERS },
+	{ "noisy",     LAB, LAB_STEP, LAB_LOADERS, LAB_HOGS },
+	{ "spin",      LAB, LAB_STEP, LAB_LOADERS, LAB_HOGS, .spins = true },
+	{ "host-step", LAB, .ranks = 1, .optimizer_us = 15000, LAB_LOADERS, LAB_HOGS },
+	/* Twice the CPU time of the lab's scenario: the guest has half its speed while both CPUs are busy. */
+	{ "self",      LAB, LAB_STEP, .loaders = 8, .batch_us = 68000 },
+	{ "straggler", LAB, .ranks = 2, .optimizer_us = 1000, .loaders = 1, .batch_us = 4000, LAB_HOGS, .slow_percent = 50 },
+	{ "2",         MACHINE(2, 1, 1),    .hogs = 4,     .jobs = 1, .ranks = 2, .loaders = 2, .batch_us = 4000, .optimizer_us = 1000 },
+	{ "16",        MACHINE(16, 2, 1),   .hogs = 32,    JOBS(1) },
+	{ "64",        MACHINE(64, 8, 2),   .hogs = 128,   JOBS(8) },
+	{ "256",       MACHINE(256, 16, 2), .hogs = 512,   JOBS(8) },
+	{ "384",       MACHINE(384, 32, 2), .hogs = 768,   JOBS(8) },
+	{ "large",     MACHINE(224, 2, 2),  .hogs = 448,   JOBS(8) },
+	{ "cores",     MACHINE(128, 128, 2), .hogs = 256,  JOBS(8) },
+	{ "ordinary",  MACHINE(256, 16, 2), .hogs = 512 },
+	{ "crowd",     MACHINE(384, 32, 2), .hogs = 20000, JOBS(8) },
 };
 /* clang-format on */
 const u32 nr_rows = sizeof(rows) / sizeof(rows[0]);
@@ -57,7 +72,7 @@ u64 load_random(u64 below)
 
 u64 load_about(u64 ns)
 {
-	return ns / 2 + load_random(ns);
+	return ns / 1000 * (800 + load_random(401));
 }
 
 static struct next hog_next(struct task *task)
@@ -107,6 +122,9 @@ struct next load_next(struct task *task)
 
 void load_waited(struct task *task, u64 ns)
 {
+	if (ns > zernel.timeout_ms * NSEC_PER_MSEC)
+		die("task %d waited for %llu ns: the watchdog ejects the scheduler", task->p.pid,
+		    (unsigned long long)ns);
 	hist_record(&load.waits[task->kind], ns);
 }
 
@@ -240,6 +258,13 @@ void load_reset(void)
 	load.steps = (struct hist){};
 	for (u32 i = 0; i < load.nr_tasks; i++)
 		load.ran_before[i] = load.tasks[i]->ran_ns;
+}
+
+void load_end(void)
+{
+	for (u32 i = 0; i < load.nr_tasks; i++)
+		if (load.tasks[i]->state == TASK_QUEUED)
+			load_waited(load.tasks[i], machine.now - load.tasks[i]->queued_since_ns);
 }
 
 const struct hist *load_waits(enum kind kind)

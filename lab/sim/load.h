@@ -22,10 +22,11 @@ struct row {
 	u32 cpus, llcs, nodes;
 	u32 hogs, interactive, pairs, kthreads;
 	u32 jobs, ranks, loaders; /* ranks of each job, loaders of each rank */
-	u32 batch_us;
-	bool spins; /* syncs spin */
-	u32 users;  /* cgroups of ordinary tasks; 0: no cgroups at all */
-	u32 pinned; /* one in so many hogs is bound to a CPU; 0: none */
+	u32 batch_us, optimizer_us;
+	u32 slow_percent; /* how much slower the device of rank 1 is */
+	bool spins;	  /* syncs spin */
+	u32 users;	  /* cgroups of ordinary tasks; 0: no cgroups at all */
+	u32 pinned;	  /* one in so many hogs is bound to a CPU; 0: none */
 	u32 warmup_ms, milliseconds;
 };
 
@@ -53,7 +54,9 @@ struct job {
 struct rank {
 	struct job *job;
 	struct task *launcher, *helper, **loaders;
-	u32 nr_loaders, nr_ready;
+	u32 nr_loaders;
+	u32 *nr_ready;	/* batches of each loader */
+	u64 nr_batches; /* that the launcher took; it takes those of the loaders in turns */
 	bool launcher_waits;
 	u64 nr_entered; /* collectives */
 	u64 done_ns;	/* when the device is done; 0: not known yet */
@@ -66,7 +69,7 @@ extern const u32 nr_rows;
 /* What load.c and jobs.c share. */
 const struct row *load_row(void);
 u64 load_random(u64 below);
-/* A time between half and one and a half of `ns`. */
+/* A time within 20 percent of `ns`. */
 u64 load_about(u64 ns);
 struct task *task_new(enum kind kind, struct cgroup *cgroup, struct task *parent);
 void task_start_soon(struct task *task, u32 cpu);
@@ -84,6 +87,8 @@ void load_waited(struct task *task, u64 ns);
 void load_make(const struct row *row, u64 seed);
 /* The warm-up is over. */
 void load_reset(void);
+/* The end: tasks that wait now have waited until now. */
+void load_end(void);
 const struct hist *load_waits(enum kind kind);
 const struct hist *load_steps(void);
 u32 load_nr_tasks(void);

@@ -50,7 +50,9 @@ static void simulate(const struct row *row, const struct options *options)
 	events_run(BEGIN_NS + row->warmup_ms * NSEC_PER_MSEC);
 	count_reset();
 	load_reset();
+	dsqs_most_locked();
 	events_run(machine.now + length);
+	load_end();
 	report_print(length);
 }
 

@@ -197,10 +197,10 @@ void sim_timer_start(void *address, u64 delay_ns)
 	event_at(machine.now + delay_ns, timer_fires, timer, ++timer->turn);
 }
 
-/* A loop up to the number of CPUs scans CPUs, unless there are as many caches. */
+/* A loop up to the number of CPUs scans CPUs, or as many caches. */
 void sim_step(const struct sim_loop *loop)
 {
-	bool scans = loop->end == machine.nr_cpus && machine.nr_cpus != machine.nr_llcs;
+	bool scans = loop->end == machine.nr_cpus;
 
 	count_add(COUNT_WORK, 1);
 	count_add(COUNT_CPU_SCANS, scans && loop->at == loop->from);

@@ -23,6 +23,7 @@ struct mask {
 
 struct dsq {
 	u64 id, seq;
+	u64 nr_locked; /* how often its lock was taken since the warm-up */
 	u32 nr;
 	bool is_local, is_ordered; /* by virtual time; then it is also a tree */
 	struct task *first, *last, *root;
@@ -58,8 +59,9 @@ struct task {
 	u64 spins_until_ns;
 	u64 turn; /* an event of an earlier turn is void */
 
-	u32 kind; /* load.h */
-	u32 at;	  /* position in its program */
+	u32 kind;   /* load.h */
+	u32 at;	    /* position in its program */
+	u32 number; /* of a loader in its rank */
 	struct rank *rank;
 	struct task *partner;
 };
@@ -110,13 +112,15 @@ static inline void mask_set(struct mask *mask, u32 cpu, bool on)
 	mask->bits[cpu / 64] |= (unsigned long)on << (cpu % 64);
 }
 
-/* Queues. An operation that holds the lock of a queue counts it. */
+/* Queues. */
 void dsq_make(struct dsq *dsq, u64 id, bool is_local);
 struct dsq *dsq_find(u64 id);
 void dsq_insert(struct dsq *dsq, struct task *task, bool by_vtime, bool at_head);
 void dsq_remove(struct task *task);
 /* Carries out what the operation decided for the task; false if it decided nothing. */
 bool insert_finish(struct task *task);
+/* The largest number of locks of one queue since the last call. */
+u64 dsqs_most_locked(void);
 
 /* CPUs. */
 void cpus_make(u32 nr_cpus, u32 nr_llcs, u32 nr_nodes);

@@ -39,13 +39,18 @@ static void print_operations(const char *name)
 	printf("\n\n");
 }
 
-static void print_locks(const char *name)
+static void print_locks(const char *name, u64 measured_ns)
 {
 	const struct holds *holds = count_holds();
+	u64 milliseconds = measured_ns / NSEC_PER_MSEC;
 
-	printf("%-9s longest hold: run queue %llu (%s), queue %llu (%s)\n\n", name,
+	printf("%-9s longest hold of a lock: run queue %llu (%s), queue %llu (%s)\n", name,
 	       (unsigned long long)holds->longest_rq, op_names[holds->rq_op],
 	       (unsigned long long)holds->longest_dsq, op_names[holds->dsq_op]);
+	printf("%-9s each ms: the busiest lock of a queue is taken %llu times, the busiest line "
+	       "is written by another CPU %llu times\n\n",
+	       name, (unsigned long long)(dsqs_most_locked() / milliseconds),
+	       (unsigned long long)(count_busiest_line() / milliseconds));
 }
 
 static void print_waits(const char *name, u64 all_ns)
@@ -138,7 +143,7 @@ void report_print(u64 measured_ns)
 	printf("%s: %u CPUs, %u caches, %u nodes, %u tasks\n\n", row->name, row->cpus, row->llcs,
 	       row->nodes, load_nr_tasks());
 	print_operations(row->name);
-	print_locks(row->name);
+	print_locks(row->name, measured_ns);
 	print_waits(row->name, measured_ns * row->cpus);
 	print_shares(row->name);
 	print_steps(row->name);
