@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/*
- * Dispatch queues. A queue is a list; a queue by virtual time is also a tree, as in the kernel,
- * so that an insertion takes as many steps as the tree is deep.
- */
+/* Dispatch queues. A queue is a list; a queue by virtual time is also a tree, as in the kernel. */
 #include "sim/count.h"
 #include "sim/model.h"
 
@@ -54,74 +51,6 @@ static void dsq_lock(struct dsq *dsq, u64 steps)
 	count_lock(steps);
 }
 
-static bool is_before(const struct task *a, const struct task *b)
-{
-	s64 distance = (s64)(a->p.scx.dsq_vtime - b->p.scx.dsq_vtime);
-
-	return distance ? distance < 0 : a->seq < b->seq;
-}
-
-static struct task *tree_insert(struct task *root, struct task *task, u64 *steps)
-{
-	struct task *child;
-
-	++*steps;
-	if (!root)
-		return task;
-	if (is_before(task, root)) {
-		child = root->left = tree_insert(root->left, task, steps);
-		if (child->priority <= root->priority)
-			return root;
-		root->left = child->right;
-		child->right = root;
-	} else {
-		child = root->right = tree_insert(root->right, task, steps);
-		if (child->priority <= root->priority)
-			return root;
-		root->right = child->left;
-		child->left = root;
-	}
-	return child;
-}
-
-static struct task *tree_join(struct task *left, struct task *right)
-{
-	if (!left || !right)
-		return left ? left : right;
-	if (left->priority > right->priority) {
-		left->right = tree_join(left->right, right);
-		return left;
-	}
-	right->left = tree_join(left, right->left);
-	return right;
-}
-
-static struct task *tree_remove(struct task *root, struct task *task)
-{
-	if (!root)
-		die("a queued task is not in its tree");
-	if (root == task)
-		return tree_join(root->left, root->right);
-	if (is_before(task, root))
-		root->left = tree_remove(root->left, task);
-	else
-		root->right = tree_remove(root->right, task);
-	return root;
-}
-
-static struct task *before_in_tree(const struct dsq *dsq, const struct task *task)
-{
-	struct task *at = dsq->root, *found = NULL;
-
-	while (at) {
-		bool is_left = is_before(task, at);
-
-		found = is_left ? found : at;
-		at = is_left ? at->left : at->right;
-	}
-	return found;
-}
-
 void dsq_insert(struct dsq *dsq, struct task *task, bool by_vtime, bool at_head)
 {
 	struct task *before = at_head ? NULL : dsq->last;
@@ -135,10 +64,8 @@ void dsq_insert(struct dsq *dsq, struct task *task, bool by_vtime, bool at_head)
 	task->dsq = dsq;
 	task->seq = ++dsq->seq;
 	if (by_vtime) {
-		task->left = task->right = NULL;
-		task->priority = (u32)(task->seq * 2654435761U ^ (u32)task->p.pid * 40503U);
-		before = before_in_tree(dsq, task);
-		dsq->root = tree_insert(dsq->root, task, &steps);
+		before = tree_before(dsq->root, task);
+		steps = tree_insert(&dsq->root, task);
 	}
 	task->before = before;
 	task->after = before ? before->after : dsq->first;
@@ -154,7 +81,7 @@ void dsq_remove(struct task *task)
 	struct dsq *dsq = task->dsq;
 
 	if (dsq->is_ordered)
-		dsq->root = tree_remove(dsq->root, task);
+		tree_remove(&dsq->root, task);
 	*(task->before ? &task->before->after : &dsq->first) = task->after;
 	*(task->after ? &task->after->before : &dsq->last) = task->before;
 	dsq->nr--;

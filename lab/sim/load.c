@@ -12,6 +12,7 @@
 #define INTERACTIVE_WAIT (10 * NSEC_PER_MSEC)
 #define PAIR_NS		 (100 * NSEC_PER_USEC)
 #define KTHREAD_NS	 (20 * NSEC_PER_USEC)
+#define PERIOD_US	 100000ULL /* of cpu.max */
 #define KTHREAD_WAIT	 (20 * NSEC_PER_MSEC)
 
 /* The first rows are scenarios of the lab with 2 CPUs, which a guest can check. */
@@ -34,6 +35,8 @@ const struct row rows[] = {
 	/* Twice the CPU time of the lab's scenario: the guest has half its speed while both CPUs are busy. */
 	{ "self",      LAB, LAB_STEP, .loaders = 8, .batch_us = 68000 },
 	{ "straggler", LAB, .ranks = 2, .optimizer_us = 1000, .loaders = 1, .batch_us = 4000, LAB_HOGS, .slow_percent = 50 },
+	/* cpu.max: the first of two hogs may use a fifth of a CPU. */
+	{ "limit",     .cpus = 2, .llcs = 1, .nodes = 1, .hogs = 2, .users = 2, .quota_percent = 20, .warmup_ms = 1000, .milliseconds = 4000 },
 	{ "2",         MACHINE(2, 1, 1),    .hogs = 4,     .jobs = 1, .ranks = 2, .loaders = 2, .batch_us = 4000, .optimizer_us = 1000 },
 	{ "16",        MACHINE(16, 2, 1),   .hogs = 32,    JOBS(1) },
 	{ "64",        MACHINE(64, 8, 2),   .hogs = 128,   JOBS(8) },
@@ -173,9 +176,12 @@ static void pin(struct task *task, u32 cpu)
 static struct cgroup *cgroup_make(const char *name, u32 number, struct cgroup *parent)
 {
 	struct cgroup *cgroup = allocate(sizeof(*cgroup) + 2 * sizeof(struct cgroup *));
-	struct scx_cgroup_init_args args = { .weight = 100,
-					     .bw_period_us = 100000,
-					     .bw_quota_us = ~0ULL };
+	bool is_limited = load.row->quota_percent && !strcmp(name, "user") && !number;
+	struct scx_cgroup_init_args args = {
+		.weight = 100,
+		.bw_period_us = PERIOD_US,
+		.bw_quota_us = is_limited ? PERIOD_US * load.row->quota_percent / 100 : ~0ULL,
+	};
 	static u64 id;
 	char *text = allocate(32);
 

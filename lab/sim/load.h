@@ -23,10 +23,11 @@ struct row {
 	u32 hogs, interactive, pairs, kthreads;
 	u32 jobs, ranks, loaders; /* ranks of each job, loaders of each rank */
 	u32 batch_us, optimizer_us;
-	u32 slow_percent; /* how much slower the device of rank 1 is */
-	bool spins;	  /* syncs spin */
-	u32 users;	  /* cgroups of ordinary tasks; 0: no cgroups at all */
-	u32 pinned;	  /* one in so many hogs is bound to a CPU; 0: none */
+	u32 slow_percent;  /* how much slower the device of rank 1 is */
+	bool spins;	   /* syncs spin */
+	u32 users;	   /* cgroups of ordinary tasks; 0: no cgroups at all */
+	u32 quota_percent; /* cpu.max of the first user, of one CPU; 0: none */
+	u32 pinned;	   /* one in so many hogs is bound to a CPU; 0: none */
 	u32 warmup_ms, milliseconds;
 };
 

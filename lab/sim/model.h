@@ -122,6 +122,12 @@ bool insert_finish(struct task *task);
 /* The largest number of locks of one queue since the last call. */
 u64 dsqs_most_locked(void);
 
+/* The order of a queue by virtual time. Returns the steps. */
+u64 tree_insert(struct task **root, struct task *task);
+void tree_remove(struct task **root, struct task *task);
+/* The task after which this one belongs; NULL if it is the first. */
+struct task *tree_before(struct task *root, const struct task *task);
+
 /* CPUs. */
 void cpus_make(u32 nr_cpus, u32 nr_llcs, u32 nr_nodes);
 void cpu_kick(struct cpu *cpu);

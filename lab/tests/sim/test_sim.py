@@ -60,6 +60,11 @@ def waits(row):
     return {words[1]: tuple(map(float, words[2:])) for words in lines if len(words) == 8 and words[0] == row}
 
 
+def hogs(row):
+    """Returns CPU time of the mean hog in ms, and that of the least and of the most served one relative to it."""
+    return tuple(map(float, re.search(rf"^{row} +hogs: mean ([\d.]+) ms, least ([\d.]+) and most ([\d.]+)", run(row), re.M).groups()))
+
+
 class Sim(unittest.TestCase):
     def test_equal_seeds_give_equal_output(self):
         self.assertEqual(run("16"), run.__wrapped__("16"))
@@ -92,9 +97,14 @@ class Sim(unittest.TestCase):
             self.assertLess(abs(sum(kind[5] for kind in waits(row).values()) - 100), 1, row)
 
     def test_hogs_of_one_cache_have_equal_shares(self):
-        least, most = re.search(r"^noisy +hogs: .*least ([\d.]+) and most ([\d.]+)", run("noisy"), re.M).groups()
-        self.assertGreater(float(least), 0.95)
-        self.assertLess(float(most), 1.05)
+        least, most = hogs("noisy")[1:]
+        self.assertGreater(least, 0.95)
+        self.assertLess(most, 1.05)
+
+    def test_a_limit_holds(self):
+        mean, least, most = hogs("limit")
+        self.assertAlmostEqual(mean * least, 800, delta=40)  # a fifth of 4 s
+        self.assertAlmostEqual(mean * most, 4000, delta=40)
 
 
 if __name__ == "__main__":
