@@ -23,7 +23,9 @@
 /* The load of the others grows with the machine, except for the jobs of a node with 8 GPUs. */
 #define MACHINE(nr, caches, sockets)                                                               \
 	.cpus = nr, .llcs = caches, .nodes = sockets, .interactive = 2 * (nr), .pairs = (nr) / 2,  \
-	.kthreads = nr, .users = 8, .pinned = 16, .warmup_ms = 300, .milliseconds = 300
+	.kthreads = nr, .users = 8, .pinned = 16
+#define SHORT	 .warmup_ms = 300, .milliseconds = 300
+#define LONG	 .warmup_ms = 1000, .milliseconds = 1000 /* so that tasks become overdue */
 #define JOBS(nr) .jobs = nr, .ranks = 8, .loaders = 12, .batch_us = 4000, .optimizer_us = 1000
 
 /* clang-format off */
@@ -37,15 +39,15 @@ const struct row rows[] = {
 	{ "straggler", LAB, .ranks = 2, .optimizer_us = 1000, .loaders = 1, .batch_us = 4000, LAB_HOGS, .slow_percent = 50 },
 	/* cpu.max: the first of two hogs may use a fifth of a CPU. */
 	{ "limit",     .cpus = 2, .llcs = 1, .nodes = 1, .hogs = 2, .users = 2, .quota_percent = 20, .warmup_ms = 1000, .milliseconds = 4000 },
-	{ "2",         MACHINE(2, 1, 1),    .hogs = 4,     .jobs = 1, .ranks = 2, .loaders = 2, .batch_us = 4000, .optimizer_us = 1000 },
-	{ "16",        MACHINE(16, 2, 1),   .hogs = 32,    JOBS(1) },
-	{ "64",        MACHINE(64, 8, 2),   .hogs = 128,   JOBS(8) },
-	{ "256",       MACHINE(256, 16, 2), .hogs = 512,   JOBS(8) },
-	{ "384",       MACHINE(384, 32, 2), .hogs = 768,   JOBS(8) },
-	{ "large",     MACHINE(224, 2, 2),  .hogs = 448,   JOBS(8) },
-	{ "cores",     MACHINE(128, 128, 2), .hogs = 256,  JOBS(8) },
-	{ "ordinary",  MACHINE(256, 16, 2), .hogs = 512 },
-	{ "crowd",     MACHINE(384, 32, 2), .hogs = 20000, JOBS(8) },
+	{ "2",         MACHINE(2, 1, 1),     SHORT, .hogs = 4, .jobs = 1, .ranks = 2, .loaders = 2, .batch_us = 4000, .optimizer_us = 1000 },
+	{ "16",        MACHINE(16, 2, 1),    SHORT, .hogs = 32,  JOBS(1) },
+	{ "64",        MACHINE(64, 8, 2),    SHORT, .hogs = 128,  JOBS(8) },
+	{ "256",       MACHINE(256, 16, 2),  SHORT, .hogs = 512,  JOBS(8) },
+	{ "384",       MACHINE(384, 32, 2),  SHORT, .hogs = 768,  JOBS(8) },
+	{ "large",     MACHINE(224, 2, 2),   SHORT, .hogs = 448,  JOBS(8) },
+	{ "cores",     MACHINE(128, 128, 2), SHORT, .hogs = 256,  JOBS(8) },
+	{ "ordinary",  MACHINE(256, 16, 2),  SHORT, .hogs = 512 },
+	{ "crowd",     MACHINE(384, 32, 2),  LONG,  .hogs = 20000,  JOBS(8) },
 };
 /* clang-format on */
 const u32 nr_rows = sizeof(rows) / sizeof(rows[0]);
