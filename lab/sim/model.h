@@ -7,7 +7,7 @@
  * operation of the scheduler is called and with what. The code of the scheduler takes no
  * virtual time: its costs are counted (count.h), not simulated.
  */
-#include "bpf/kernel.h"
+#include "bpf/compat.bpf.h"
 #include "abi/sched.h"
 
 #define TICK_NS		 (4 * NSEC_PER_MSEC)
