@@ -11,7 +11,7 @@
  * A size of 0 means unknown.
  */
 #include <stdbool.h>
-#include "abi/runtime.h"
+#include "core/sequence.h"
 
 /* A split is followed up to this many ranks. All of them must be on this machine. */
 #define COMM_MEMBERS_MAX 64
@@ -48,6 +48,7 @@ struct comm {
 	u32 parent_rank;
 	u32 nr_parent_ranks;
 	s32 color;
+	struct sequence sequence;
 };
 
 /* All communicators of a process. */
@@ -55,7 +56,8 @@ struct comms {
 	u64 nr_changes;
 	struct comm comm[COMMS_MAX];
 };
-_Static_assert(sizeof(struct comms) == 8 + COMMS_MAX * 88, "shared with BPF");
+_Static_assert(sizeof(struct comms) == 8 + COMMS_MAX * (88 + sizeof(struct sequence)),
+	       "shared with BPF");
 
 struct comm_member {
 	s32 color;
