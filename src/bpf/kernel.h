@@ -139,6 +139,7 @@ struct sched_entity {
 };
 
 struct task_struct {
+	u32 __state;
 	u32 flags;
 	unsigned in_iowait : 1;
 	unsigned in_memstall : 1;

@@ -20,6 +20,17 @@ static const char *const operation_labels[COLLECTIVE_NR] = {
 	[DETAIL_BARRIER - COLLECTIVE_FIRST] = "barrier",
 };
 
+static const char *const doing_labels[THREAD_DOING_NR] = {
+	[THREAD_UNKNOWN] = "unknown",	[THREAD_RUNNING] = "running",
+	[THREAD_SLEEPING] = "sleeping", [THREAD_UNINTERRUPTIBLE] = "uninterruptible",
+	[THREAD_STOPPED] = "stopped",
+};
+
+static const char *const symbols[CALL_NR] = {
+#define CALL(runtime, symbol, ...) [CALL_##runtime##_##symbol] = #symbol,
+#include "abi/runtimes.def"
+};
+
 bool process_is_whole(const struct process_state *process)
 {
 	return process->nr_writes_done == process->nr_writes_begun;
@@ -38,4 +49,14 @@ const char *role_label(u32 role)
 const char *operation_label(u32 operation)
 {
 	return operation < COLLECTIVE_NR ? operation_labels[operation] : "unknown";
+}
+
+const char *thread_doing_label(u32 doing)
+{
+	return doing_labels[doing < THREAD_DOING_NR ? doing : THREAD_UNKNOWN];
+}
+
+const char *call_symbol(u32 call)
+{
+	return call < CALL_NR ? symbols[call] : "";
 }

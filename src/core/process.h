@@ -110,6 +110,16 @@ struct process_record {
 	struct process_state process;
 };
 
+/* What a thread did when its record was written, as the kernel says. */
+enum thread_doing {
+	THREAD_UNKNOWN, /* in a snapshot of an older zerneld */
+	THREAD_RUNNING, /* it ran or waited for a CPU */
+	THREAD_SLEEPING,
+	THREAD_UNINTERRUPTIBLE, /* most often a wait for a disk */
+	THREAD_STOPPED,		/* by a signal or a debugger */
+	THREAD_DOING_NR,
+};
+
 struct thread_record {
 	u32 kind;
 	u32 tgid;
@@ -121,6 +131,9 @@ struct thread_record {
 	u64 cpu_ns;	   /* up to its last tick or sleep */
 	u64 sync_spin_ns;  /* in calls that wait for the GPU: it ran */
 	u64 sync_sleep_ns; /* and it slept */
+	u64 call_since_ns; /* when it entered the innermost call that it is in */
+	u32 call;  /* enum call plus 1; 0: it is in no call that is followed to its return */
+	u32 doing; /* enum thread_doing */
 	char comm[COMM_LEN];
 };
 
@@ -324,3 +337,6 @@ u64 process_nr_transitions(const struct process_state *process);
 /* User space only: names for output, metrics and files. */
 const char *role_label(u32 role);
 const char *operation_label(u32 operation);
+const char *thread_doing_label(u32 doing);
+/* The symbol of an enum call; empty if there is none. */
+const char *call_symbol(u32 call);

@@ -17,6 +17,10 @@ struct true_comm {
 	u64 handle;
 	u32 rank;
 	u32 nr_ranks; /* 0: unknown to the BPF programs */
+	u32 tag;      /* not 0: ranks with this tag have the same communicator */
+	u32 operation;
+	u64 nr; /* collectives, without sends and receives; operation and bytes of the last one */
+	u64 bytes;
 };
 
 /* The state of one process that the BPF programs must have now. */
@@ -54,6 +58,7 @@ extern const struct scenario *scenario;
 /* Called by a process: compares its state now; adds a communicator; removes one. */
 void truth_compare(struct truth *truth);
 void truth_add_comm(struct truth *truth, ncclComm_t comm, u32 rank, u32 nr_ranks);
+void truth_tag_comm(struct truth *truth, u32 tag); /* the one that was added last */
 void truth_destroy_comm(struct truth *truth, ncclComm_t comm, bool abort);
 
 void rank_init(u32 rank, ncclComm_t *ret);

@@ -59,7 +59,9 @@ void ranks_split_half_seen(int process)
 		rank_init((u32)process, &comm);
 		CHECK(!ncclCommSplit(comm, 0, 0, &child, NULL));
 		truth_add_comm(truth, comm, (u32)process, NR_RANKS);
+		truth_tag_comm(truth, 1);
 		truth_add_comm(truth, child, 0, 0);
+		truth_tag_comm(truth, 2);
 		truth->rank = (u32)process;
 		truth->nr_ranks = NR_RANKS;
 		truth->nr_local_ranks = 1;

@@ -51,6 +51,22 @@ void truth_add_comm(struct truth *truth, ncclComm_t comm, u32 rank, u32 nr_ranks
 		(struct true_comm){ .handle = (u64)comm, .rank = rank, .nr_ranks = nr_ranks };
 }
 
+void truth_tag_comm(struct truth *truth, u32 tag)
+{
+	truth->comm[truth->nr_comms - 1].tag = tag;
+}
+
+static void truth_count(struct truth *truth, ncclComm_t comm, u32 operation, u64 bytes)
+{
+	u32 i = 0;
+
+	while (truth->comm[i].handle != (u64)comm)
+		i++;
+	truth->comm[i].nr++;
+	truth->comm[i].operation = operation;
+	truth->comm[i].bytes = bytes;
+}
+
 void truth_destroy_comm(struct truth *truth, ncclComm_t comm, bool abort)
 {
 	u32 i = 0;
@@ -99,6 +115,9 @@ static void call_ok(struct part *part, u32 op, u64 count, u32 type, u32 peer, u3
 	CHECK(!call(op, count, (ncclDataType_t)type, (int)peer, part->comm[i], part->stream[i]));
 	part->truth->nr[op - COLLECTIVE_FIRST]++;
 	part->truth->bytes[op - COLLECTIVE_FIRST] += count * type_bytes[type];
+	if (op != DETAIL_SEND && op != DETAIL_RECV)
+		truth_count(part->truth, part->comm[i], op - COLLECTIVE_FIRST,
+			    count * type_bytes[type]);
 }
 
 static void collective(struct part *part, u32 op)
@@ -266,6 +285,7 @@ static void part_start(struct part *part, u32 process)
 		CHECK(!RT(SetDevice)((int)(part->first_rank + i)));
 		CHECK(!RT(StreamCreate)(&part->stream[i]));
 		truth_add_comm(part->truth, part->comm[i], part->first_rank + i, NR_RANKS);
+		truth_tag_comm(part->truth, 1);
 	}
 	part->truth->rank = part->first_rank;
 	part->truth->nr_ranks = NR_RANKS;

@@ -21,6 +21,8 @@
 #include "collect/kernel_internal.h"
 #include "property/random.h"
 
+#define NR_TAGS 3
+
 struct shared *shared;
 
 static struct kernel *kernel;
@@ -51,7 +53,21 @@ static void await_stage(u32 stage)
 		}
 }
 
-static void compare_comms(pid_t pid, const struct truth *truth)
+static void compare_sequence(const struct sequence *found, const struct true_comm *wanted)
+{
+	const struct collective_call *last;
+
+	assert_int_equal(found->nr, wanted->nr);
+	if (!wanted->nr)
+		return;
+	last = sequence_find(found, found->nr);
+	assert_non_null(last);
+	assert_int_equal(last->operation, wanted->operation);
+	assert_int_equal(last->bytes, wanted->bytes);
+	assert_true(last->entered_ns && last->returned_ns >= last->entered_ns);
+}
+
+static void compare_comms(pid_t pid, const struct truth *truth, u64 identities[NR_TAGS])
 {
 	struct comms comms;
 	u32 nr = 0;
@@ -76,6 +92,13 @@ static void compare_comms(pid_t pid, const struct truth *truth)
 		assert_non_null(found);
 		assert_int_equal(found->rank, wanted->rank);
 		assert_int_equal(found->nr_ranks, wanted->nr_ranks);
+		compare_sequence(&found->sequence, wanted);
+		if (!wanted->tag)
+			continue;
+		assert_int_not_equal(found->identity, 0);
+		if (identities[wanted->tag])
+			assert_int_equal(found->identity, identities[wanted->tag]);
+		identities[wanted->tag] = found->identity;
 	}
 }
 
@@ -100,11 +123,12 @@ static void compare_process(const struct kernel_snapshot *snapshot, pid_t pid,
 static void compare(void)
 {
 	struct kernel_snapshot snapshot;
+	u64 identities[NR_TAGS] = {};
 
 	assert_int_equal(kernel_snapshot_read(kernel, &snapshot), 0);
 	for (u32 i = 0; i < nr_pids; i++) {
 		compare_process(&snapshot, pids[i], &shared->truth[i]);
-		compare_comms(pids[i], &shared->truth[i]);
+		compare_comms(pids[i], &shared->truth[i], identities);
 	}
 	kernel_snapshot_done(&snapshot);
 	/* All calls and their groups have ended. */

@@ -19,6 +19,7 @@
  */
 #include "bpf/signals/collectives.bpf.h"
 #include "bpf/signals/feed.bpf.h"
+#include "bpf/signals/sequence.bpf.h"
 #include "bpf/compat.bpf.h"
 #include "core/comm.h"
 #include "core/mpi.h"
@@ -26,6 +27,7 @@
 struct thread_map threads SEC(".maps");
 struct process_map processes SEC(".maps");
 struct collective_map collectives SEC(".maps");
+struct comms_map process_comms SEC(".maps");
 struct ledger_event_map ledger_events SEC(".maps");
 struct hist_map hists SEC(".maps");
 struct event_map events SEC(".maps");
@@ -485,14 +487,6 @@ CALL_PROGRAM("uretprobe.multi", sync_return)
 	collectives_done(call.process, open, call.now);
 }
 
-static u32 operation_of(const struct call_row *row)
-{
-	u32 operation = row->detail - COLLECTIVE_FIRST;
-
-	barrier_var(operation);
-	return operation & (COLLECTIVE_NR - 1);
-}
-
 /* A collective of NCCL is work on a stream, unless it is captured into a graph. */
 static void collective_queues(struct pt_regs *ctx, const struct traced_call *call)
 {
@@ -520,6 +514,7 @@ CALL_PROGRAM("uprobe.multi", collective_enter)
 	call.thread->futex_wait_ns = 0;
 	process_cross(call.p, call.process, BOUNDARY_COLLECTIVE, call.now);
 	call.process->step.had_collective = 1;
+	collective_numbered(ctx, &call);
 	if (call.row->runtime != RUNTIME_MPI)
 		collective_queues(ctx, &call);
 	else if (call.process->launcher_tid == (u32)call.p->pid)
@@ -571,6 +566,7 @@ CALL_PROGRAM("uretprobe.multi", collective_return)
 		return;
 	operation = operation_of(call.row);
 	accepted = collective_accepted(call.row->runtime, (s32)PT_REGS_RC(ctx));
+	collective_returned(&call, frame, accepted);
 	if (call.row->runtime != RUNTIME_MPI)
 		collective_feeds(&call, frame->entered_ns, accepted);
 	if (accepted) {

@@ -103,6 +103,7 @@ static inline void frame_push(const struct traced_call *call, const struct argum
 	}
 	frame = frame_at(call->thread, depth);
 	frame->call = call->cookie;
+	frame->comm = 0;
 	frame->entered_ns = call->now;
 	frame->arg[0] =
 		row->arg[0] == ARG_RESULT_PLACE ? result_place : argument(args, row->arg[0]);

@@ -25,7 +25,6 @@
 /* Maximum number of retries when other threads settle communicators at the same time. */
 #define WORLD_TRIES	64
 
-struct comms_map process_comms SEC(".maps");
 struct comm_group_map comm_groups SEC(".maps");
 u64 nr_dropped_comms;
 
@@ -77,6 +76,7 @@ static int rank_step(u32 i, struct walk *walk)
 	comm->since_ns = first->since_ns;
 	comm->made_by = first->made_by;
 	comm->nr_splits = 0;
+	comm->sequence.nr = 0;
 	comm->rank = rank;
 	comm->nr_ranks = first->nr_ranks;
 	comm_set_state(comm, COMM_READY);
@@ -206,6 +206,7 @@ static void comm_describe(struct comm *comm, const struct traced_call *call,
 	comm->tid = call->p->pid;
 	comm->made_by = call->row->detail;
 	comm->nr_splits = 0;
+	comm->sequence.nr = 0;
 	comm->group = 0;
 	comm->identity = 0;
 	comm->rank = 0;

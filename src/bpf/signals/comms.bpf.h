@@ -142,6 +142,7 @@ static inline void split_give_up(struct comm *comm, struct comm *parent, struct 
 {
 	__sync_fetch_and_and(&group->present, ~(1ULL << (comm->parent_rank % COMM_MEMBERS_MAX)));
 	split_leave(comm, group);
+	comm->identity = 0;
 	if (parent)
 		parent->identity = 0;
 }
@@ -158,8 +159,11 @@ static inline void split_join(struct comms *comms, struct comm *comm, s32 key)
 	comm->parent_rank = parent->rank;
 	comm->nr_parent_ranks = parent->nr_ranks;
 	comm->group = comm_mix(parent->identity, ++parent->nr_splits);
+	/* The same for all its ranks on all machines, also where its size stays unknown. */
+	comm->identity = comm_mix(comm->group, (u32)comm->color);
 	rank = parent->rank;
-	group = parent->nr_ranks <= COMM_MEMBERS_MAX ? group_get(comm->group) : NULL;
+	group = parent->nr_ranks && parent->nr_ranks <= COMM_MEMBERS_MAX ? group_get(comm->group)
+									 : NULL;
 	if (!group) {
 		comm->group = 0;
 		return;
@@ -188,7 +192,6 @@ static inline void split_settle(struct comm *comm)
 		place = comm_split(group, comm->parent_rank);
 		comm->rank = place.rank;
 		comm->nr_ranks = place.nr_ranks;
-		comm->identity = comm_mix(comm->group, (u32)comm->color);
 	}
 	split_leave(comm, group);
 }

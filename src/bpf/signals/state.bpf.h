@@ -20,7 +20,7 @@ struct call_frame {
 	u64 entered_ns;
 	u64 arg[3];
 	u32 call;
-	u32 pad;
+	u32 comm; /* of a collective: the place of its communicator plus 1; 0: not known */
 };
 
 /* What is done when the innermost sync of a thread returns. */
@@ -227,15 +227,26 @@ static inline struct thread_state *thread_get(struct task_struct *p)
 	return bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
+/* The innermost call that the thread is in, plus 1; 0 if it is in no call. */
+static inline u32 thread_call(const struct thread_state *thread, u64 *ret_since_ns)
+{
+	const struct call_frame *frame;
+	u32 depth = thread->depth;
+
+	if (!depth)
+		return 0;
+	barrier_var(depth);
+	frame = &thread->frames[(depth - 1) & (MAX_CALL_DEPTH - 1)];
+	*ret_since_ns = frame->entered_ns;
+	return frame->call + 1;
+}
+
 /* The kind of the innermost call that the thread is in; CALL_KIND_NR if it is in no call. */
 static inline u32 thread_call_kind(const struct thread_state *thread)
 {
-	u32 call, depth = thread->depth;
+	u64 since_ns;
+	u32 call = thread_call(thread, &since_ns) - 1;
 
-	if (!depth)
-		return CALL_KIND_NR;
-	barrier_var(depth);
-	call = thread->frames[(depth - 1) & (MAX_CALL_DEPTH - 1)].call;
 	if (call >= CALL_NR)
 		return CALL_KIND_NR;
 	barrier_var(call);
@@ -370,6 +381,21 @@ static inline void event_send(u32 kind, struct task_struct *p, u32 value, u64 no
 	event_submit(event);
 }
 
+/* Values of the kernel's ABI: ps(1) and debuggers depend on them. */
+#define STATE_SLEEPING	      0x1
+#define STATE_UNINTERRUPTIBLE 0x2
+#define STATE_STOPPED	      0x4
+#define STATE_TRACED	      0x8
+
+static inline u32 thread_doing(u32 state)
+{
+	if (state & (STATE_STOPPED | STATE_TRACED))
+		return THREAD_STOPPED;
+	if (state & STATE_UNINTERRUPTIBLE)
+		return THREAD_UNINTERRUPTIBLE;
+	return state & STATE_SLEEPING ? THREAD_SLEEPING : THREAD_RUNNING;
+}
+
 static inline void thread_describe(struct task_struct *p, struct thread_record *record)
 {
 	struct thread_state *thread = thread_find(p);
@@ -380,8 +406,10 @@ static inline void thread_describe(struct task_struct *p, struct thread_record *
 		.tid = p->pid,
 		.start_ns = p->start_boottime,
 		.cpu_ns = p->se.sum_exec_runtime,
+		.doing = thread_doing(p->__state),
 	};
 	if (thread) {
+		record->call = thread_call(thread, &record->call_since_ns);
 		record->role = thread->role;
 		record->runqueue_wait_ns = thread->runqueue_wait_ns;
 		record->io_wait_ns = thread->io_wait_ns;
