@@ -21,6 +21,16 @@ enum role {
 	ROLE_NR,
 };
 
+/* What a thread did when its record was written, as the kernel says. */
+enum thread_doing {
+	THREAD_UNKNOWN, /* in a snapshot of an older zerneld */
+	THREAD_RUNNING, /* it ran or waited for a CPU */
+	THREAD_SLEEPING,
+	THREAD_UNINTERRUPTIBLE, /* most often a wait for a disk */
+	THREAD_STOPPED,		/* by a signal or a debugger */
+	THREAD_DOING_NR,
+};
+
 /* Kinds of records in the ring buffer. */
 enum event_kind {
 	EVENT_PHASE,	   /* value: the phase from time_ns on; only while a timeline is wanted */

@@ -170,6 +170,10 @@ void kernel_snapshot_done(struct kernel_snapshot *snapshot);
 /* The communicators of a process. -ENOENT: it never created one. */
 int kernel_read_comms(struct kernel *kernel, pid_t pid, struct comms *ret);
 
+/* The same for a process of a snapshot. -ESRCH: another process has its pid by now. */
+int kernel_read_comms_of(struct kernel *kernel, const struct process_state *process,
+			 struct comms *ret);
+
 /* Reads one process only. -ENOENT: it has made no traced call yet. */
 int kernel_read_process(const struct kernel *kernel, int pidfd, struct process_state *ret);
 

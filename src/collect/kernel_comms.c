@@ -5,14 +5,32 @@
 #include "base/cleanup.h"
 #include "collect/kernel_internal.h"
 
+static int read_comms(struct kernel *kernel, int pidfd, struct comms *ret)
+{
+	return bpf_map__lookup_elem(kernel->skel->maps.process_comms, &pidfd, sizeof(pidfd), ret,
+				    sizeof(*ret), 0);
+}
+
 int kernel_read_comms(struct kernel *kernel, pid_t pid, struct comms *ret)
 {
 	CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 
+	return pidfd < 0 ? -errno : read_comms(kernel, pidfd, ret);
+}
+
+int kernel_read_comms_of(struct kernel *kernel, const struct process_state *process,
+			 struct comms *ret)
+{
+	CLEANUP_FD int pidfd = (int)syscall(SYS_pidfd_open, process->task.pid, 0);
+	struct process_state found;
+	int err;
+
 	if (pidfd < 0)
 		return -errno;
-	return bpf_map__lookup_elem(kernel->skel->maps.process_comms, &pidfd, sizeof(pidfd), ret,
-				    sizeof(*ret), 0);
+	err = kernel_read_process(kernel, pidfd, &found);
+	if (err < 0)
+		return err;
+	return found.start_ns == process->start_ns ? read_comms(kernel, pidfd, ret) : -ESRCH;
 }
 
 static bool comms_have_group(const struct comms *comms, u64 group)

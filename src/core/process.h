@@ -110,16 +110,6 @@ struct process_record {
 	struct process_state process;
 };
 
-/* What a thread did when its record was written, as the kernel says. */
-enum thread_doing {
-	THREAD_UNKNOWN, /* in a snapshot of an older zerneld */
-	THREAD_RUNNING, /* it ran or waited for a CPU */
-	THREAD_SLEEPING,
-	THREAD_UNINTERRUPTIBLE, /* most often a wait for a disk */
-	THREAD_STOPPED,		/* by a signal or a debugger */
-	THREAD_DOING_NR,
-};
-
 struct thread_record {
 	u32 kind;
 	u32 tgid;

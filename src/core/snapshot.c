@@ -11,7 +11,7 @@ int snapshot_new(const struct snapshot_limits *limits, struct snapshot **ret)
 
 	if (limits->nr_jobs > max.nr_jobs || limits->nr_processes > max.nr_processes ||
 	    limits->nr_threads > max.nr_threads || limits->nr_gpus > max.nr_gpus ||
-	    limits->nr_hists > max.nr_hists)
+	    limits->nr_hists > max.nr_hists || limits->nr_comms > max.nr_comms)
 		return -E2BIG;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -22,9 +22,10 @@ int snapshot_new(const struct snapshot_limits *limits, struct snapshot **ret)
 	s->threads = calloc(limits->nr_threads, sizeof(*s->threads));
 	s->gpus = calloc(limits->nr_gpus, sizeof(*s->gpus));
 	s->hists = calloc(limits->nr_hists, sizeof(*s->hists));
+	s->comms = calloc(limits->nr_comms, sizeof(*s->comms));
 	if ((!s->jobs && limits->nr_jobs) || (!s->processes && limits->nr_processes) ||
 	    (!s->threads && limits->nr_threads) || (!s->gpus && limits->nr_gpus) ||
-	    (!s->hists && limits->nr_hists)) {
+	    (!s->hists && limits->nr_hists) || (!s->comms && limits->nr_comms)) {
 		snapshot_free(s);
 		return -ENOMEM;
 	}
@@ -41,6 +42,7 @@ struct snapshot *snapshot_free(struct snapshot *s)
 	free(s->threads);
 	free(s->gpus);
 	free(s->hists);
+	free(s->comms);
 	free(s);
 	return NULL;
 }
@@ -54,6 +56,7 @@ void snapshot_clear(struct snapshot *s)
 		.threads = s->threads,
 		.gpus = s->gpus,
 		.hists = s->hists,
+		.comms = s->comms,
 	};
 }
 
@@ -105,6 +108,15 @@ struct snapshot_gpu *snapshot_add_gpu(struct snapshot *s, u32 number)
 	if (gpu)
 		gpu->gpu = number;
 	return gpu;
+}
+
+struct snapshot_comm *snapshot_add_comm(struct snapshot *s, u32 pid)
+{
+	struct snapshot_comm *comm = ADD(s, comms, DROP_SNAPSHOT_COMMS);
+
+	if (comm)
+		comm->pid = pid;
+	return comm;
 }
 
 static struct snapshot_job *find_job(struct snapshot *s, const char *cgroup)

@@ -22,6 +22,7 @@
 #include "core/job.h"
 #include "core/job_names.h"
 #include "core/phase.h"
+#include "core/sequence.h"
 
 #define SNAPSHOT_VERSION	2
 /* The oldest version that can be read from a recording. */
@@ -50,6 +51,7 @@ enum snapshot_drop {
 	DROP_SNAPSHOT_JOBS,
 	DROP_SNAPSHOT_GPUS,
 	DROP_SNAPSHOT_HISTS,
+	DROP_SNAPSHOT_COMMS,
 	DROP_NR,
 };
 
@@ -170,10 +172,14 @@ struct snapshot_process {
 	u32 consumer_pid; /* of a loader process: its consumer; else 0 */
 	u32 nr_memory;
 	u32 nr_culprits;
-	u32 step_basis;	  /* enum step_basis: how steps were found */
-	u32 gpu_evidence; /* enum gpu_evidence */
-	u32 uid;	  /* of its user; SNAPSHOT_UID_UNKNOWN: an older zerneld */
-	u64 started_ms;	  /* this and the next as in struct snapshot_job, for zerneld only */
+	u32 step_basis;	    /* enum step_basis: how steps were found */
+	u32 gpu_evidence;   /* enum gpu_evidence */
+	u32 uid;	    /* of its user; SNAPSHOT_UID_UNKNOWN: an older zerneld */
+	u32 launcher_doing; /* enum thread_doing */
+	u32 pad;
+	u64 launcher_call_since_ns;	       /* 0: the launcher is in no traced call */
+	char launcher_call[SNAPSHOT_TEXT_LEN]; /* the symbol of the innermost one, or empty */
+	u64 started_ms; /* this and the next as in struct snapshot_job, for zerneld only */
 	u64 ended_ms;
 	char step[JOB_STEP_LEN]; /* of its Slurm job: "0", "batch"; or empty */
 	u64 phase_ns[PHASE_NR];	 /* includes the current phase up to now */
@@ -212,6 +218,30 @@ struct snapshot_thread {
 	u32 role;
 	u32 pad;
 	char comm[SNAPSHOT_COMM_LEN];
+};
+
+struct snapshot_call {
+	u64 entered_ns;
+	u64 returned_ns; /* 0: the call has not returned; the GPU may finish its work later */
+	u64 bytes;
+	u32 operation;
+	u32 pad;
+};
+
+#define SNAPSHOT_IDENTITY_LEN 24
+
+/* A communicator of a process (core/comm.h), and its latest collectives. */
+struct snapshot_comm {
+	u32 pid;
+	u32 rank;
+	u32 nr_ranks; /* 0: rank and size are not known */
+	u32 nr_calls;
+	char identity[SNAPSHOT_IDENTITY_LEN]; /* the same on all nodes; empty: not known */
+	u64 made_ns;
+	u64 nr; /* number of the latest collective that was entered; 0: none yet */
+	struct snapshot_call calls[SEQUENCE_KEPT]; /* latest first: the first one has number nr */
+	u8 is_world; /* the rank of the process is its rank in this communicator */
+	u8 pad[7];
 };
 
 /* The fields of a GPU that are valid. A field that is absent is not the same as zero. */
@@ -333,6 +363,7 @@ struct snapshot_limits {
 	u32 nr_threads;
 	u32 nr_gpus;
 	u32 nr_hists;
+	u32 nr_comms;
 };
 
 #define SNAPSHOT_LIMITS_DEFAULT                                                                    \
@@ -342,6 +373,7 @@ struct snapshot_limits {
 		.nr_threads = 8192,                                                                \
 		.nr_gpus = 64,                                                                     \
 		.nr_hists = 1024,                                                                  \
+		.nr_comms = 1024,                                                                  \
 	})
 
 /* The largest snapshot that can be made or read. */
@@ -352,6 +384,7 @@ struct snapshot_limits {
 		.nr_threads = 65536,                                                               \
 		.nr_gpus = 256,                                                                    \
 		.nr_hists = 16384,                                                                 \
+		.nr_comms = 16384,                                                                 \
 	})
 
 /* A user who wanted more than the part of a table that one user can have, and what was refused. */
@@ -379,11 +412,13 @@ struct snapshot {
 	struct snapshot_thread *threads;
 	struct snapshot_gpu *gpus;
 	struct hist *hists;
+	struct snapshot_comm *comms;
 	u32 nr_jobs;
 	u32 nr_processes;
 	u32 nr_threads;
 	u32 nr_gpus;
 	u32 nr_hists;
+	u32 nr_comms;
 	u32 nr_role[ROLE_NR];	    /* threads per role, including dropped ones */
 	struct snapshot_hists gone; /* see struct snapshot_job */
 	struct snapshot_collectives gone_collectives;
@@ -416,6 +451,7 @@ void snapshot_clear(struct snapshot *snapshot);
 struct snapshot_process *snapshot_add_process(struct snapshot *snapshot, u32 pid);
 struct snapshot_thread *snapshot_add_thread(struct snapshot *snapshot, u32 tid, u32 role);
 struct snapshot_gpu *snapshot_add_gpu(struct snapshot *snapshot, u32 gpu);
+struct snapshot_comm *snapshot_add_comm(struct snapshot *snapshot, u32 pid);
 /* The value of snapshot_process.job for this cgroup. Adds the job if it is new; 0: no room. */
 u32 snapshot_add_job(struct snapshot *snapshot, const char *cgroup, const char *name);
 /* Adds a process to the sums of its job, if it has one. Call it again when the process changes. */

@@ -144,6 +144,9 @@ static void add_lists(struct snapshot *to, const struct snapshot *all, u32 uid)
 		if (own)
 			*snapshot_add_thread(to, thread->tid, thread->role) = *thread;
 	}
+	for (u32 i = 0; i < all->nr_comms; i++)
+		if (is_own(all, uid, all->comms[i].pid))
+			*snapshot_add_comm(to, all->comms[i].pid) = all->comms[i];
 	for (u32 i = 0; i < all->nr_gpus; i++)
 		if (uses_gpu(to, all->gpus[i].gpu))
 			*snapshot_add_gpu(to, all->gpus[i].gpu) = all->gpus[i];
@@ -160,6 +163,7 @@ int snapshot_own(const struct snapshot *all, u32 uid, struct snapshot **ret)
 		.nr_threads = all->nr_threads,
 		.nr_gpus = all->nr_gpus,
 		.nr_hists = all->nr_hists,
+		.nr_comms = all->nr_comms,
 	};
 	struct snapshot *s;
 	int err = snapshot_new(&limits, &s);

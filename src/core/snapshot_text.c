@@ -78,6 +78,7 @@ const char *snapshot_drop_label(u32 drop)
 		[DROP_SNAPSHOT_JOBS] = "snapshot_jobs",
 		[DROP_SNAPSHOT_GPUS] = "snapshot_gpus",
 		[DROP_SNAPSHOT_HISTS] = "snapshot_histograms",
+		[DROP_SNAPSHOT_COMMS] = "snapshot_communicators",
 	};
 
 	return LABEL(labels, drop);

@@ -6,6 +6,7 @@
 #include "base/cleanup.h"
 #include "base/time.h"
 #include "collect/job_scan.h"
+#include "core/comm.h"
 #include "core/job.h"
 
 /* Paths are shorter. */
@@ -189,6 +190,55 @@ static void fold_culprits(struct kernel *kernel, struct snapshot *s)
 				fold_culprit(&culprits[i], &s->processes[k]);
 }
 
+/* Calls that were overwritten while they were read, and all older ones, are left out. */
+static void fold_calls(const struct sequence *sequence, struct snapshot_comm *to)
+{
+	const struct collective_call *call;
+
+	to->nr = sequence->nr;
+	while (to->nr_calls < SEQUENCE_KEPT &&
+	       (call = sequence_find(sequence, sequence->nr - to->nr_calls)))
+		to->calls[to->nr_calls++] = (struct snapshot_call){
+			.entered_ns = call->entered_ns,
+			.returned_ns = call->returned_ns,
+			.bytes = call->bytes,
+			.operation = call->operation,
+		};
+}
+
+static void fold_comm(const struct comm *comm, bool is_world, struct snapshot_comm *to)
+{
+	to->rank = comm->nr_ranks ? comm->rank : 0;
+	to->nr_ranks = comm->nr_ranks;
+	to->is_world = is_world;
+	to->made_ns = comm->since_ns;
+	if (comm->identity)
+		snprintf(to->identity, sizeof(to->identity), "%016llx", comm->identity);
+	fold_calls(&comm->sequence, to);
+}
+
+static void fold_comms(struct kernel *kernel, const struct process_state *process,
+		       struct snapshot *s)
+{
+	static const struct comm none;
+	const struct comm *world = &none;
+	struct comms comms;
+
+	if (!process->nr_ranks || kernel_read_comms_of(kernel, process, &comms) < 0)
+		return;
+	for (u32 i = 0; i < COMMS_MAX; i++)
+		if (comm_is_world_before(&comms.comm[i], world))
+			world = &comms.comm[i];
+	for (u32 i = 0; i < COMMS_MAX; i++) {
+		const struct comm *comm = &comms.comm[i];
+		struct snapshot_comm *to =
+			comm->state == COMM_READY ? snapshot_add_comm(s, process->task.pid) : NULL;
+
+		if (to)
+			fold_comm(comm, comm_is_same(comm, world), to);
+	}
+}
+
 static void fold_task(const struct gpu_numbers *numbers, const struct process_state *process,
 		      struct snapshot_task *to)
 {
@@ -271,6 +321,23 @@ static void fold_unread(struct kernel *kernel, const struct snapshot *before, st
 	snapshot_join_job(s, to);
 }
 
+static struct snapshot_process *find_pid(const struct snapshot *s, u32 pid)
+{
+	for (u32 i = 0; i < s->nr_processes; i++)
+		if (s->processes[i].pid == pid)
+			return &s->processes[i];
+	return NULL;
+}
+
+static void fold_launcher(const struct thread_record *record, struct snapshot_process *to)
+{
+	const char *symbol = record->call ? call_symbol(record->call - 1) : "";
+
+	to->launcher_doing = record->doing;
+	to->launcher_call_since_ns = record->call ? record->call_since_ns : 0;
+	snapshot_set_text(to->launcher_call, sizeof(to->launcher_call), symbol, strlen(symbol));
+}
+
 static void fold_thread(struct snapshot *s, const struct thread_record *record)
 {
 	struct snapshot_thread *to = snapshot_add_thread(s, record->tid, record->role);
@@ -284,14 +351,26 @@ static void fold_thread(struct snapshot *s, const struct thread_record *record)
 void processes_fold(struct kernel *kernel, const struct kernel_snapshot *all,
 		    const struct snapshot *before, struct snapshot *s)
 {
-	for (u32 i = 0; i < all->nr_processes; i++)
+	struct snapshot_process *process = NULL;
+
+	for (u32 i = 0; i < all->nr_processes; i++) {
 		if (process_is_whole(&all->processes[i]))
 			fold_process(kernel, before, s, s->monotonic_ns, &all->processes[i]);
 		else
 			fold_unread(kernel, before, s, &all->processes[i]);
+		fold_comms(kernel, &all->processes[i], s);
+	}
 	fold_culprits(kernel, s);
-	for (u32 i = 0; i < all->nr_threads; i++)
-		fold_thread(s, &all->threads[i]);
+	for (u32 i = 0; i < all->nr_threads; i++) {
+		const struct thread_record *thread = &all->threads[i];
+
+		fold_thread(s, thread);
+		/* The threads of a process come one after another. */
+		if (!process || process->pid != thread->tgid)
+			process = find_pid(s, thread->tgid);
+		if (process && process->launcher_tid == thread->tid)
+			fold_launcher(thread, process);
+	}
 }
 
 void processes_keep(struct kernel *kernel, const struct process_state *process, u64 now_ns,

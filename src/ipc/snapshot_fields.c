@@ -75,6 +75,10 @@ const struct field process_fields[] = {
 	{ "rank",         FIELD_S32,    AT(snapshot_process, rank) },
 	{ "phase",        FIELD_LABEL,  AT(snapshot_process, phase), PHASE_NR, phase_label },
 	{ "launcher_tid", FIELD_U32,    AT(snapshot_process, launcher_tid) },
+	{ "launcher_state", FIELD_LABEL, AT(snapshot_process, launcher_doing), THREAD_DOING_NR,
+	  thread_doing_label },
+	{ "launcher_call", TEXT(snapshot_process, launcher_call) },
+	{ "launcher_call_since_ns", FIELD_U64, AT(snapshot_process, launcher_call_since_ns) },
 	{ "consumer_pid", FIELD_U32,    AT(snapshot_process, consumer_pid) },
 	{ "phase_ns",     FIELD_COUNTS, AT(snapshot_process, phase_ns), PHASE_NR, phase_label },
 	{ "transitions",  FIELD_U64,    AT(snapshot_process, nr_transitions) },
@@ -137,6 +141,25 @@ const struct field thread_fields[] = {
 	{ "pid",  FIELD_U32,   AT(snapshot_thread, pid) },
 	{ "role", FIELD_LABEL, AT(snapshot_thread, role), ROLE_NR, role_label },
 	{ "comm", TEXT(snapshot_thread, comm) },
+	{},
+};
+
+const struct field comm_fields[] = {
+	{ "pid",      FIELD_U32,  AT(snapshot_comm, pid) },
+	{ "identity", TEXT(snapshot_comm, identity) },
+	{ "nr_ranks", FIELD_U32,  AT(snapshot_comm, nr_ranks) },
+	{ "rank",     FIELD_U32,  AT(snapshot_comm, rank) },
+	{ "world",    FIELD_BOOL, AT(snapshot_comm, is_world) },
+	{ "made_ns",  FIELD_U64,  AT(snapshot_comm, made_ns) },
+	{ "entered",  FIELD_U64,  AT(snapshot_comm, nr) },
+	{},
+};
+
+const struct field call_fields[] = {
+	{ "op",          FIELD_LABEL, AT(snapshot_call, operation), COLLECTIVE_NR, operation_label },
+	{ "bytes",       FIELD_U64,   AT(snapshot_call, bytes) },
+	{ "entered_ns",  FIELD_U64,   AT(snapshot_call, entered_ns) },
+	{ "returned_ns", FIELD_U64,   AT(snapshot_call, returned_ns) },
 	{},
 };
 

@@ -38,6 +38,8 @@ extern const struct field task_fields[];
 extern const struct field memory_fields[];
 extern const struct field culprit_fields[];
 extern const struct field thread_fields[];
+extern const struct field comm_fields[];
+extern const struct field call_fields[];
 extern const struct field gpu_fields[];
 extern const struct field quota_fields[];
 extern const struct field phase_detection_fields[];

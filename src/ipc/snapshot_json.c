@@ -161,6 +161,19 @@ static bool put_thread(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct
 	return put_fields(doc, object, thread_fields, &s->threads[i]);
 }
 
+static bool put_comm(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct snapshot *s, u32 i)
+{
+	const struct snapshot_comm *comm = &s->comms[i];
+	bool ok = put_fields(doc, object, comm_fields, comm);
+	yyjson_mut_val *calls = ok ? yyjson_mut_obj_add_arr(doc, object, "calls") : NULL;
+
+	ok = calls != NULL;
+	for (u32 c = 0; ok && c < comm->nr_calls; c++)
+		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, calls), call_fields,
+				&comm->calls[c]);
+	return ok;
+}
+
 typedef bool (*put_element_fn)(yyjson_mut_doc *doc, yyjson_mut_val *object,
 			       const struct snapshot *s, u32 i);
 
@@ -238,15 +251,16 @@ static bool put_ranks(yyjson_mut_doc *doc, yyjson_mut_val *object,
 	return ok;
 }
 
-/* Writes the arrays: jobs, processes, threads, GPUs, users. */
+/* Writes the arrays: jobs, processes, threads, communicators, GPUs, users. */
 static bool put_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snapshot *s)
 {
 	yyjson_mut_val *jobs = yyjson_mut_obj_add_arr(doc, root, "jobs");
 	yyjson_mut_val *processes = yyjson_mut_obj_add_arr(doc, root, "processes");
 	yyjson_mut_val *threads = yyjson_mut_obj_add_arr(doc, root, "threads");
+	yyjson_mut_val *comms = yyjson_mut_obj_add_arr(doc, root, "communicators");
 	yyjson_mut_val *gpus = yyjson_mut_obj_add_arr(doc, root, "gpus");
 	yyjson_mut_val *quotas = yyjson_mut_obj_add_arr(doc, root, "over_quota");
-	bool ok = jobs && processes && threads && gpus && quotas;
+	bool ok = jobs && processes && threads && comms && gpus && quotas;
 
 	for (u32 i = 0; ok && i < s->nr_jobs; i++) {
 		yyjson_mut_val *job = yyjson_mut_arr_add_obj(doc, jobs);
@@ -256,7 +270,8 @@ static bool put_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct sn
 		     put_hists(doc, job, "gone", s, &s->jobs[i].gone);
 	}
 	ok = ok && put_long_list(doc, processes, s, s->nr_processes, put_process) &&
-	     put_long_list(doc, threads, s, s->nr_threads, put_thread);
+	     put_long_list(doc, threads, s, s->nr_threads, put_thread) &&
+	     put_long_list(doc, comms, s, s->nr_comms, put_comm);
 	for (u32 i = 0; ok && i < s->nr_gpus; i++)
 		ok = put_gpu(doc, yyjson_mut_arr_add_obj(doc, gpus), &s->gpus[i]);
 	for (u32 i = 0; ok && i < s->nr_over_quota; i++)

@@ -280,6 +280,16 @@ static int get_thread(yyjson_val *object, struct snapshot *s, u32 i)
 	return get_fields(object, thread_fields, &s->threads[i]);
 }
 
+static int get_comm(yyjson_val *object, struct snapshot *s, u32 i)
+{
+	struct snapshot_comm *comm = &s->comms[i];
+	int err = get_fields(object, comm_fields, comm);
+
+	return err < 0 ? err
+		       : get_inner(yyjson_obj_get(object, "calls"), call_fields, comm->calls,
+				   sizeof(comm->calls[0]), SEQUENCE_KEPT, &comm->nr_calls);
+}
+
 static int get_gpu(yyjson_val *object, struct snapshot *s, u32 i)
 {
 	struct snapshot_gpu *gpu = &s->gpus[i];
@@ -384,6 +394,8 @@ static int make_room(yyjson_val *root, struct snapshot **ret)
 		  &limits.nr_threads) < 0 ||
 	    limit(yyjson_arr_size(yyjson_obj_get(root, "gpus")), max.nr_gpus, &limits.nr_gpus) <
 		    0 ||
+	    limit(yyjson_arr_size(yyjson_obj_get(root, "communicators")), max.nr_comms,
+		  &limits.nr_comms) < 0 ||
 	    limit(nr_hists, max.nr_hists, &limits.nr_hists) < 0)
 		return -E2BIG;
 	int err = snapshot_new(&limits, ret);
@@ -394,6 +406,7 @@ static int make_room(yyjson_val *root, struct snapshot **ret)
 	(*ret)->nr_processes = limits.nr_processes;
 	(*ret)->nr_threads = limits.nr_threads;
 	(*ret)->nr_gpus = limits.nr_gpus;
+	(*ret)->nr_comms = limits.nr_comms;
 	return 0;
 }
 
@@ -417,6 +430,7 @@ int snapshot_from_value(yyjson_val *root, struct snapshot **ret)
 	    (err = get_list(yyjson_obj_get(root, "jobs"), s, get_job)) < 0 ||
 	    (err = get_list(yyjson_obj_get(root, "processes"), s, get_process)) < 0 ||
 	    (err = get_list(yyjson_obj_get(root, "threads"), s, get_thread)) < 0 ||
+	    (err = get_list(yyjson_obj_get(root, "communicators"), s, get_comm)) < 0 ||
 	    (err = get_list(yyjson_obj_get(root, "gpus"), s, get_gpu)) < 0 ||
 	    (err = get_inner(yyjson_obj_get(root, "over_quota"), quota_fields, s->over_quota,
 			     sizeof(s->over_quota[0]), SNAPSHOT_QUOTAS_MAX, &s->nr_over_quota)) <

@@ -28,6 +28,7 @@
 #include "collect/cpu_limits.h"
 #include "collect/kernel.h"
 #include "collect/mmap_events.h"
+#include "core/comm.h"
 
 #define NR_PROCESSES 3
 #define PHASE_LENGTH (5 * NSEC_PER_MSEC)
@@ -288,6 +289,9 @@ int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
 		describe(kernel, i, &all.processes[i]);
 		all.threads[i].tid = all.threads[i].tgid = all.processes[i].task.pid;
 		all.threads[i].role = ROLE_LAUNCHER;
+		all.threads[i].doing = THREAD_SLEEPING;
+		all.threads[i].call = CALL_CUDA_cudaDeviceSynchronize + 1;
+		all.threads[i].call_since_ns = 2100;
 		strcpy(all.threads[i].comm, "train");
 	}
 	/* It was written during each read, so its data is not valid. */
@@ -297,6 +301,28 @@ int kernel_snapshot_read(struct kernel *kernel, struct kernel_snapshot *ret)
 		all.processes[0].nr_collectives[0] = 0;
 	}
 	*ret = all;
+	return 0;
+}
+
+int kernel_read_comms_of(struct kernel *kernel, const struct process_state *process,
+			 struct comms *ret)
+{
+	struct comm *world = &ret->comm[3];
+
+	memset(ret, 0, sizeof(*ret));
+	*world = (struct comm){
+		.state = COMM_READY,
+		.identity = 0xabc,
+		.since_ns = 77,
+		.made_by = DETAIL_ONE_RANK,
+		.rank = (u32)process->rank,
+		.nr_ranks = process->nr_ranks,
+	};
+	for (u32 i = 1; i <= 10; i++) {
+		sequence_enter(&world->sequence, 0, 4096, 100 * i);
+		sequence_return(&world->sequence, 100 * i, true, 100 * i + 5);
+	}
+	sequence_enter(&world->sequence, DETAIL_ALL_GATHER - COLLECTIVE_FIRST, 64, 2000);
 	return 0;
 }
 

@@ -113,6 +113,27 @@ static void fill_account(struct snapshot_process *process, const struct node *no
 	memcpy(process->counted.idle_ns, process->idle_ns, sizeof(process->idle_ns));
 }
 
+/* All ranks entered the same collectives; the last one was just now. */
+static void add_comm(struct snapshot *s, const struct node *node,
+		     const struct snapshot_process *process)
+{
+	struct snapshot_comm *comm = snapshot_add_comm(s, process->pid);
+
+	comm->rank = (u32)process->rank;
+	comm->nr_ranks = process->nr_ranks;
+	comm->is_world = 1;
+	comm->made_ns = 123456000000000;
+	comm->nr = 20 * (node->age_s + 1);
+	comm->nr_calls = 2;
+	set(comm->identity, sizeof(comm->identity), "00c0ffee00c0ffee");
+	for (u32 i = 0; i < comm->nr_calls; i++)
+		comm->calls[i] = (struct snapshot_call){
+			.entered_ns = s->monotonic_ns - (i + 1) * 50 * NSEC_PER_MSEC,
+			.returned_ns = i ? s->monotonic_ns - 90 * NSEC_PER_MSEC : 0,
+			.bytes = 25 << 20,
+		};
+}
+
 static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 {
 	struct snapshot_process *process = snapshot_add_process(s, FIRST_PID + rank);
@@ -124,6 +145,11 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 	process->rank = (s32)(node->number % NODE_JOB_NODES * node->nr_ranks + rank);
 	process->phase = rank % PHASE_NR;
 	process->launcher_tid = process->pid;
+	process->launcher_doing = THREAD_SLEEPING;
+	process->launcher_call_since_ns = s->monotonic_ns - 40 * NSEC_PER_MSEC;
+	set(process->launcher_call, sizeof(process->launcher_call), "cudaStreamSynchronize");
+	if (node->nr_operations)
+		add_comm(s, node, process);
 	snapshot_set_transitions(s, process, 4000 + rank + PHASE_NR * node->age_s);
 	for (u32 i = 0; i < PHASE_NR; i++)
 		process->phase_ns[i] = (i + 1) * NSEC_PER_SEC + rank +
@@ -292,6 +318,9 @@ static void random_process(struct random *r, struct snapshot *s)
 	process->rank = (s32)random_any(r);
 	process->phase = random_below(r, PHASE_NR);
 	process->launcher_tid = (u32)random_any(r);
+	process->launcher_doing = random_below(r, THREAD_DOING_NR);
+	process->launcher_call_since_ns = random_any(r);
+	random_text(r, process->launcher_call, sizeof(process->launcher_call));
 	process->consumer_pid = random_below(r, 2);
 	snapshot_set_transitions(s, process, random_any(r));
 	random_words(r, process->phase_ns, sizeof(process->phase_ns));
@@ -321,6 +350,26 @@ static void random_ranks(struct random *r, struct snapshot_ranks *ranks)
 	}
 }
 
+static void random_comm(struct random *r, struct snapshot *s)
+{
+	struct snapshot_comm *comm = snapshot_add_comm(s, (u32)random_u64(r));
+
+	comm->rank = (u32)random_any(r);
+	comm->nr_ranks = (u32)random_any(r);
+	comm->is_world = (u8)random_below(r, 2);
+	comm->made_ns = random_any(r);
+	comm->nr = random_any(r);
+	random_text(r, comm->identity, sizeof(comm->identity));
+	comm->nr_calls = random_below(r, SEQUENCE_KEPT + 1);
+	for (u32 i = 0; i < comm->nr_calls; i++)
+		comm->calls[i] = (struct snapshot_call){
+			.entered_ns = random_any(r),
+			.returned_ns = random_any(r),
+			.bytes = random_any(r),
+			.operation = random_below(r, COLLECTIVE_NR),
+		};
+}
+
 static void random_lists(struct random *r, struct snapshot *s)
 {
 	for (u32 i = random_below(r, 4); i > 0; i--) {
@@ -338,6 +387,8 @@ static void random_lists(struct random *r, struct snapshot *s)
 	}
 	for (u32 i = random_below(r, 5); i > 0; i--)
 		random_process(r, s);
+	for (u32 i = random_below(r, 5); i > 0; i--)
+		random_comm(r, s);
 	for (u32 i = random_below(r, 5); i > 0; i--) {
 		struct snapshot_thread *thread =
 			snapshot_add_thread(s, (u32)random_u64(r), random_below(r, ROLE_NR));
@@ -373,7 +424,7 @@ static void random_lists(struct random *r, struct snapshot *s)
 
 struct snapshot *node_random(struct random *r)
 {
-	struct snapshot_limits limits = { 8, 8, 8, 8, 256 };
+	struct snapshot_limits limits = { 8, 8, 8, 8, 256, 8 };
 	struct snapshot *s = NULL;
 
 	assert(snapshot_new(&limits, &s) == 0);

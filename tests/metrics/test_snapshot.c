@@ -13,7 +13,7 @@
 
 static struct snapshot *make(u32 nr)
 {
-	struct snapshot_limits limits = { nr, nr, nr, nr, nr };
+	struct snapshot_limits limits = { nr, nr, nr, nr, nr, nr };
 	struct snapshot *s = NULL;
 
 	assert_int_equal(snapshot_new(&limits, &s), 0);
@@ -31,6 +31,8 @@ static void test_items_that_do_not_fit_are_counted(void **state)
 	assert_null(snapshot_add_thread(s, 8, ROLE_LOADER));
 	assert_non_null(snapshot_add_gpu(s, 0));
 	assert_null(snapshot_add_gpu(s, 1));
+	assert_int_equal(snapshot_add_comm(s, 7)->pid, 7);
+	assert_null(snapshot_add_comm(s, 8));
 	assert_int_equal(snapshot_add_job(s, "/a", "a"), 1);
 	assert_int_equal(snapshot_add_job(s, "/a", "a"), 1);
 	assert_int_equal(snapshot_add_job(s, "/b", "b"), 0);

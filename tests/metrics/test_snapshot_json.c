@@ -26,7 +26,8 @@ static bool same(const struct snapshot *a, const struct snapshot *b)
 	       strcmp(a->host, b->host) == 0 && strcmp(a->version, b->version) == 0 &&
 	       strcmp(a->kernel, b->kernel) == 0 && SAME_LIST(a, b, jobs) &&
 	       SAME_LIST(a, b, processes) && SAME_LIST(a, b, threads) && SAME_LIST(a, b, gpus) &&
-	       SAME_LIST(a, b, hists) && memcmp(a->nr_role, b->nr_role, sizeof(a->nr_role)) == 0 &&
+	       SAME_LIST(a, b, comms) && SAME_LIST(a, b, hists) &&
+	       memcmp(a->nr_role, b->nr_role, sizeof(a->nr_role)) == 0 &&
 	       memcmp(&a->gone, &b->gone, sizeof(a->gone)) == 0 &&
 	       memcmp(&a->gone_collectives, &b->gone_collectives, sizeof(a->gone_collectives)) ==
 		       0 &&

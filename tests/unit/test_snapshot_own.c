@@ -33,7 +33,7 @@ static struct snapshot_process *add(struct snapshot *s, u32 pid, const char *cgr
 
 static struct snapshot *make(void)
 {
-	struct snapshot_limits limits = { 8, 8, 8, 8, 8 };
+	struct snapshot_limits limits = { 8, 8, 8, 8, 8, 8 };
 	struct snapshot *s = NULL;
 
 	assert_int_equal(snapshot_new(&limits, &s), 0);
@@ -42,6 +42,8 @@ static struct snapshot *make(void)
 	strcpy(s->host, "node7");
 	add(s, 11, "/alice", ALICE, "alices");
 	add(s, 12, "/bob", BOB, "bobs");
+	snapshot_add_comm(s, 11);
+	snapshot_add_comm(s, 12);
 	return s;
 }
 
@@ -65,6 +67,8 @@ static void test_only_the_own_processes_are_left(void **state)
 	assert_string_equal(snapshot_job(s, &s->processes[0])->cgroup, "/bob");
 	assert_int_equal(s->nr_threads, 1);
 	assert_string_equal(s->threads[0].comm, "bobs");
+	assert_int_equal(s->nr_comms, 1);
+	assert_int_equal(s->comms[0].pid, 12);
 	assert_int_equal(s->nr_role[ROLE_LAUNCHER], 1);
 	assert_int_equal(s->nr_transitions, 12);
 	assert_int_equal(snapshot_hist(s, &s->processes[0].hists, HIST_STEP)->max, 12);
