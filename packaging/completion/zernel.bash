@@ -15,6 +15,7 @@ _zernel() {
 		'zernel status') path="$path $word" ;;
 		'zernel top') path="$path $word" ;;
 		'zernel why') path="$path $word" ;;
+		'zernel hang') path="$path $word" ;;
 		'zernel jobs') path="$path $word" ;;
 		'zernel ab') path="$path $word" ;;
 		'zernel scheduler') path="$path $word" ;;
@@ -39,10 +40,11 @@ _zernel() {
 		esac
 	done
 	case "$path" in
-	'zernel') words='status top why jobs ab scheduler record replay export doctor config procdb serve demo version ' more=nothing ;;
+	'zernel') words='status top why hang jobs ab scheduler record replay export doctor config procdb serve demo version ' more=nothing ;;
 	'zernel status') words='--socket ' more=nothing ;;
 	'zernel top') words='--interval --socket ' more=nothing ;;
 	'zernel why') words='--seconds --watch --ended --socket ' more=jobs ;;
+	'zernel hang') words='--socket ' more=jobs ;;
 	'zernel jobs') words='--socket ' more=nothing ;;
 	'zernel ab') words='--minutes --bound --seed --socket ' more=jobs ;;
 	'zernel scheduler') words='on off ' more=nothing ;;
@@ -71,6 +73,7 @@ _zernel() {
 	'zernel top --socket') words='' common='' more=files ;;
 	'zernel why --seconds') words='' common='' more=nothing ;;
 	'zernel why --socket') words='' common='' more=files ;;
+	'zernel hang --socket') words='' common='' more=files ;;
 	'zernel jobs --socket') words='' common='' more=files ;;
 	'zernel ab --minutes') words='' common='' more=nothing ;;
 	'zernel ab --bound') words='' common='' more=nothing ;;

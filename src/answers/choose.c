@@ -32,7 +32,7 @@ u32 choose_pid(const struct snapshot *s, const char *word)
 	return pid ? consumer_of(s, pid) : 0;
 }
 
-static bool is_meant(const struct snapshot *s, const struct snapshot_process *process,
+bool choose_is_meant(const struct snapshot *s, const struct snapshot_process *process,
 		     const char *word)
 {
 	const struct snapshot_job *job = snapshot_job(s, process);
@@ -47,7 +47,7 @@ const struct snapshot_process *choose_next(const struct snapshot *s, const char 
 	while (*at < s->nr_processes) {
 		const struct snapshot_process *process = &s->processes[(*at)++];
 
-		if (process->launcher_tid && is_meant(s, process, word))
+		if (process->launcher_tid && choose_is_meant(s, process, word))
 			return process;
 	}
 	return NULL;

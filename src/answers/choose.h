@@ -12,6 +12,10 @@
 const struct snapshot_process *choose_next(const struct snapshot *snapshot, const char *word,
 					   u32 *at);
 
+/* Whether `word` selects this process, which need not launch work. */
+bool choose_is_meant(const struct snapshot *snapshot, const struct snapshot_process *process,
+		     const char *word);
+
 /* The selected process if the word is a number; otherwise 0. */
 u32 choose_pid(const struct snapshot *snapshot, const char *word);
 

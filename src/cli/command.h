@@ -115,6 +115,7 @@ extern const struct command command_config;
 extern const struct command command_demo;
 extern const struct command command_doctor;
 extern const struct command command_export;
+extern const struct command command_hang;
 extern const struct command command_jobs;
 extern const struct command command_procdb;
 extern const struct command command_record;

@@ -27,6 +27,7 @@ static const struct command *const commands[] = {
 	&command_status,
 	&command_top,
 	&command_why,
+	&command_hang,
 	&command_jobs,
 	&command_ab,
 	&command_scheduler,

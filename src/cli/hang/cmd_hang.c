@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* zernel hang: takes a snapshot and says which rank the others wait for. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "base/log.h"
+#include "cli/ask.h"
+#include "cli/command.h"
+#include "cli/hang/hang_print.h"
+
+#define EXIT_NOBODY 3
+
+static int parse(struct command_call *call, const char **ret_socket)
+{
+	const char *socket = PROTOCOL_SOCKET;
+	int option;
+
+	while ((option = command_next(call)) != -1) {
+		if (option != 's')
+			return -EINVAL;
+		socket = optarg;
+	}
+	if (command_operands(call, 0, 1) < 0)
+		return -EINVAL;
+	*ret_socket = socket;
+	return 0;
+}
+
+static int run(struct command_call *call)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
+	const struct term term = term_open(stdout, call->colour);
+	const char *socket;
+	int err;
+
+	if (parse(call, &socket) < 0)
+		return COMMAND_MISUSED;
+	if (ask_snapshot(socket, &snapshot) < 0)
+		return EXIT_FAILURE;
+	err = hang_print(snapshot, call->argv[optind], call->json, &term);
+	if (err == -ENOENT)
+		return EXIT_NOBODY;
+	if (err < 0)
+		log_error("cannot compare the ranks: %s", strerror(-err));
+	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+static const struct command_option options[] = { OPTION_SOCKET, {} };
+static const struct command_status statuses[] = {
+	STATUS_SUCCESS,
+	STATUS_FAILURE,
+	STATUS_USAGE,
+	{ EXIT_NOBODY, "no matching job has ranks whose collectives are followed" },
+	{ .help = NULL },
+};
+
+const struct command command_hang = {
+	.name = "hang",
+	.operands = "[PID|JOB]",
+	.completion = COMPLETE_JOB,
+	.help = "name the rank that the other ranks wait for",
+	.description =
+		"Compares the ranks of each job on this node. zerneld numbers the collectives of\n"
+		"each NCCL and RCCL communicator. The answer names a rank that has not entered a\n"
+		"number in which other ranks wait, and what its launching thread does; ranks that\n"
+		"disagree on the operation or the bytes at one number; and a rank that enters "
+		"late.\n"
+		"If no rank hangs, the answer says so, with the numbers of all ranks.\n"
+		"PID selects the job of a process. JOB is a job name or a cgroup, as zernel "
+		"status\n"
+		"shows them. Without an operand, the answer covers all jobs.\n"
+		"Across nodes, the rule ZernelRankMissing of the packaged Prometheus rules names "
+		"the\n"
+		"node and the rank.",
+	.options = options,
+	.statuses = statuses,
+	.run = run,
+};
