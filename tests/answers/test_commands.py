@@ -57,6 +57,27 @@ class Status(Case):
         self.assertIn("refused", text)
 
 
+class Hang(Case):
+    def test_ranks_of_a_running_zerneld(self):
+        """The ranks have entered ten all-reduces and one all-gather. Their pids can be those of other jobs."""
+        server = self.zerneld()
+        answer = json.loads(zernel("hang", "--json", "--socket", server.path))
+        comms = [comm for job in answer["jobs"] for comm in job["communicators"]]
+        for comm in comms:
+            self.assertEqual((comm["identity"], comm["verdict"], comm["number"]), ("0000000000000abc", "none", 11))
+        self.assertEqual(sorted((rank["rank"], rank["entered"], rank["op"], rank["bytes"], rank["returned"])
+                                for comm in comms for rank in comm["ranks"]),
+                         [(number, 11, "all_gather", 64, False) for number in range(3)])
+        self.assertIn("no rank hangs: ", zernel("hang", "--socket", server.path))
+
+    def test_no_such_job(self):
+        server = self.zerneld()
+        self.assertIn("No matching process or job", zernel("hang", "nobody", "--socket", server.path, status=3))
+
+    def test_without_zerneld(self):
+        self.assertIn("systemctl start zerneld", zernel("hang", "--socket", "/nonexistent/socket", status=1))
+
+
 class AnotherVersion(Case):
     """A zerneld that is older than the command."""
 
@@ -68,7 +89,7 @@ class AnotherVersion(Case):
         self.addCleanup(zerneld.start().stop)
 
     def test_every_command_reports_another_protocol_version(self):
-        for words in ("status",), ("why",), ("top",), ("procdb", "list"), ("record", f"{self.path}.zr"):
+        for words in ("status",), ("why",), ("hang",), ("top",), ("procdb", "list"), ("record", f"{self.path}.zr"):
             text = zernel(*words, "--socket", self.path, status=1)
             self.assertIn(f"zerneld at {self.path} speaks another protocol version: update both to the same version",
                           text)

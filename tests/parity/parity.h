@@ -68,6 +68,7 @@ struct parity_result {
 	u32 is_whole;
 	struct comm_place place;
 	u64 identity;
+	struct sequence sequence; /* goes on from batch to batch */
 	struct learner learner;
 	struct learner waker;
 	struct learner begun;
@@ -173,6 +174,10 @@ static inline void parity_comm(const struct parity_case *in, struct parity_resul
 	out->is_whole = comm_group_is_whole(&in->group, in->rank);
 	out->place = comm_split(&in->group, in->rank);
 	out->identity = comm_mix(in->value, in->average);
+	if (sequence_has(in->rank & (COLLECTIVE_NR - 1)))
+		sequence_enter(&out->sequence, in->rank & (COLLECTIVE_NR - 1), in->value, in->now);
+	sequence_return(&out->sequence, in->now - (in->observed & 1), in->observed & 2,
+			in->average);
 }
 
 static inline void parity_learner(const struct parity_case *in, struct parity_result *out)

@@ -136,6 +136,26 @@ static void kernel_splits_by_color_and_key(void **state)
 	assert_int_equal(b->results[3].place.nr_ranks, 3);
 }
 
+static void kernel_numbers_collectives(void **state)
+{
+	struct parity_batch *b = batch_of(state);
+	const struct collective_call *call = &b->results[0].sequence.calls[1];
+
+	for (u32 i = 0; i < 2; i++) {
+		/* The second one is rejected. */
+		b->cases[i] = (struct parity_case){
+			.now = 10, .value = 4096, .average = 12, .observed = i ? 0 : 2
+		};
+		b->results[i].sequence = (struct sequence){};
+	}
+	run_in_kernel(state, 2);
+	assert_int_equal(b->results[0].sequence.nr, 1);
+	assert_int_equal(call->entered_ns, 10);
+	assert_int_equal(call->returned_ns, 12);
+	assert_int_equal(call->bytes, 4096);
+	assert_int_equal(b->results[1].sequence.nr, 0);
+}
+
 /*
  * Few colors and keys, so that ranks share them. Often all ranks are present,
  * else any subset.
@@ -429,6 +449,7 @@ int main(void)
 		cmocka_unit_test_setup(kernel_books_the_time_in_each_phase, start_afresh),
 		cmocka_unit_test_setup(kernel_fills_the_expected_buckets, start_afresh),
 		cmocka_unit_test_setup(kernel_splits_by_color_and_key, start_afresh),
+		cmocka_unit_test_setup(kernel_numbers_collectives, start_afresh),
 		cmocka_unit_test_setup(kernel_keeps_the_memory_peak, start_afresh),
 		cmocka_unit_test_setup(kernel_and_user_space_agree, start_afresh),
 	};
