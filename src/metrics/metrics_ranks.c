@@ -9,11 +9,15 @@
 #include "base/cleanup.h"
 #include "metrics/metrics_internal.h"
 
+/* A rank that has not entered a collective or ended a step for so long has stopped. */
+#define STOPPED_NS (10 * NSEC_PER_SEC)
+
 struct rank {
 	const char *job;
 	bool is_known;
 	s32 rank;
 	struct snapshot_account account;
+	const struct snapshot_comm *world; /* NULL: it runs, or nothing is known of it */
 };
 
 struct ranks {
@@ -21,8 +25,7 @@ struct ranks {
 	u32 nr;
 };
 
-static void count(struct ranks *ranks, const char *job, bool is_known, s32 number,
-		  const struct snapshot_account *account)
+static struct rank *find(struct ranks *ranks, const char *job, bool is_known, s32 number)
 {
 	struct rank *rank = ranks->all;
 
@@ -34,7 +37,13 @@ static void count(struct ranks *ranks, const char *job, bool is_known, s32 numbe
 		*rank = (struct rank){ .job = job, .is_known = is_known, .rank = number };
 		ranks->nr++;
 	}
-	snapshot_account_add(&rank->account, account);
+	return rank;
+}
+
+static void count(struct ranks *ranks, const char *job, bool is_known, s32 number,
+		  const struct snapshot_account *account)
+{
+	snapshot_account_add(&find(ranks, job, is_known, number)->account, account);
 }
 
 static void count_gone(struct ranks *ranks, const char *job, const struct snapshot_ranks *gone)
@@ -42,6 +51,34 @@ static void count_gone(struct ranks *ranks, const char *job, const struct snapsh
 	for (u32 i = 0; i < gone->nr; i++)
 		count(ranks, job, gone->ranks[i].is_known, gone->ranks[i].rank,
 		      &gone->ranks[i].account);
+}
+
+static bool is_older(const struct snapshot *s, u64 time_ns)
+{
+	return s->monotonic_ns > time_ns && s->monotonic_ns - time_ns >= STOPPED_NS;
+}
+
+/*
+ * The sequence of a rank that has stopped. A running job has no such series, because the other
+ * series of eight ranks use up the default limit. If jobs share a name, the latest one counts.
+ */
+static void note_world(struct ranks *ranks, const struct snapshot *s,
+		       const struct snapshot_process *process)
+{
+	const struct snapshot_job *job = snapshot_job(s, process);
+
+	for (u32 i = 0; i < s->nr_comms; i++) {
+		const struct snapshot_comm *comm = &s->comms[i];
+		u64 last_ns = comm->nr_calls ? comm->calls[0].entered_ns : comm->made_ns;
+		struct rank *rank;
+
+		if (comm->pid != process->pid || !comm->is_world || comm->nr_ranks < 2 ||
+		    !is_older(s, last_ns) || !is_older(s, process->stepped_ns))
+			continue;
+		rank = find(ranks, job ? job->name : "", true, (s32)comm->rank);
+		if (!rank->world || rank->world->made_ns < comm->made_ns)
+			rank->world = comm;
+	}
 }
 
 static bool is_empty(const struct snapshot_account *account)
@@ -63,9 +100,14 @@ static void add_rank(struct metrics *m, const struct rank *rank)
 		.rank = rank->rank,
 	};
 
+	m->nr_units++;
+	if (rank->world)
+		metrics_add_value(m, METRIC_COLLECTIVE_SEQUENCE, &labels, rank->world->nr);
+	if (rank->world && rank->world->nr_calls)
+		metrics_add_value(m, METRIC_COLLECTIVE_OPERATION, &labels,
+				  rank->world->calls[0].operation);
 	if (is_empty(account))
 		return;
-	m->nr_units++;
 	metrics_add_value(m, METRIC_STEPS, &labels, account->nr_steps);
 	metrics_add_value(m, METRIC_GPU_BUSY_TIME, &labels, account->busy_ns);
 	metrics_add_value(m, METRIC_GPU_OPEN_TIME, &labels, account->open_ns);
@@ -79,7 +121,7 @@ static void add_rank(struct metrics *m, const struct rank *rank)
 
 int metrics_add_ranks(struct metrics *m, const struct snapshot *s, const u32 *order)
 {
-	size_t max = s->nr_processes + (s->nr_jobs + 1) * (SNAPSHOT_RANKS_MAX + 1);
+	size_t max = s->nr_processes + s->nr_comms + (s->nr_jobs + 1) * (SNAPSHOT_RANKS_MAX + 1);
 	CLEANUP_FREE struct rank *all = calloc(max, sizeof(*all));
 	struct ranks ranks = { .all = all };
 
@@ -91,6 +133,7 @@ int metrics_add_ranks(struct metrics *m, const struct snapshot *s, const u32 *or
 
 		count(&ranks, job ? job->name : "", process->nr_ranks > 0, process->rank,
 		      &process->counted);
+		note_world(&ranks, s, process);
 	}
 	for (u32 i = 0; i < s->nr_jobs; i++)
 		count_gone(&ranks, s->jobs[i].name, &s->jobs[i].gone_ranks);

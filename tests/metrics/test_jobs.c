@@ -140,6 +140,79 @@ static void test_a_slow_job_is_not_stuck(void **state)
 	assert_series(s, "\nzernel_job_stuck{", false);
 }
 
+/* Only a rank that has entered no collective and ended no step for 10 s has these series. */
+static void test_ranks_that_stopped_have_a_number(void **state)
+{
+	static const char numbers[] =
+		"\nzernel_collective_sequence{job_name=\"slurm-42\",rank=\"0\"} 20\n"
+		"zernel_collective_sequence{job_name=\"slurm-42\",rank=\"1\"} 19\n";
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(2, 1);
+
+	s->comms[1].nr = 19;
+	s->comms[1].calls[0].operation = 3;
+	s->monotonic_ns += 9900 * NSEC_PER_MSEC;
+	assert_series(s, "\nzernel_collective_", true);
+	assert_series(s, "\nzernel_collective_sequence", false);
+	s->monotonic_ns += 200 * NSEC_PER_MSEC;
+	assert_series(s, numbers, true);
+	assert_series(s, "\nzernel_collective_operation{job_name=\"slurm-42\",rank=\"1\"} 3\n",
+		      true);
+	/* A rank whose steps end runs. */
+	s->processes[0].stepped_ns = s->monotonic_ns;
+	assert_series(s, "\nzernel_collective_sequence{job_name=\"slurm-42\",rank=\"0\"}", false);
+	assert_series(s, "\nzernel_collective_sequence{job_name=\"slurm-42\",rank=\"1\"} 19\n",
+		      true);
+	/* Not yet a collective: there is no operation. */
+	s->comms[1].nr = s->comms[1].nr_calls = 0;
+	assert_series(s, "\nzernel_collective_sequence{job_name=\"slurm-42\",rank=\"1\"} 0\n",
+		      true);
+	assert_series(s, "\nzernel_collective_operation{", false);
+	/* Other communicators of the rank do not count. */
+	s->comms[1].is_world = 0;
+	assert_series(s, "\nzernel_collective_sequence{", false);
+}
+
+/* While eight ranks have stopped, only series of the last priority are left out. */
+static void test_eight_ranks_that_stopped_fit(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(8, 3);
+	CLEANUP(metrics_free_cleanup) struct metrics *m = NULL;
+	u32 nr = 0;
+
+	s->monotonic_ns += 60 * NSEC_PER_SEC;
+	assert_int_equal(metrics_new(s, &node_config, &m), 0);
+	for (size_t i = 0; i < m->nr; i++)
+		nr += m->series[i].metric == METRIC_COLLECTIVE_SEQUENCE ||
+		      m->series[i].metric == METRIC_COLLECTIVE_OPERATION;
+	assert_int_equal(nr, 2 * 8);
+	print_message("# 8 ranks that stopped, 3 collective operations: %u series, %u left out\n",
+		      m->nr_counted, m->nr_left_out);
+	for (u32 metric = 0; metric < METRIC_NR; metric++)
+		if (metric_rows[metric].priority != PRIORITY_NR - 1)
+			assert_int_equal(m->nr_left_out_of[metric], 0);
+}
+
+/* Two jobs can have one name: a series must not appear twice. */
+static void test_one_number_for_each_rank(void **state)
+{
+	static const char line[] =
+		"\nzernel_collective_sequence{job_name=\"slurm-42\",rank=\"0\"} ";
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(2, 1);
+	char *text = NULL, *first;
+	size_t length;
+
+	s->monotonic_ns += 60 * NSEC_PER_SEC;
+	s->comms[1].rank = 0;
+	s->comms[1].nr = 5;
+	s->comms[1].made_ns++;
+	assert_int_equal(prometheus_render(s, &node_config, PROMETHEUS_TEXT, &text, &length), 0);
+	first = strstr(text, line);
+	assert_non_null(first);
+	assert_memory_equal(first + sizeof(line) - 1, "5\n", 2);
+	assert_null(strstr(first + 1, line));
+	free(text);
+}
+
 static void test_jobs_and_gpus_are_described(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(1, 0);
@@ -172,6 +245,9 @@ int main(void)
 		cmocka_unit_test(test_ranks_have_gpu_time_and_steps),
 		cmocka_unit_test(test_a_job_without_steps_is_stuck),
 		cmocka_unit_test(test_a_slow_job_is_not_stuck),
+		cmocka_unit_test(test_ranks_that_stopped_have_a_number),
+		cmocka_unit_test(test_eight_ranks_that_stopped_fit),
+		cmocka_unit_test(test_one_number_for_each_rank),
 		cmocka_unit_test(test_jobs_and_gpus_are_described),
 	};
 
