@@ -18,6 +18,7 @@
 
 static const char *const loader_kinds[] = { "process", "thread", NULL };
 static const char *const collective_kinds[] = { "nccl", "hidden", NULL };
+static const char *const odd_kinds[] = { "none", "stop", "bytes", "late", NULL };
 
 static const struct option_row options[] = {
 	/* clang-format off */
@@ -42,6 +43,10 @@ static const struct option_row options[] = {
 	{ "join", OPTION_STRING, AT(join), 0, NULL, "run only rank SLURM_PROCID; the ranks share memory by this file" },
 	{ "slow-rank", OPTION_U64, AT(slow_rank), 0, NULL, "rank whose kernels take longer" },
 	{ "slow-factor", OPTION_DOUBLE, AT(slow_factor), 0, NULL, "multiply the GPU time of the slow rank by this" },
+	{ "odd-rank", OPTION_U64, AT(odd_rank), 0, NULL, "rank that differs from the others in its all-reduces" },
+	{ "odd-kind", OPTION_CHOICE, AT(odd_kind), 0, odd_kinds, "it stops before the last one of a step, has half the bytes, or is late" },
+	{ "odd-step", OPTION_U64, AT(odd_step), 0, NULL, "first step in which it differs" },
+	{ "odd-us", OPTION_U64, AT(odd_us), 0, NULL, "CPU time by which it is late" },
 	WORKLOAD_OPTIONS,
 	/* clang-format on */
 };

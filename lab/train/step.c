@@ -11,6 +11,7 @@
  *   OptimizerStep   from the return of the sync
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -65,21 +66,34 @@ static int compute(struct rank *rank)
 	return r;
 }
 
-static int reduce(struct rank *rank)
+static bool is_odd(const struct rank *rank, u64 step, enum odd_kind kind)
 {
 	const struct train_config *config = rank->config;
+
+	return config->odd_kind == kind && rank->index == config->odd_rank &&
+	       step >= config->odd_step;
+}
+
+static int reduce(struct rank *rank, u64 step)
+{
+	const struct train_config *config = rank->config;
+	u64 bytes = config->allreduce_bytes / (is_odd(rank, step, ODD_BYTES) ? 2 : 1);
 	int r = 0;
 
 	if (config->allreduce_bytes == 0 || rank->shared->hidden)
 		return 0;
+	if (is_odd(rank, step, ODD_LATE))
+		burn_ns(&config->work.burn, config->odd_us * NSEC_PER_USEC);
 	phases_set(&rank->phases, PHASE_COLLECTIVE, truth_now_ns());
 	for (u64 i = 0; i < config->allreduces && r == 0; i++) {
+		if (i + 1 == config->allreduces && is_odd(rank, step, ODD_STOP))
+			raise(SIGSTOP);
 		if (i > 0)
 			burn_ns(&config->work.burn, config->launch_gap_us * NSEC_PER_USEC);
 		r = nccl_check(rank, "ncclAllReduce",
 			       ncclAllReduce(rank->gradients, rank->gradients,
-					     config->allreduce_bytes / sizeof(float), ncclFloat32,
-					     ncclSum, rank->comm, NULL));
+					     bytes / sizeof(float), ncclFloat32, ncclSum,
+					     rank->comm, NULL));
 	}
 	return r;
 }
@@ -128,7 +142,7 @@ int step_run(struct rank *rank, u64 step)
 	if (r == 0)
 		r = compute(rank);
 	if (r == 0)
-		r = reduce(rank);
+		r = reduce(rank, step);
 	if (r == 0)
 		r = cuda_check(rank, "cudaDeviceSynchronize", cudaDeviceSynchronize());
 	if (r < 0)

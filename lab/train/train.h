@@ -7,6 +7,14 @@
 #include "vgpu/include/vgpu_nccl.h"
 #include "work/loader.h"
 
+/* What one rank does differently in its all-reduces. */
+enum odd_kind {
+	ODD_NONE,
+	ODD_STOP,  /* it stops itself before the last all-reduce of one step */
+	ODD_BYTES, /* they have half the bytes */
+	ODD_LATE,  /* it burns CPU time before them */
+};
+
 /* The command line; main.c contains the table with defaults and help. */
 struct train_config {
 	struct workload work;
@@ -28,6 +36,10 @@ struct train_config {
 	const char *join; /* NULL: this process starts all ranks */
 	u64 slow_rank;
 	double slow_factor;
+	u64 odd_rank;
+	u64 odd_kind; /* enum odd_kind */
+	u64 odd_step; /* the first step in which it is odd */
+	u64 odd_us;   /* ODD_LATE */
 };
 
 /* Memory that the ranks share. */
