@@ -6,6 +6,7 @@
 #include "base/macros.h"
 #include "cli/docs/docs.h"
 #include "config/config_table.h"
+#include "ipc/protocol.h"
 
 /* The title comes first: mkdocs takes the name of a page from it. */
 #define PAGE_TITLE(title)                                                                          \
@@ -42,6 +43,13 @@ static void print_option(FILE *out, const struct command *command, const struct 
 	fputc('\n', out);
 }
 
+static const struct command_option socket_options[] = { OPTION_SOCKET, {} };
+
+static bool is_socket(const struct command_option *row)
+{
+	return strcmp(row->help, socket_options[0].help) == 0;
+}
+
 static void print_options(FILE *out, const struct command *command,
 			  const struct command_option *row)
 {
@@ -52,13 +60,38 @@ static void print_options(FILE *out, const struct command *command,
 		print_option(out, command, row);
 }
 
-/* `row` is NULL for a command with the common exit statuses, which the page lists once. */
-static void print_statuses(FILE *out, const struct command_status *row)
+/* The page lists the option for the socket once, because most commands have it. */
+static void print_own_options(FILE *out, const struct command *command)
+{
+	const char *before = "\n";
+
+	for (const struct command_option *row = command->options; row && row->name; row++) {
+		if (is_socket(row))
+			continue;
+		fputs(before, out);
+		print_option(out, command, row);
+		before = "";
+	}
+}
+
+static bool has_status(const struct command_status *row, const struct command_status *wanted)
+{
+	for (; row && row->help; row++)
+		if (row->status == wanted->status && strcmp(row->help, wanted->help) == 0)
+			return true;
+	return false;
+}
+
+/* The page lists the common exit statuses once: `common` is left out. NULL: no status is. */
+static void print_statuses(FILE *out, const struct command_status *row,
+			   const struct command_status *common)
 {
 	if (!row)
 		return;
 	fputc('\n', out);
 	for (; row->help; row++) {
+		if (has_status(common, row))
+			continue;
 		fprintf(out, "- Exit status %d: ", row->status);
 		print_sentence(out, row->help);
 		fputc('\n', out);
@@ -83,8 +116,8 @@ static void print_command(FILE *out, const struct command *command, const char *
 			print_command(out, *each, name, depth + 1);
 		return;
 	}
-	print_options(out, command, command->options);
-	print_statuses(out, command->statuses);
+	print_own_options(out, command);
+	print_statuses(out, command->statuses, command_statuses(&(struct command){}));
 }
 
 void docs_print_cli(FILE *out, const struct command *root)
@@ -95,8 +128,10 @@ void docs_print_cli(FILE *out, const struct command *root)
 				     "These options apply to every command:\n",
 	      out);
 	print_options(out, root, command_common_options);
-	fputs("\nThese exit statuses apply to every command without a list of its own:\n", out);
-	print_statuses(out, command_statuses(root));
+	fputs("\nThis option applies to every command that asks zerneld:\n", out);
+	print_options(out, root, socket_options);
+	fputs("\nThese exit statuses apply to every command; a command can have others:\n", out);
+	print_statuses(out, command_statuses(root), NULL);
 	for (const struct command *const *each = root->commands; *each; each++)
 		print_command(out, *each, root->name, 2);
 }
