@@ -233,6 +233,44 @@ static void test_split_of_unseen_communicator_is_unknown(void **state)
 	assert_int_equal(follow(), 2);
 }
 
+/* The record of the main thread of a process; its call is 0 if there is no such record. */
+static struct thread_record read_thread(pid_t pid)
+{
+	struct thread_record record = {};
+	struct kernel_snapshot snapshot;
+
+	assert_int_equal(kernel_snapshot_read(kernel, &snapshot), 0);
+	for (u32 i = 0; i < snapshot.nr_threads; i++)
+		if (snapshot.threads[i].tid == (u32)pid)
+			record = snapshot.threads[i];
+	kernel_snapshot_done(&snapshot);
+	return record;
+}
+
+/* Ranks 0 to 2 wait in a split; rank 0 is stopped there. The last rank is in no call. */
+static void test_threads_show_their_call(void **state)
+{
+	struct thread_record record;
+	siginfo_t info;
+
+	start(ranks_never_return, NR_RANKS, 0);
+	await_stage(1);
+	for (u32 i = 0; i < NR_RANKS - 1; i++)
+		while (!read_thread(pids[i]).call)
+			usleep(1000);
+	assert_int_equal(kill(pids[0], SIGSTOP), 0);
+	assert_int_equal(waitid(P_PID, (id_t)pids[0], &info, WSTOPPED | WNOWAIT), 0);
+	for (u32 i = 0; i < NR_RANKS; i++) {
+		record = read_thread(pids[i]);
+		assert_string_equal(record.call ? call_symbol(record.call - 1) : "",
+				    i < NR_RANKS - 1 ? "ncclCommSplit" : "");
+		assert_int_equal(record.doing == THREAD_STOPPED, i == 0);
+		assert_true(!record.call || record.call_since_ns);
+	}
+	/* It waits for a signal. */
+	assert_int_equal(record.doing, THREAD_SLEEPING);
+}
+
 /* Ranks 0 to 2 enter a split that the last rank never enters, and are killed in it. */
 static void kill_ranks_in_a_split(void **state)
 {
@@ -309,6 +347,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test_teardown(test_largest_communicator_is_the_world, stop),
 		cmocka_unit_test_teardown(test_split_with_remote_ranks_is_unknown, stop),
 		cmocka_unit_test_teardown(test_split_of_unseen_communicator_is_unknown, stop),
+		cmocka_unit_test_teardown(test_threads_show_their_call, stop),
 		cmocka_unit_test_teardown(test_killed_ranks_are_removed, stop),
 		cmocka_unit_test_teardown(test_killed_ranks_leave_no_entries, stop),
 	};
