@@ -9,6 +9,7 @@ from fake_zerneld import FakeZerneld
 # The parts of a step in ms, except for the compute time and the wait for other ranks.
 LOAD_MS, REDUCE_MS, UPDATE_MS = 4, 20, 6
 COMPUTE_MS = 150
+HANG_NS = 60 * 10 ** 9
 
 
 class Job:
@@ -20,6 +21,7 @@ class Job:
         self.spent_ms = [dict.fromkeys(("data_loading", "gpu_compute", "nccl_collective", "optimizer_step"), 0)
                          for _ in range(nr_ranks)]
         self.nr_steps = 0
+        self.missing = None  # the rank that the others wait for; none of them has steps then
         self.begin = time.monotonic()
         self.age_ms = 0
         self.lock = threading.Lock()
@@ -38,6 +40,11 @@ class Job:
         with self.lock:
             self.compute_ms[rank] = COMPUTE_MS * factor
 
+    def hang(self, rank):
+        """Stops all ranks. All except `rank` have entered one more collective."""
+        with self.lock:
+            self.missing = rank
+
     def starve(self, load_ms):
         """Lets all ranks wait for data for so long in each step."""
         with self.lock:
@@ -46,7 +53,7 @@ class Job:
     def now(self, rank):
         """The number of steps until now, and the time of a rank per phase, in ms."""
         with self.lock:
-            while self.age_ms < (time.monotonic() - self.begin) * 1000:
+            while self.missing is None and self.age_ms < (time.monotonic() - self.begin) * 1000:
                 self._step()
             return self.nr_steps, dict(self.spent_ms[rank])
 
@@ -75,6 +82,14 @@ class RankZerneld(FakeZerneld):
                     now["hists"][kind].update(count=hist["count"] * (nr_steps + 1), sum=hist["sum"] * (nr_steps + 1),
                                               buckets=[[slot, nr * (nr_steps + 1)] for slot, nr in hist["buckets"]])
 
+    def _enter(self, process, nr_steps):
+        """One collective in each step. A rank that hangs entered its last one long ago."""
+        world = next(comm for comm in self.snapshot["communicators"] if comm["pid"] == process["pid"])
+        hangs = self.job.missing is not None
+        when_ns = self.snapshot["monotonic_ns"] - HANG_NS * hangs
+        world.update(rank=self.rank, nr_ranks=process["nr_ranks"], entered=nr_steps + (hangs and self.rank != self.job.missing))
+        world["calls"][0]["entered_ns"] = process["stepped_ns"] = when_ns
+
     def current(self):
         nr_steps, spent_ms = self.job.now(self.rank)
         self._measure(nr_steps)
@@ -86,4 +101,5 @@ class RankZerneld(FakeZerneld):
             process["phase_ns"][phase] = ms * 1000000
         process["stepped_ns"] = self.snapshot["monotonic_ns"]
         self._count(process["counted"], nr_steps, spent_ms)
+        self._enter(process, nr_steps)
         return super().current()

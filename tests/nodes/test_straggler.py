@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""A job of four ranks on four nodes with `zernel serve`: the packaged rules name the slow rank.
+"""A job of four ranks on four nodes with `zernel serve`: the packaged rules name the slow rank and the missing one.
 
 Each node is a network namespace and serves with TLS and a token, like a real node. Prometheus, that of forky and
 VictoriaMetrics use the packaged files, with intervals that are 15 times shorter.
@@ -18,6 +18,7 @@ import boards
 import fabric
 import tap
 from harness import BUILD, Serve, note, wait_for
+from job import LOAD_MS as USUAL_LOAD_MS
 from job import Job, RankZerneld
 from prometheus import Prometheus, configuration
 from victoria import VictoriaMetrics
@@ -25,6 +26,7 @@ from victoria import VictoriaMetrics
 NR_NODES, SPEED = 4, 15
 SLOW, FACTOR = 2, 2
 LOAD_MS = 200  # of a starved job
+MISSING = 1
 FORKY = "/forky/usr/bin/prometheus"
 TOKEN = "secret-0123456789abcdef"
 PATIENCE_S = 120
@@ -166,6 +168,23 @@ class Straggler(unittest.TestCase):
         self.assertEqual(sorted(labels["rank"] for labels, _ in alerts), [str(rank) for rank in range(NR_NODES)])
         note(alerts[0][1]["summary"])
         self.assert_all_say(alerts)
+
+    def test_6_the_missing_rank_is_named(self):
+        self.job.starve(USUAL_LOAD_MS)
+        self.assertTrue(wait_for(lambda: not self.prometheus.alerts(), PATIENCE_S), self.prometheus.alerts())
+        self.job.hang(MISSING)
+        alerts = wait_for(self.missing_alerts, PATIENCE_S)
+        self.assertEqual([labels for labels, _ in alerts or []], [{
+            "alertname": "ZernelRankMissing", "severity": "critical", "job_name": "slurm-42",
+            "rank": str(MISSING), "instance": self.targets[MISSING]}])
+        for name, database in self.prometheuses():
+            self.assertTrue(wait_for(lambda database=database: self.missing_alerts(database), PATIENCE_S), name)
+            self.assertEqual([labels for labels, _ in self.missing_alerts(database)], [alerts[0][0]], name)
+        note(f"{alerts[0][1]['summary']}: {alerts[0][1]['description']}")
+
+    def missing_alerts(self, database=None):
+        """A job that hangs is stuck too, and may be named as such meanwhile."""
+        return [alert for alert in (database or self.prometheus).alerts() if alert[0]["alertname"] == "ZernelRankMissing"]
 
 
 if __name__ == "__main__":
