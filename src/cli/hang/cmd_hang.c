@@ -62,18 +62,14 @@ const struct command command_hang = {
 	.completion = COMPLETE_JOB,
 	.help = "name the rank that the other ranks wait for",
 	.description =
-		"Compares the ranks of each job on this node. zerneld numbers the collectives of\n"
-		"each NCCL and RCCL communicator. The answer names a rank that has not entered a\n"
-		"number in which other ranks wait, and what its launching thread does; ranks that\n"
-		"disagree on the operation or the bytes at one number; and a rank that enters "
-		"late.\n"
-		"If no rank hangs, the answer says so, with the numbers of all ranks.\n"
-		"PID selects the job of a process. JOB is a job name or a cgroup, as zernel "
-		"status\n"
-		"shows them. Without an operand, the answer covers all jobs.\n"
-		"Across nodes, the rule ZernelRankMissing of the packaged Prometheus rules names "
-		"the\n"
-		"node and the rank.",
+		"Compares the ranks of each job on this node by the numbers of their NCCL and "
+		"RCCL\n"
+		"collectives. Names a rank that has not entered a collective in which others "
+		"wait,\n"
+		"and what its launching thread does; ranks that disagree on operation or bytes; "
+		"and a\n"
+		"rank that enters late. PID selects the job of a process. JOB is a job name or a\n"
+		"cgroup, as zernel status shows them. Without an operand, all jobs are compared.",
 	.options = options,
 	.statuses = statuses,
 	.run = run,
