@@ -139,9 +139,15 @@ static bool disagrees(struct hang_comm *comm, u64 number)
 	return nr_most < nr_known;
 }
 
-/* Finds the first number at which members differ. */
+/*
+ * Finds the first number at which members differ. Members that are ahead have forgotten older
+ * numbers, so one at which most members agree is preferred: it shows who is wrong.
+ */
 static bool find_disagreement(struct hang_comm *comm)
 {
+	for (u64 back = SEQUENCE_KEPT; back-- > 0;)
+		if (disagrees(comm, comm->number - back) && comm->has_majority)
+			return true;
 	for (u64 back = SEQUENCE_KEPT; back-- > 0;)
 		if (disagrees(comm, comm->number - back))
 			return true;

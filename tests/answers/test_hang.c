@@ -280,6 +280,21 @@ static void test_two_against_two(void **state)
 		"with 4.0 MiB (4194304 bytes). It is not known which one is wrong.");
 }
 
+/* At the oldest number, only two ranks are known. A later number shows which of them is wrong. */
+static void test_ranks_that_forgot_the_oldest_numbers(void **state)
+{
+	struct snapshot *s = make(813);
+
+	for (u32 i = 0; i < SEQUENCE_KEPT; i++)
+		s->comms[0].calls[i].bytes = 1 << 20;
+	s->comms[2].nr_calls = s->comms[3].nr_calls = SEQUENCE_KEPT - 2;
+	assert_answer(
+		s, HANG_DISAGREE,
+		"slurm-12: ranks disagree at number 808: rank 0 (python3 4711) entered "
+		"all_reduce with 1.0 MiB (1048576 bytes), the other 3 ranks all_reduce with 4.0 "
+		"MiB (4194304 bytes).");
+}
+
 static void test_a_late_rank(void **state)
 {
 	struct snapshot *s = make(813);
@@ -611,6 +626,7 @@ int main(void)
 		cmocka_unit_test(test_other_bytes),
 		cmocka_unit_test(test_other_operation_of_a_rank_that_is_behind),
 		cmocka_unit_test(test_two_against_two),
+		cmocka_unit_test(test_ranks_that_forgot_the_oldest_numbers),
 		cmocka_unit_test(test_a_late_rank),
 		cmocka_unit_test(test_noise_is_not_late),
 		cmocka_unit_test(test_a_rank_that_ended),

@@ -30,19 +30,13 @@ struct ledger_event_map {
 
 extern struct ledger_event_map ledger_events SEC(".maps");
 
-/* The value of an argument in a register or on the stack; 0 if there is no such argument. */
-static inline u64 argument_at(struct pt_regs *ctx, u32 position)
+/* The value of an argument that is not in a register. */
+static inline u64 argument_on_stack(struct pt_regs *ctx, u32 position)
 {
-	struct arguments args = ARGUMENTS(ctx);
 	u64 value = 0;
 
-	barrier_var(position);
-	if (position < REGISTER_ARGUMENTS)
-		value = args.value[position];
-	else if (position <= ARG_LAST)
-		bpf_probe_read_user(
-			&value, sizeof(value),
-			(void *)(STACK_ARGUMENTS(ctx) + 8 * (position - REGISTER_ARGUMENTS)));
+	bpf_probe_read_user(&value, sizeof(value),
+			    (void *)(STACK_ARGUMENTS(ctx) + 8 * (position - REGISTER_ARGUMENTS)));
 	return value;
 }
 
@@ -50,14 +44,18 @@ static inline u64 argument_at(struct pt_regs *ctx, u32 position)
 static inline u64 stream_of(struct pt_regs *ctx, const struct call_row *row,
 			    const struct task_struct *p)
 {
+	struct arguments args = ARGUMENTS(ctx);
 	u32 position = (u8)row->arg[2];
 	u64 handle = 0;
 
-	if (position == (u8)ARG_CONFIG)
+	barrier_var(position);
+	if (position < REGISTER_ARGUMENTS)
+		handle = args.value[position];
+	else if (position <= ARG_LAST)
+		handle = argument_on_stack(ctx, position);
+	else if (position == (u8)ARG_CONFIG)
 		bpf_probe_read_user(&handle, sizeof(handle),
-				    (void *)(PT_REGS_PARM1(ctx) + ARG_CONFIG_STREAM_AT));
-	else
-		handle = argument_at(ctx, position);
+				    (void *)(args.value[0] + ARG_CONFIG_STREAM_AT));
 	return ledger_handle(handle, row->per_thread, p->pid);
 }
 

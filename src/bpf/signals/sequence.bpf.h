@@ -21,7 +21,13 @@ static inline u32 operation_of(const struct call_row *row)
 /* The communicator is the argument before the stream. */
 static inline u64 comm_handle(struct pt_regs *ctx, const struct call_row *row)
 {
-	return argument_at(ctx, (u8)row->arg[2] - 1);
+	struct arguments args = ARGUMENTS(ctx);
+	u32 position = (u8)row->arg[2] - 1;
+
+	barrier_var(position);
+	if (position < REGISTER_ARGUMENTS)
+		return args.value[position];
+	return position <= ARG_LAST ? argument_on_stack(ctx, position) : 0;
 }
 
 /* Gives a collective that is entered its number. */
