@@ -1,34 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The answer as sentences. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "answers/choose.h"
 #include "answers/hang.h"
+#include "answers/sentence.h"
 #include "base/units.h"
 #include "core/process.h"
 
 /* Ranks that a sentence lists by name. */
 #define NAMES_MAX 4
-
-struct sentence {
-	char *text;
-	size_t used;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct sentence *sentence, const char *format,
-						      ...)
-{
-	size_t room = HANG_SENTENCE_LEN - sentence->used;
-	va_list arguments;
-	int n;
-
-	va_start(arguments, format);
-	n = vsnprintf(sentence->text + sentence->used, room, format, arguments);
-	va_end(arguments);
-	if (n > 0)
-		sentence->used += (size_t)n < room ? (size_t)n : room - 1;
-}
 
 const char *hang_verdict_label(u32 verdict)
 {
@@ -70,11 +51,12 @@ static u32 add_names(struct sentence *sentence, const struct hang_comm *comm,
 		if (!belongs(comm, &comm->members[i]))
 			continue;
 		if (nr < NAMES_MAX)
-			add(sentence, "%s%s", nr ? ", " : "", name_of(&comm->members[i]).text);
+			sentence_add(sentence, "%s%s", nr ? ", " : "",
+				     name_of(&comm->members[i]).text);
 		nr++;
 	}
 	if (nr > NAMES_MAX)
-		add(sentence, " and %u more ranks", nr - NAMES_MAX);
+		sentence_add(sentence, " and %u more ranks", nr - NAMES_MAX);
 	return nr;
 }
 
@@ -93,19 +75,20 @@ static void add_number(struct sentence *sentence, const struct hang_comm *comm, 
 {
 	const struct snapshot_call *call = any_call(comm, number);
 
-	add(sentence, "%s%snumber %llu", call ? operation_label(call->operation) : "",
-	    call ? " " : "", number);
+	sentence_add(sentence, "%s%snumber %llu", call ? operation_label(call->operation) : "",
+		     call ? " " : "", number);
 }
 
 static void add_call(struct sentence *sentence, const struct snapshot_call *call)
 {
-	add(sentence, "%s with %s (%llu bytes)", operation_label(call->operation),
-	    unit_bytes(call->bytes).text, call->bytes);
+	sentence_add(sentence, "%s with %s (%llu bytes)", operation_label(call->operation),
+		     unit_bytes(call->bytes).text, call->bytes);
 }
 
 static void add_wait(struct sentence *sentence, const struct hang_comm *comm)
 {
-	add(sentence, "%s%s", comm->is_at_least ? "at least " : "", unit_ns(comm->waited_ns).text);
+	sentence_add(sentence, "%s%s", comm->is_at_least ? "at least " : "",
+		     unit_ns(comm->waited_ns).text);
 }
 
 void hang_launcher(const struct hang_comm *comm, const struct hang_member *member,
@@ -121,23 +104,25 @@ void hang_launcher(const struct hang_comm *comm, const struct hang_member *membe
 	const struct snapshot_process *process = member->process;
 	u64 now = comm->snapshot->monotonic_ns, call_ns = process->launcher_call_since_ns;
 	u32 doing = process->launcher_doing;
-	struct sentence sentence = { .text = ret };
+	struct sentence sentence = { .text = ret, .size = HANG_SENTENCE_LEN };
 
 	ret[0] = '\0';
 	if (!process->launcher_tid) {
-		add(&sentence, "no GPU work was launched yet");
+		sentence_add(&sentence, "no GPU work was launched yet");
 		return;
 	}
-	add(&sentence, "launching thread %u %s", process->launcher_tid,
-	    states[doing < THREAD_DOING_NR ? doing : THREAD_UNKNOWN]);
+	sentence_add(&sentence, "launching thread %u %s", process->launcher_tid,
+		     states[doing < THREAD_DOING_NR ? doing : THREAD_UNKNOWN]);
 	if (*process->launcher_call)
-		add(&sentence, ", for %s in %s", unit_ns(now > call_ns ? now - call_ns : 0).text,
-		    process->launcher_call);
+		sentence_add(&sentence, ", for %s in %s",
+			     unit_ns(now > call_ns ? now - call_ns : 0).text,
+			     process->launcher_call);
 	else
-		add(&sentence, ", in no call that Zernel follows");
-	add(&sentence, "; phase %s", phase_label(process->phase));
+		sentence_add(&sentence, ", in no call that Zernel follows");
+	sentence_add(&sentence, "; phase %s", phase_label(process->phase));
 	if (process->task.known && now > process->task.phase_since_ns)
-		add(&sentence, " for %s", unit_ns(now - process->task.phase_since_ns).text);
+		sentence_add(&sentence, " for %s",
+			     unit_ns(now - process->task.phase_since_ns).text);
 }
 
 /* What the launcher of the first missing rank does. */
@@ -149,7 +134,7 @@ static void add_launcher(struct sentence *sentence, const struct hang_comm *comm
 		if (!is_missing(comm, &comm->members[i]))
 			continue;
 		hang_launcher(comm, &comm->members[i], text);
-		add(sentence, " In %s, %s.", name_of(&comm->members[i]).text, text);
+		sentence_add(sentence, " In %s, %s.", name_of(&comm->members[i]).text, text);
 		return;
 	}
 }
@@ -158,14 +143,14 @@ static void add_missing(struct sentence *sentence, const struct hang_comm *comm)
 {
 	u32 nr = add_names(sentence, comm, is_missing);
 
-	add(sentence, " %s not entered ", nr == 1 ? "has" : "have");
+	sentence_add(sentence, " %s not entered ", nr == 1 ? "has" : "have");
 	add_number(sentence, comm, comm->number);
-	add(sentence, ". %u rank%s waited in it for ", comm->nr_entered,
-	    comm->nr_entered == 1 ? " has" : "s have");
+	sentence_add(sentence, ". %u rank%s waited in it for ", comm->nr_entered,
+		     comm->nr_entered == 1 ? " has" : "s have");
 	add_wait(sentence, comm);
-	add(sentence, ".");
+	sentence_add(sentence, ".");
 	if (comm->verdict == HANG_FOLLOWS)
-		add(sentence, " That rank waits in another communicator.");
+		sentence_add(sentence, " That rank waits in another communicator.");
 	add_launcher(sentence, comm);
 }
 
@@ -177,18 +162,18 @@ static void add_disagreement(struct sentence *sentence, const struct hang_comm *
 
 	for (u32 i = 0; i < comm->nr_members && !odd; i++)
 		odd = hang_is_odd(comm, &comm->members[i]) ? &comm->members[i] : NULL;
-	add(sentence, "ranks disagree at number %llu: ", comm->odd_number);
+	sentence_add(sentence, "ranks disagree at number %llu: ", comm->odd_number);
 	nr = add_names(sentence, comm, hang_is_odd);
-	add(sentence, " entered ");
+	sentence_add(sentence, " entered ");
 	add_call(sentence, hang_call(odd, comm->odd_number));
 	if (comm->has_majority)
-		add(sentence, ", the other %u ranks ", comm->nr_members - nr);
+		sentence_add(sentence, ", the other %u ranks ", comm->nr_members - nr);
 	else
-		add(sentence, ", %s ", name_of(model).text);
+		sentence_add(sentence, ", %s ", name_of(model).text);
 	add_call(sentence, hang_call(model, comm->odd_number));
-	add(sentence, ".");
+	sentence_add(sentence, ".");
 	if (!comm->has_majority)
-		add(sentence, " It is not known which one is wrong.");
+		sentence_add(sentence, " It is not known which one is wrong.");
 }
 
 static void add_unseen(struct sentence *sentence, const struct hang_comm *comm)
@@ -196,19 +181,21 @@ static void add_unseen(struct sentence *sentence, const struct hang_comm *comm)
 	u32 at = 0, nr = hang_nr_elsewhere(comm);
 	s32 rank;
 
-	add(sentence, "all %u ranks that are seen here entered ", comm->nr_members);
+	sentence_add(sentence, "all %u ranks that are seen here entered ", comm->nr_members);
 	add_number(sentence, comm, comm->number);
-	add(sentence, " and have waited for ");
+	sentence_add(sentence, " and have waited for ");
 	add_wait(sentence, comm);
-	add(sentence, ".");
+	sentence_add(sentence, ".");
 	while ((rank = hang_next_ended(comm, &at)) >= 0)
-		add(sentence, " Rank %d has ended.", rank);
+		sentence_add(sentence, " Rank %d has ended.", rank);
 	if (nr)
-		add(sentence,
-		    " %u rank%s not seen here: on another node, or without probes on the calls.",
-		    nr, nr == 1 ? " is" : "s are");
+		sentence_add(sentence,
+			     " %u rank%s not seen here: on another node, or without probes on the "
+			     "calls.",
+			     nr, nr == 1 ? " is" : "s are");
 	if (!comm->nr_ranks)
-		add(sentence, " How many ranks it has is not known: one may be missing elsewhere.");
+		sentence_add(sentence,
+			     " How many ranks it has is not known: one may be missing elsewhere.");
 }
 
 static void add_late(struct sentence *sentence, const struct hang_comm *comm)
@@ -218,27 +205,29 @@ static void add_late(struct sentence *sentence, const struct hang_comm *comm)
 	if (!late->nr_numbers)
 		return;
 	if (late->is_late)
-		add(sentence,
-		    " %s is late: it was last in %u of %u collectives, and the others waited %s "
-		    "for it each time.",
-		    name_of(&comm->members[late->at]).text, late->nr_last, late->nr_numbers,
-		    unit_ns(late->mean_ns).text);
+		sentence_add(sentence,
+			     " %s is late: it was last in %u of %u collectives, and the others "
+			     "waited %s "
+			     "for it each time.",
+			     name_of(&comm->members[late->at]).text, late->nr_last,
+			     late->nr_numbers, unit_ns(late->mean_ns).text);
 	else
-		add(sentence, " No rank is late in the last %u collectives.", late->nr_numbers);
+		sentence_add(sentence, " No rank is late in the last %u collectives.",
+			     late->nr_numbers);
 }
 
 static void add_none(struct sentence *sentence, const struct hang_comm *comm)
 {
 	if (!any_call(comm, comm->number)) {
-		add(sentence, "no rank hangs: no collective was entered yet.");
+		sentence_add(sentence, "no rank hangs: no collective was entered yet.");
 		return;
 	}
-	add(sentence, "no rank hangs: %u of %u ranks that are seen here entered ", comm->nr_entered,
-	    comm->nr_members);
+	sentence_add(sentence, "no rank hangs: %u of %u ranks that are seen here entered ",
+		     comm->nr_entered, comm->nr_members);
 	add_number(sentence, comm, comm->number);
-	add(sentence, ", the last one ");
+	sentence_add(sentence, ", the last one ");
 	add_wait(sentence, comm);
-	add(sentence, " ago (a hang is %s).", unit_ns(comm->limit_ns).text);
+	sentence_add(sentence, " ago (a hang is %s).", unit_ns(comm->limit_ns).text);
 	add_late(sentence, comm);
 }
 
@@ -250,11 +239,11 @@ static void add_answer(struct sentence *sentence, const struct hang_comm *comm)
 	case HANG_FOLLOWS: add_missing(sentence, comm); break;
 	case HANG_UNSEEN: add_unseen(sentence, comm); break;
 	case HANG_INCOMPLETE:
-		add(sentence, "all %u ranks entered ", comm->nr_members);
+		sentence_add(sentence, "all %u ranks entered ", comm->nr_members);
 		add_number(sentence, comm, comm->number);
-		add(sentence, " and have waited for ");
+		sentence_add(sentence, " and have waited for ");
 		add_wait(sentence, comm);
-		add(sentence, ". No rank is missing: look at the GPUs and the network.");
+		sentence_add(sentence, ". No rank is missing: look at the GPUs and the network.");
 		break;
 	default: add_none(sentence, comm); break;
 	}
@@ -262,7 +251,7 @@ static void add_answer(struct sentence *sentence, const struct hang_comm *comm)
 
 void hang_comm_sentence(const struct hang_comm *comm, char ret[static HANG_SENTENCE_LEN])
 {
-	struct sentence sentence = { .text = ret };
+	struct sentence sentence = { .text = ret, .size = HANG_SENTENCE_LEN };
 
 	ret[0] = '\0';
 	add_answer(&sentence, comm);
@@ -272,14 +261,15 @@ void hang_sentence(const struct hang_job *job, char ret[static HANG_SENTENCE_LEN
 {
 	const struct hang_comm *subject = &job->comms[job->subject];
 	const struct snapshot_job *named = snapshot_job(job->snapshot, subject->members->process);
-	struct sentence sentence = { .text = ret };
+	struct sentence sentence = { .text = ret, .size = HANG_SENTENCE_LEN };
 
 	ret[0] = '\0';
 	if (named)
-		add(&sentence, "%s: ", named->name);
+		sentence_add(&sentence, "%s: ", named->name);
 	if (job->is_cycle)
-		add(&sentence,
-		    "ranks wait for each other in different communicators, so each entered its "
-		    "collectives in another order. In one of them, ");
+		sentence_add(
+			&sentence,
+			"ranks wait for each other in different communicators, so each entered its "
+			"collectives in another order. In one of them, ");
 	add_answer(&sentence, subject);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The answer as one sentence. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include "answers/choose.h"
+#include "answers/sentence.h"
 #include "answers/why.h"
 #include "base/units.h"
 
@@ -55,25 +55,6 @@ const char *why_missing_text(int err)
 	}
 }
 
-struct sentence {
-	char *text;
-	size_t used;
-};
-
-__attribute__((format(printf, 2, 3))) static void add(struct sentence *sentence, const char *format,
-						      ...)
-{
-	size_t room = WHY_SENTENCE_LEN - sentence->used;
-	va_list arguments;
-	int n;
-
-	va_start(arguments, format);
-	n = vsnprintf(sentence->text + sentence->used, room, format, arguments);
-	va_end(arguments);
-	if (n > 0)
-		sentence->used += (size_t)n < room ? (size_t)n : room - 1;
-}
-
 static const struct snapshot_culprit *culprit_of(const struct blame *blame, u32 cause)
 {
 	for (u32 i = 0; i < blame->nr_culprits; i++)
@@ -100,13 +81,13 @@ static void add_reason(struct sentence *sentence, const struct snapshot *after,
 
 	if (cause == WHY_NO_CAUSE)
 		return;
-	add(sentence, "%s%s because %s", is_certain ? ", " : "; if it was idle, ",
-	    2 * blame->cause_ns[largest] > blame->idle_ns ? "mostly" : "the largest share",
-	    because(blame, cause));
+	sentence_add(sentence, "%s%s because %s", is_certain ? ", " : "; if it was idle, ",
+		     2 * blame->cause_ns[largest] > blame->idle_ns ? "mostly" : "the largest share",
+		     because(blame, cause));
 	if (culprit && causes[cause].culprit) {
-		add(sentence, "; ");
+		sentence_add(sentence, "; ");
 		/* The format comes from the table above. */
-		add(sentence, causes[cause].culprit, culprit->name);
+		sentence_add(sentence, causes[cause].culprit, culprit->name);
 	}
 }
 
@@ -121,23 +102,25 @@ static void add_idle(struct sentence *sentence, const struct blame *blame)
 	struct unit_text span = unit_ns(blame_watched_ns(blame));
 
 	if (why_is_range(blame))
-		add(sentence, "idle between %u and %u %% of the last %s (%s)",
-		    percent(why_share(blame, blame->idle_min_ns)),
-		    percent(why_share(blame, blame->idle_max_ns)), span.text, why_basis(blame));
+		sentence_add(sentence, "idle between %u and %u %% of the last %s (%s)",
+			     percent(why_share(blame, blame->idle_min_ns)),
+			     percent(why_share(blame, blame->idle_max_ns)), span.text,
+			     why_basis(blame));
 	else
-		add(sentence, "idle %u %% of the last %s%s",
-		    percent(why_share(blame, blame->idle_ns)), span.text,
-		    blame->is_measured ? " (measured by the driver)" : "");
+		sentence_add(sentence, "idle %u %% of the last %s%s",
+			     percent(why_share(blame, blame->idle_ns)), span.text,
+			     blame->is_measured ? " (measured by the driver)" : "");
 }
 
 /* Account and counter contradict each other: at least one is wrong, so no cause is named. */
 static void add_disagreement(struct sentence *sentence, const struct blame *blame)
 {
 	add_idle(sentence, blame);
-	add(sentence,
-	    ", but the driver measured %u %%. The calls that Zernel sees do not explain the "
-	    "difference, so no cause is named",
-	    percent(why_share(blame, blame->counter_idle_ns)));
+	sentence_add(
+		sentence,
+		", but the driver measured %u %%. The calls that Zernel sees do not explain the "
+		"difference, so no cause is named",
+		percent(why_share(blame, blame->counter_idle_ns)));
 }
 
 /* Comes first in the answer about the straggler, and last in the answer about another rank. */
@@ -154,8 +137,8 @@ static void add_straggler(struct sentence *sentence, const struct why_group *gro
 	u32 delay = blame_permille(group->straggler.lead_ns, straggler->wall_ns);
 	bool speaks = group->subject == group->straggler.at;
 
-	add(sentence, formats[group->straggler.is_measured][speaks], straggler->process->rank,
-	    percent(delay));
+	sentence_add(sentence, formats[group->straggler.is_measured][speaks],
+		     straggler->process->rank, percent(delay));
 }
 
 /* Only a measured share is mentioned. */
@@ -172,19 +155,21 @@ static void add_busy(struct sentence *sentence, const struct why_group *group)
 	bool is_straggler = group->has_straggler && group->subject == group->straggler.at;
 	u32 waits = waiting_share(blame);
 
-	add(sentence, "busy %u %% of the last %s", percent(1000 - why_share(blame, blame->idle_ns)),
-	    unit_ns(blame_watched_ns(blame)).text);
+	sentence_add(sentence, "busy %u %% of the last %s",
+		     percent(1000 - why_share(blame, blame->idle_ns)),
+		     unit_ns(blame_watched_ns(blame)).text);
 	if (is_straggler && group->straggler.is_measured)
-		add(sentence, ": it computes longer than the GPUs of the other ranks");
+		sentence_add(sentence, ": it computes longer than the GPUs of the other ranks");
 	else if (waits)
-		add(sentence, ", but waited for other ranks %u %% of that time", percent(waits));
+		sentence_add(sentence, ", but waited for other ranks %u %% of that time",
+			     percent(waits));
 	else if (!group->has_straggler)
-		add(sentence, ": nothing to explain");
+		sentence_add(sentence, ": nothing to explain");
 }
 
 void why_sentence(const struct why_group *group, char ret[static WHY_SENTENCE_LEN])
 {
-	struct sentence sentence = { .text = ret };
+	struct sentence sentence = { .text = ret, .size = WHY_SENTENCE_LEN };
 	const struct blame *blame = &group->blames[group->subject];
 	bool is_straggler = group->has_straggler && group->subject == group->straggler.at;
 	u32 idle = why_share(blame, why_is_range(blame) ? blame->idle_max_ns : blame->idle_ns);
@@ -192,7 +177,7 @@ void why_sentence(const struct why_group *group, char ret[static WHY_SENTENCE_LE
 	ret[0] = '\0';
 	if (is_straggler)
 		add_straggler(&sentence, group);
-	add(&sentence, "GPU of %s was ", choose_name(blame->process).text);
+	sentence_add(&sentence, "GPU of %s was ", choose_name(blame->process).text);
 	if (blame->disagrees) {
 		add_disagreement(&sentence, blame);
 	} else if (idle >= WHY_IDLE_PERMILLE) {
@@ -201,7 +186,7 @@ void why_sentence(const struct why_group *group, char ret[static WHY_SENTENCE_LE
 	} else {
 		add_busy(&sentence, group);
 	}
-	add(&sentence, ".");
+	sentence_add(&sentence, ".");
 	if (group->has_straggler && !is_straggler)
 		add_straggler(&sentence, group);
 }

@@ -111,7 +111,7 @@ static int run(struct command_call *call)
 	const char *socket;
 	int err;
 
-	if (command_socket(call, &socket) < 0)
+	if (command_socket(call, 0, &socket) < 0)
 		return COMMAND_MISUSED;
 	/* In this order, a job that ends in between is not in both. */
 	if (ask_ended(socket, NULL, &ended) < 0 || ask_snapshot(socket, &running) < 0)

@@ -14,7 +14,7 @@ static int run(struct command_call *call)
 	const char *socket;
 	struct term term;
 
-	if (command_socket(call, &socket) < 0)
+	if (command_socket(call, 0, &socket) < 0)
 		return COMMAND_MISUSED;
 	if (call->json)
 		return ask_print_snapshot(socket) < 0 ? EXIT_FAILURE : EXIT_SUCCESS;

@@ -154,7 +154,7 @@ int command_decimal(struct command_call *call, double least, double most, double
 	return 0;
 }
 
-int command_socket(struct command_call *call, const char **ret)
+int command_socket(struct command_call *call, int operands_max, const char **ret)
 {
 	const char *socket = PROTOCOL_SOCKET;
 	int option;
@@ -164,7 +164,7 @@ int command_socket(struct command_call *call, const char **ret)
 			return -EINVAL;
 		socket = optarg;
 	}
-	if (command_operands(call, 0, 0) < 0)
+	if (command_operands(call, 0, operands_max) < 0)
 		return -EINVAL;
 	*ret = socket;
 	return 0;

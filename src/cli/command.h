@@ -94,8 +94,9 @@ int command_operands(struct command_call *call, int least, int most);
 int command_number(struct command_call *call, u64 least, u64 most, u64 *ret);
 int command_decimal(struct command_call *call, double least, double most, double *ret);
 
-/* Parses the command line of a command that takes OPTION_SOCKET and no operand. */
-int command_socket(struct command_call *call, const char **ret);
+/* Parses the command line of a command that takes OPTION_SOCKET and at most `operands_max`
+ * operands. */
+int command_socket(struct command_call *call, int operands_max, const char **ret);
 
 void command_help(FILE *out, const struct command *command, const char *name);
 

@@ -62,7 +62,7 @@ static int run(struct command_call *call)
 	const char *socket;
 	int verdict;
 
-	if (command_socket(call, &socket) < 0)
+	if (command_socket(call, 0, &socket) < 0)
 		return COMMAND_MISUSED;
 	ask_zerneld(socket, &doctor, &snapshot);
 	term = term_open(stdout, call->colour);

@@ -12,22 +12,6 @@
 
 #define EXIT_NOBODY 3
 
-static int parse(struct command_call *call, const char **ret_socket)
-{
-	const char *socket = PROTOCOL_SOCKET;
-	int option;
-
-	while ((option = command_next(call)) != -1) {
-		if (option != 's')
-			return -EINVAL;
-		socket = optarg;
-	}
-	if (command_operands(call, 0, 1) < 0)
-		return -EINVAL;
-	*ret_socket = socket;
-	return 0;
-}
-
 static int run(struct command_call *call)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
@@ -35,7 +19,7 @@ static int run(struct command_call *call)
 	const char *socket;
 	int err;
 
-	if (parse(call, &socket) < 0)
+	if (command_socket(call, 1, &socket) < 0)
 		return COMMAND_MISUSED;
 	if (ask_snapshot(socket, &snapshot) < 0)
 		return EXIT_FAILURE;
