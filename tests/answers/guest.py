@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Runs a job of the lab with a real zerneld in a guest, for the campaigns in this directory."""
+import argparse
 import contextlib
 import os
 import pathlib
 import signal
 import subprocess
+import sys
 
 import harness
-from compare import run
+from compare import run as lab_run
+from compare.results import Tap
 
 STEPS_MIN = 30
 HARNESS_SECONDS = 120
@@ -23,24 +26,51 @@ def boot(kernel, timeout, script, *arguments, options=()):
          "python3", "-u", script, "guest", *map(str, arguments)], check=False).returncode
 
 
+def main(argv, script, devices, run, boot_seconds, run_seconds):
+    """The command line of a campaign: boots a guest in virtual time, in which `run(lab, tap, server, seed)` is called for each run,
+    beside a zerneld that only watches. The times are those of the machine outside."""
+    if argv[:1] == ["guest"]:
+        return watch(devices, run, *map(int, argv[1:]))
+    module = sys.modules["__main__"]
+    parser = argparse.ArgumentParser(prog=f"./dev answers {pathlib.Path(script).stem.removeprefix('guest_')}",
+                                     description=module.__doc__.splitlines()[0])
+    parser.add_argument("--kernel", default="6.18", metavar="V")
+    parser.add_argument("--runs", type=int, default=20, metavar="N", help="(default 20)")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="seed of the first run (default 0)")
+    args = parser.parse_args(argv)
+    return boot(args.kernel, boot_seconds + args.runs * run_seconds, script, args.first, args.runs, options=["--virtual-time"])
+
+
+def watch(devices, run, first, nr_runs):
+    lab, tap = Guest(), Tap()
+    server = lab.zerneld("[scheduler]\nattach=no\n", devices)
+    try:
+        with lab.libraries_held():
+            for seed in range(first, first + nr_runs):
+                run(lab, tap, server, seed)
+    finally:
+        server.remove()
+    return tap.end()
+
+
 class Guest:
     def __init__(self):
         harness.SECONDS = HARNESS_SECONDS
         harness.ZERNELD = pathlib.Path(BUILD, "src/daemon/zerneld")
-        run.WORK.mkdir(exist_ok=True)
+        lab_run.WORK.mkdir(exist_ok=True)
 
     def zerneld(self, config, env=()):
         """Starts zerneld with the virtual GPUs of the jobs. They are one file; its first user sets their number."""
-        os.environ.update({"VGPU_SHM": run.SHM, **dict(env)})
+        os.environ.update({"VGPU_SHM": lab_run.SHM, **dict(env)})
         return harness.Zerneld(config=f"sample=yes\n{config}")
 
     def noise(self, scenario):
-        return run.noise({"build": BUILD}, scenario, 0)
+        return lab_run.noise({"build": BUILD}, scenario, 0)
 
     @contextlib.contextmanager
     def job(self, job, *options, is_group=False):
         """Runs the job during a with statement. A session of its own gets its own share of the CPUs from the kernel."""
-        group = run.cgroup(job.name)
+        group = lab_run.cgroup(job.name)
         process = subprocess.Popen(
             [f"{BUILD}/lab/{job.program}/{job.program}", *job.args.split(), "--seconds", "100000",
              "--startup-ms", str(STARTUP_MS), *options],

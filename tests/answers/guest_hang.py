@@ -4,14 +4,12 @@
 Each run starts a job of the lab with four ranks for each kind, and one in which all ranks are alike, beside a zerneld
 that only watches, in a guest in virtual time. Another rank is odd in each run. The output is TAP.
 """
-import argparse
 import json
 import sys
 
 import guest
 import harness
 from compare import scenarios
-from compare.results import Tap
 
 BOOT_SECONDS, RUN_SECONDS = 1200, 600  # of the machine; virtual time is slow there
 RANKS, ALLREDUCES, BYTES = 4, 3, 4 << 20
@@ -81,30 +79,10 @@ def run(lab, tap, server, kind, seed):
     check(tap, f"run {seed}, rank {odd}", odd, *answer)
 
 
-def in_guest(first, nr_runs):
-    lab, tap = guest.Guest(), Tap()
-    server = lab.zerneld("[scheduler]\nattach=no\n", DEVICES)
-    try:
-        with lab.libraries_held():
-            for seed in range(int(first), int(first) + int(nr_runs)):
-                for kind in KINDS:
-                    run(lab, tap, server, kind, seed)
-    finally:
-        server.remove()
-    return tap.end()
-
-
-def main(argv):
-    if argv[:1] == ["guest"]:
-        return in_guest(*argv[1:])
-    parser = argparse.ArgumentParser(prog="./dev answers hang", description=__doc__.splitlines()[0])
-    parser.add_argument("--kernel", default="6.18", metavar="V")
-    parser.add_argument("--runs", type=int, default=20, metavar="N", help="(default 20)")
-    parser.add_argument("--first", type=int, default=0, metavar="N", help="number of the first run (default 0)")
-    args = parser.parse_args(argv)
-    return guest.boot(args.kernel, BOOT_SECONDS + args.runs * RUN_SECONDS, __file__, args.first, args.runs,
-                      options=["--virtual-time"])
+def run_all(lab, tap, server, seed):
+    for kind in KINDS:
+        run(lab, tap, server, kind, seed)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(guest.main(sys.argv[1:], __file__, DEVICES, run_all, BOOT_SECONDS, RUN_SECONDS))

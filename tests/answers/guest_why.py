@@ -4,14 +4,12 @@
 Runs the lab's job straggler with one more rank, its noise, and a zerneld that only watches, in a guest in virtual time.
 The job knows which rank is slow. zerneld knows only the GPU counters and the calls.
 """
-import argparse
 import json
 import sys
 from dataclasses import replace
 
 import guest
 from compare import scenarios
-from compare.results import Tap
 
 BOOT_SECONDS, SLOWDOWN = 300, 60  # slowdown of virtual time on a shared machine
 RANKS = 3
@@ -38,29 +36,5 @@ def run(lab, tap, server, seed):
     tap.check(named == [slow], f"seed {seed}: rank {slow} is slow, named: {named}")
 
 
-def in_guest(first, nr_runs):
-    lab, tap = guest.Guest(), Tap()
-    server = lab.zerneld("[scheduler]\nattach=no\n", DEVICES)
-    try:
-        with lab.libraries_held():
-            for seed in range(int(first), int(first) + int(nr_runs)):
-                run(lab, tap, server, seed)
-    finally:
-        server.remove()
-    return tap.end()
-
-
-def main(argv):
-    if argv[:1] == ["guest"]:
-        return in_guest(*argv[1:])
-    parser = argparse.ArgumentParser(prog="./dev answers why", description=__doc__.splitlines()[0])
-    parser.add_argument("--kernel", default="6.18", metavar="V")
-    parser.add_argument("--runs", type=int, default=20, metavar="N", help="(default 20)")
-    parser.add_argument("--first", type=int, default=0, metavar="N", help="seed of the first run (default 0)")
-    args = parser.parse_args(argv)
-    return guest.boot(args.kernel, BOOT_SECONDS + args.runs * 10 * SLOWDOWN, __file__, args.first, args.runs,
-                      options=["--virtual-time"])
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(guest.main(sys.argv[1:], __file__, DEVICES, run, BOOT_SECONDS, 10 * SLOWDOWN))

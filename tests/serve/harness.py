@@ -35,6 +35,11 @@ def wait_for(what, timeout=10):
         time.sleep(0.02)
 
 
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
+
+
 def known_snapshot():
     """A snapshot with known values, as zerneld writes it."""
     text = subprocess.run([BUILD / "tests/serve/known_snapshot"], check=True, capture_output=True).stdout

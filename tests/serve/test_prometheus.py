@@ -4,20 +4,14 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import unittest
 import urllib.parse
 
 import tap
-from harness import BUILD, ServeCase, curl, get_times, note, wait_for
+from harness import BUILD, curl, free_port, get_times, note, ServeCase, wait_for
 
 BUCKET = 2 ** 0.25  # factor between the bounds of a bucket
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 @unittest.skipUnless(shutil.which("prometheus"), "prometheus is not installed (layer metrics)")

@@ -14,18 +14,13 @@ from urllib.parse import quote
 import tap
 import dashboard
 from dashboard import TREE, WebCase, note, wait_for
-from harness import BUILD
+from harness import BUILD, free_port
 
 GUEST_S = 900
 NR_RANKS = 2
 POINTS = 15  # between two windows of a few steps each
 PAGES = {"#/job": ".list a", "#/scheduler": ".command", "#/compare": ".choice option", "#/health": ".stat"}
 WHY = TREE / "out/web-guest.json"
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
 
 
 def without_figures(text):
@@ -51,7 +46,8 @@ class Guest(WebCase):
             "python3", "-u", "tests/web/guest_node.py", str(port), str(WHY)], cwd=TREE)
         cls.addClassCleanup(cls.stop_guest)
         cls.url = f"http://127.0.0.1:{port}"
-        if not wait_for(lambda: cls.guest.poll() is not None or (WHY.exists() and cls.has_data()), GUEST_S):
+        wait_for(lambda: cls.guest.poll() is not None or (WHY.exists() and cls.has_data()), GUEST_S)
+        if cls.guest.poll() is not None or not WHY.exists():
             raise RuntimeError("the node in the guest does not answer")
         cls.driver = dashboard.browser()
         cls.addClassCleanup(cls.driver.quit)
@@ -63,8 +59,9 @@ class Guest(WebCase):
 
     @classmethod
     def stop_guest(cls):
-        with socket.create_connection(("127.0.0.1", cls.port)) as connection:
-            connection.sendall(b"STOP")
+        if cls.guest.poll() is None:
+            with socket.create_connection(("127.0.0.1", cls.port)) as connection:
+                connection.sendall(b"STOP")
         cls.guest.wait()
         WHY.unlink(missing_ok=True)
 
