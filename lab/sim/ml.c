@@ -4,7 +4,7 @@
  * calls could be traced, so its jobs call these functions instead. The state itself, and how a
  * call changes it, is that of the signal programs (bpf/signals/state.bpf.h, core/).
  */
-#include "bpf/signals/state.bpf.h"
+#include "bpf/signals/consumers.bpf.h"
 #include "sim/ml.h"
 
 #define LAUNCHES_PER_STEP 20
@@ -13,10 +13,12 @@ struct thread_map threads;
 struct process_map processes;
 struct collective_map collectives;
 struct hist_map hists;
+struct consumer_map consumers;
+struct gpu_thread_map gpu_threads;
 struct event_map events;
 struct gpu_numbers_map gpu_numbers;
 struct gpu_holder_map gpu_holders;
-u64 nr_dropped_events, nr_dropped_processes, nr_dropped_samples;
+u64 nr_dropped_events, nr_dropped_processes, nr_dropped_samples, nr_dropped_consumers;
 bool ml_seen, timeline_wanted;
 struct phase_config phase_config = PHASE_CONFIG_DEFAULT;
 
@@ -46,6 +48,8 @@ void ml_launcher_begins(struct task_struct *p, u32 gpu, u32 node)
 	role_set(p, ROLE_LAUNCHER);
 	thread_get(p)->has_fed = 1;
 	process->launcher_tid = (u32)p->pid;
+	consumer_begins(p, thread_get(p), process);
+	consumer_feeds(p, thread_get(p), process, bpf_ktime_get_ns());
 	process->task.has_gpu = 1;
 	bpf_map_update_elem(&gpu_numbers, &key, &numbers, BPF_ANY);
 	gpu_node[gpu] = (u8)(node + 1);
@@ -54,7 +58,12 @@ void ml_launcher_begins(struct task_struct *p, u32 gpu, u32 node)
 
 void ml_loader_begins(struct task_struct *p, struct task_struct *launcher)
 {
+	struct thread_state *thread = thread_get(p);
+
 	role_set(p, ROLE_LOADER);
+	role_prove(&thread->evidence, 1, bpf_ktime_get_ns());
+	thread->consumer = thread_get(launcher)->consumer;
+	consumer_at(&thread->consumer)->has_loaders = true;
 	process_get(p)->consumer_tgid = (u32)launcher->tgid;
 	task_transition(&process_get(p)->task, PHASE_DATA_LOADING, bpf_ktime_get_ns());
 }
@@ -102,6 +111,7 @@ void ml_waits_for_data(struct task_struct *launcher)
 void ml_brings_data(struct task_struct *launcher)
 {
 	process_find(launcher)->woken_with_data = 1;
+	consumer_at(&thread_find(launcher)->consumer)->waited_ns = bpf_ktime_get_ns();
 }
 
 void ml_has_data(struct task_struct *launcher)

@@ -18,6 +18,7 @@ enum role {
 	ROLE_SYNC_WAITER,	/* only waits for the GPU */
 	ROLE_LOADER,		/* wakes a launcher when data is ready */
 	ROLE_COLLECTIVE_HELPER, /* created by a collective runtime */
+	ROLE_CRITICAL,		/* a launcher cannot go on before it has finished */
 	ROLE_NR,
 };
 

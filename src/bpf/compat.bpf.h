@@ -167,6 +167,7 @@ enum sleep_kind {
 #if defined(__TARGET_ARCH_x86)
 #define SYSCALL_OF(regs)	((struct pt_regs___zernel_x86 *)(regs))->orig_ax
 #define SYSCALL_NANOSLEEP	35
+#define SYSCALL_SCHED_YIELD	24
 #define SYSCALL_FUTEX		202
 #define SYSCALL_CLOCK_NANOSLEEP 230
 #define SYSCALL_WAIT4		61
@@ -174,6 +175,7 @@ enum sleep_kind {
 #elif defined(__TARGET_ARCH_arm64)
 #define SYSCALL_OF(regs)	((struct pt_regs___zernel_arm64 *)(regs))->syscallno
 #define SYSCALL_NANOSLEEP	101
+#define SYSCALL_SCHED_YIELD	124
 #define SYSCALL_FUTEX		98
 #define SYSCALL_CLOCK_NANOSLEEP 115
 #define SYSCALL_WAIT4		260

@@ -153,6 +153,8 @@ struct task_struct {
 	struct signal_struct *signal;
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
+	unsigned long nvcsw;
+	unsigned long nivcsw;
 	u32 policy;
 	struct sched_entity se;
 	struct task_group *sched_task_group;

@@ -117,6 +117,7 @@ struct kernel_drops {
 	u64 nr_processes; /* also those beyond the cap of their tenant, at each of their calls */
 	u64 nr_frames;	  /* calls of a GPU runtime that were not followed */
 	u64 nr_ledger; /* operations on GPU streams beyond the bound; events that are not known */
+	u64 nr_launchers; /* beyond the bound of their process: nothing is promoted for them */
 	u64 nr_samples;
 	u64 nr_bpf_program_runs; /* of thread programs; the kernel skips a run that would nest */
 	u64 nr_comms;		 /* communicators and splits */

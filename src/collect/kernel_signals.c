@@ -148,6 +148,7 @@ struct kernel_drops kernel_drops(const struct kernel *kernel)
 				kernel->skel->bss->nr_capped_processes,
 		.nr_frames = kernel->skel->bss->nr_dropped_frames,
 		.nr_ledger = kernel->skel->bss->nr_dropped_ledger,
+		.nr_launchers = kernel->skel->bss->nr_dropped_consumers,
 		.nr_samples = kernel->skel->bss->nr_dropped_samples,
 		.nr_bpf_program_runs = nr_runs_missed(kernel),
 		.nr_comms = kernel->skel->bss->nr_dropped_comms,

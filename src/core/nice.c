@@ -8,7 +8,7 @@ const struct nice_rule nice_rules[CLASS_SLOTS] = {
 	[CLASS_LATE_LOADER] = { -14, 0 },
 };
 
-/* The scheduler asks for the same evidence: see consumer_of() in bpf/sched/classes.bpf.h. */
+/* The scheduler asks for the same evidence: see holds_gpu() in bpf/sched/classes.bpf.h. */
 static const struct process_state *evident(const struct process_state *process)
 {
 	return process && process->holds_gpu ? process : NULL;
@@ -33,6 +33,8 @@ struct nice_sample nice_look(const struct thread_record *thread,
 	sample.view.last_sync_ns = user->task.signals.last_sync_ns;
 	sample.view.device_busy = phase_is_busy(user->task.phase);
 	sample.view.in_collective = user->task.phase == PHASE_COLLECTIVE;
+	/* A sample cannot see the moment at which a launcher waits. */
+	sample.view.awaited = thread->role == ROLE_CRITICAL;
 	sample.view.consumer_waits = is_loader && user->data_wait_since_ns;
 	sample.view.consumer_waited =
 		is_loader && user->data_waited_ns && now < user->data_waited_ns + LATE_MAX_NS;

@@ -89,6 +89,7 @@ struct class_view {
 	u8 in_sync;	   /* the thread is inside a sync call */
 	u8 woken;	   /* it was just woken up */
 	u8 polls;	   /* it had a CPU and gave it up soon, without sleeping */
+	u8 awaited;	   /* of a critical task: its launcher cannot go on without it */
 	u8 consumer_waits; /* of a loader: the launcher of its consumer sleeps and waits for data */
 	u8 consumer_waited; /* of a loader: its consumer waited for data within LATE_MAX_NS */
 };
@@ -123,6 +124,9 @@ static inline enum sched_class class_of(const struct class_view *view, u32 rules
 		    (view->now + SPIN_MARGIN_NS < view->expected_end_ns ||
 		     view->now > view->expected_end_ns + SPIN_PATIENCE_NS))
 			return CLASS_SPINNER;
+		/* It polls for work that another task brings, and must not delay that task. */
+		if (view->polls && !view->woken && rule_on(rules_off, RULE_POLLER))
+			return CLASS_SPINNER;
 		return feeds && rule_on(rules_off, RULE_FEEDER) ? CLASS_FEEDER : CLASS_ORDINARY;
 	case ROLE_LOADER:
 		if (view->consumer_waits && rule_on(rules_off, RULE_LOADER))
@@ -137,6 +141,9 @@ static inline enum sched_class class_of(const struct class_view *view, u32 rules
 		if (!view->woken)
 			return view->polls ? CLASS_SPINNER : CLASS_ORDINARY;
 		return CLASS_FEEDER;
+	case ROLE_CRITICAL:
+		return view->awaited && rule_on(rules_off, RULE_CRITICAL) ? CLASS_FEEDER
+									  : CLASS_ORDINARY;
 	default: return CLASS_ORDINARY;
 	}
 }

@@ -7,6 +7,7 @@ static const char *const role_labels[ROLE_NR] = {
 	[ROLE_SYNC_WAITER] = "sync_waiter",
 	[ROLE_LOADER] = "loader",
 	[ROLE_COLLECTIVE_HELPER] = "collective_helper",
+	[ROLE_CRITICAL] = "critical",
 };
 
 static const char *const operation_labels[COLLECTIVE_NR] = {

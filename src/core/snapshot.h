@@ -35,8 +35,9 @@
 enum snapshot_drop {
 	DROP_EVENTS, /* this one and the next ones as in struct kernel_drops */
 	DROP_PROCESSES,
-	DROP_FRAMES, /* calls of a GPU runtime that were not followed */
-	DROP_LEDGER, /* GPU streams and events that were not followed */
+	DROP_FRAMES,	/* calls of a GPU runtime that were not followed */
+	DROP_LEDGER,	/* GPU streams and events that were not followed */
+	DROP_LAUNCHERS, /* threads beyond the bound of launchers of a process */
 	DROP_SAMPLES,
 	DROP_BPF_PROGRAM_RUNS, /* the kernel skipped a run of a BPF program */
 	DROP_COMMS,
@@ -529,6 +530,7 @@ const char *sched_class_label(u32 sched_class);
 const char *sched_decision_label(u32 decision);
 const char *sched_rule_label(u32 rule);
 /* The names of all rules, for help texts and errors. */
-#define SCHED_RULE_NAMES "feeder, loader, late-loader, spinner, helper, preempt, tier, place"
+#define SCHED_RULE_NAMES                                                                           \
+	"feeder, loader, late-loader, spinner, helper, critical, poller, preempt, tier, place"
 /* Finds a rule by its name of `length` bytes; -EINVAL: no rule has this name. */
 int sched_rule_find(const char *name, size_t length, u32 *ret_rule);

@@ -22,6 +22,7 @@ static void fold_drops(const struct snapshot_sources *sources, struct snapshot *
 	s->nr_dropped[DROP_PROCESSES] = drops.nr_processes + libraries.nr_processes_excess;
 	s->nr_dropped[DROP_FRAMES] = drops.nr_frames;
 	s->nr_dropped[DROP_LEDGER] = drops.nr_ledger;
+	s->nr_dropped[DROP_LAUNCHERS] = drops.nr_launchers;
 	s->nr_dropped[DROP_SAMPLES] = drops.nr_samples;
 	s->nr_dropped[DROP_BPF_PROGRAM_RUNS] = drops.nr_bpf_program_runs;
 	s->nr_dropped[DROP_COMMS] = drops.nr_comms;

@@ -72,6 +72,13 @@ static const struct vector vectors[] = {
 	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MAX_NS, .woken = 1 }, 0, CLASS_FEEDER },
 	{ { .role = ROLE_LAUNCHER }, 1 << RULE_FEEDER, CLASS_ORDINARY },
 	/* loaders */
+	{ { .role = ROLE_LAUNCHER, .polls = 1 }, 0, CLASS_SPINNER },
+	{ { .role = ROLE_LAUNCHER, .polls = 1, .woken = 1 }, 0, CLASS_FEEDER },
+	{ { .role = ROLE_LAUNCHER, .polls = 1 }, 1 << RULE_POLLER, CLASS_FEEDER },
+	{ { .role = ROLE_CRITICAL }, 0, CLASS_ORDINARY },
+	{ { .role = ROLE_CRITICAL, .woken = 1 }, 0, CLASS_ORDINARY },
+	{ { .role = ROLE_CRITICAL, .awaited = 1 }, 0, CLASS_FEEDER },
+	{ { .role = ROLE_CRITICAL, .awaited = 1 }, 1 << RULE_CRITICAL, CLASS_ORDINARY },
 	{ { .role = ROLE_LOADER }, 0, CLASS_LOADER },
 	{ { .role = ROLE_LOADER, .consumer_waits = 1 }, 0, CLASS_WANTED_LOADER },
 	{ { .role = ROLE_LOADER, .consumer_waits = 1 }, 1 << RULE_LOADER, CLASS_LOADER },

@@ -6,24 +6,43 @@
  * that may do so.
  */
 #include "bpf/sched/groups.bpf.h"
+#include "bpf/signals/consumers.bpf.h"
 
-/*
- * The process that a loader may load for: its own process or its parent process. NULL
- * without evidence that this process uses a GPU.
- */
-static struct process_state *consumer_of(struct task_struct *p, struct process_state *process)
+/* For so long after a poll, the work that a launcher polls for is due. */
+#define POLLED_NS (2 * POLL_NS)
+
+/* Whether the launcher cannot go on before this task has done its work. */
+static bool is_awaited(struct task_struct *p, const struct thread_state *thread,
+		       const struct process_state *process, u64 now)
 {
-	struct task_struct *parent = p->real_parent;
+	const struct consumer *row = consumer_at(&thread->consumer);
 
-	if (process && process->launcher_tid)
-		return holds_gpu(p) ? process : NULL;
-	return parent && holds_gpu(parent) ? process_find(parent) : NULL;
+	if (!row)
+		return false;
+	if (process && thread->consumer.tgid == (u32)p->tgid)
+		return role_delays(&thread->evidence, process_launches(process)) && holds_gpu(p);
+	return row->waits || now < row->polled_ns + POLLED_NS;
+}
+
+/* The launcher polls memory for work. The GPU has none, so others may have the CPU. */
+static bool polls_for_work(struct task_struct *p, const struct thread_state *thread,
+			   const struct process_state *process, u64 now)
+{
+	struct consumer *row;
+
+	if (!role_polls(&thread->evidence) || thread->depth || phase_is_busy(process->task.phase))
+		return false;
+	row = consumer_at(&thread->consumer);
+	if (row && holds_gpu(p))
+		row->polled_ns = now;
+	return true;
 }
 
 __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 now)
 {
 	struct class_view view = { .now = now, .woken = woken };
-	struct process_state *process, *consumer;
+	const struct consumer *row;
+	struct process_state *process;
 	struct thread_state *thread;
 	struct sched_task *task;
 
@@ -46,13 +65,16 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 		task = sched_task_of(p);
 		view.polls = task && task->polls;
 	}
-	if (view.role == ROLE_LOADER) {
-		consumer = consumer_of(p, process);
-		if (!consumer)
+	if (view.role == ROLE_LAUNCHER && process && thread)
+		view.polls = polls_for_work(p, thread, process, now);
+	if (view.role == ROLE_CRITICAL && thread) {
+		view.awaited = is_awaited(p, thread, process, now);
+	} else if (view.role == ROLE_LOADER && thread) {
+		row = consumer_at(&thread->consumer);
+		if (!row)
 			return CLASS_ORDINARY;
-		view.consumer_waits = consumer->launcher_asleep;
-		view.consumer_waited =
-			consumer->data_waited_ns && now < consumer->data_waited_ns + LATE_MAX_NS;
+		view.consumer_waits = row->waits;
+		view.consumer_waited = row->waited_ns && now < row->waited_ns + LATE_MAX_NS;
 	} else if (!holds_gpu(p)) {
 		return CLASS_ORDINARY;
 	}
@@ -207,10 +229,29 @@ __noinline int want_loaders(struct task_struct *p __arg_trusted)
 	return 0;
 }
 
+/*
+ * Whether a launcher that goes to sleep waits for another launcher of its GPU: it has just woken
+ * one, or another one launched last and does not sleep.
+ */
+static bool waits_for_launcher(const struct thread_state *thread, struct process_state *process,
+			       const struct consumer *own)
+{
+	const struct consumer *other;
+
+	if (role_delays(&thread->evidence, process_launches(process)))
+		return true;
+	if (last_consumer(process)->tid == thread->consumer.tid)
+		return false;
+	other = consumer_at(last_consumer(process));
+	return other && other->device == own->device && !other->waits;
+}
+
+/* A launcher begins or ends a wait for data. */
 static void note_launcher(struct task_struct *p, bool asleep)
 {
 	struct thread_state *thread;
 	struct process_state *process;
+	struct consumer *row;
 
 	if (!ml_seen)
 		return;
@@ -218,9 +259,10 @@ static void note_launcher(struct task_struct *p, bool asleep)
 	if (!thread || thread->role != ROLE_LAUNCHER || (asleep && thread->depth))
 		return;
 	process = process_find(p);
-	if (!process || process->launcher_tid != (u32)p->pid || !holds_gpu(p))
+	row = consumer_at(&thread->consumer);
+	if (!process || !row || !holds_gpu(p))
 		return;
-	process->launcher_asleep = asleep;
-	if (asleep)
+	row->waits = asleep && !waits_for_launcher(thread, process, row);
+	if (row->waits && row->has_loaders)
 		want_loaders(p);
 }

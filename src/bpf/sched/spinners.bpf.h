@@ -35,11 +35,12 @@ struct {
 	__type(value, struct spinner_timer);
 } turn_timers SEC(".maps");
 
-static bool is_helper(struct task_struct *p)
+/* It polls and gives up its CPU by itself. */
+static bool yields(struct task_struct *p)
 {
 	struct thread_state *thread = thread_find(p);
 
-	return thread && thread->role == ROLE_COLLECTIVE_HELPER;
+	return thread && (thread->role == ROLE_COLLECTIVE_HELPER || role_polls(&thread->evidence));
 }
 
 /* When a task that waits for its GPU or for other ranks should run again. */
@@ -47,7 +48,7 @@ static u64 spinner_due(struct task_struct *p, u64 now)
 {
 	struct process_state *process = process_find(p);
 
-	if (!process || is_helper(p))
+	if (!process || yields(p))
 		return now + POLL_NS;
 	return spin_due(busy_expected_end(&process->busy, process_launches(process)), now);
 }
@@ -120,14 +121,14 @@ static int turn_timer_fired(void *map, u32 *cpu, struct spinner_timer *timer)
 }
 
 /*
- * The sync gets a short turn unless its GPU should be done about now. A helper that polls
- * gives up the CPU by itself, unless the other ranks are there and it has work to do.
+ * The sync gets a short turn unless its GPU should be done about now. A task that polls and
+ * yields gives up the CPU by itself, unless it has work to do by now.
  */
 static void begin_turn(struct task_struct *p, struct sched_task *task, u32 cpu, u64 now)
 {
 	struct spinner_timer *timer = bpf_map_lookup_elem(&turn_timers, &cpu);
 
-	if (!timer || is_helper(p) || classify_ml(p, false, now) != CLASS_SPINNER)
+	if (!timer || yields(p) || classify_ml(p, false, now) != CLASS_SPINNER)
 		return;
 	task->in_turn = true;
 	bpf_timer_set_callback(&timer->timer, turn_timer_fired);

@@ -29,12 +29,14 @@ struct process_map processes SEC(".maps");
 struct collective_map collectives SEC(".maps");
 struct comms_map process_comms SEC(".maps");
 struct ledger_event_map ledger_events SEC(".maps");
+struct gpu_thread_map gpu_threads SEC(".maps");
+struct consumer_map consumers SEC(".maps");
 struct hist_map hists SEC(".maps");
 struct event_map events SEC(".maps");
 struct report_map reports SEC(".maps");
 struct collective_mapping_map collective_mappings SEC(".maps");
 u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples,
-	nr_dropped_ledger;
+	nr_dropped_ledger, nr_dropped_consumers;
 bool timeline_wanted;
 struct phase_config phase_config = PHASE_CONFIG_DEFAULT;
 bool ml_seen;

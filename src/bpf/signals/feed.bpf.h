@@ -88,6 +88,7 @@ static inline void device_fed(const struct traced_call *call)
 {
 	call->thread->has_fed = 1;
 	launcher_found(call->p, call->thread, call->process, call->now);
+	launcher_polled(call->p, call->thread, call->now);
 	process_cross(call->p, call->process, BOUNDARY_LAUNCH, call->now);
 	/* Copies inside a blocking collective are complete when the collective returns. */
 	if (!call->thread->depth || !call->process->idle.in_collective)

@@ -153,24 +153,36 @@ static void launcher_wakes(const struct thread_state *thread, struct process_sta
 }
 
 /*
- * A loader was in one state until now. Books this as its part in the wait of its
- * consumer, which is its own process or its parent process. Returns the booked
- * time.
+ * The process that a loader loads for: its own process, or the nearest one from which it
+ * descends that has a launcher.
+ */
+static __noinline struct process_state *consumer_process(struct task_struct *p)
+{
+	struct process_state *process = process_find(p);
+	struct task_struct *parent = p->real_parent, *grand;
+
+	if ((process && process->launcher_tid) || !parent)
+		return process;
+	process = process_find(parent);
+	grand = parent->real_parent;
+	if ((process && process->launcher_tid) || !grand)
+		return process;
+	return process_find(grand);
+}
+
+/*
+ * A loader was in one state until now. Books this as its part in the wait of its consumer.
+ * Returns the booked time.
  */
 static __noinline u64 loader_did(struct task_struct *p, u32 what, u64 since, u64 now)
 {
 	struct thread_state *thread = thread_find(p);
 	struct process_state *consumer;
-	struct task_struct *parent;
 	struct loader_wait *wait;
 
 	if (!thread || !since)
 		return 0;
-	consumer = process_find(p);
-	if (!consumer || !consumer->launcher_tid) {
-		parent = p->real_parent;
-		consumer = parent ? process_find(parent) : NULL;
-	}
+	consumer = consumer_process(p);
 	if (!consumer || !consumer->data_wait_since_ns)
 		return 0;
 	wait = &thread->wait;

@@ -29,9 +29,7 @@ static void loader_begins(const struct traced_call *call, u64 object, u64 entere
 	if (call->thread->scope)
 		return;
 	call->thread->scope = object;
-	thread_set_role(call->p, call->thread, ROLE_LAUNCHER, entered_ns);
-	call->process->launcher_tid = call->p->pid;
-	call->process->consumer_tgid = 0;
+	launcher_found(call->p, call->thread, call->process, entered_ns);
 	call->process->tells_waits = 1;
 	data_wait_begins(call->p, call->process, entered_ns);
 	idle_doing(&call->process->idle, IDLE_LOADER_CPU, call->now);

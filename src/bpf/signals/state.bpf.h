@@ -15,6 +15,7 @@
 #include "core/launch.h"
 #include "core/ledger.h"
 #include "core/process.h"
+#include "core/role.h"
 
 struct call_frame {
 	u64 entered_ns;
@@ -39,6 +40,13 @@ enum gpu_wait_doing {
 	GPU_WAIT_SLOTS = 4, /* a power of two, so that the verifier can check a masked index */
 };
 
+/* A launcher: the row of it that other tasks see (consumers.bpf.h). */
+struct consumer_key {
+	u64 start_ns;
+	u32 tid; /* 0: none */
+	u32 tgid;
+};
+
 struct thread_state {
 	u32 role;
 	u32 depth;     /* nested runtime calls that this thread is in */
@@ -54,8 +62,12 @@ struct thread_state {
 	u64 futex_since_ns;    /* 0 if it does not wait on a futex inside a collective call */
 	u64 lock_passed_on;    /* a thread of its process woke it last, outside of a collective */
 	u64 futex_wait_ns;     /* in the current collective call */
+	u64 sleeps_since_ns;   /* launcher: 0 unless it sleeps and may wait for data */
 	u64 runqueue_wait_ns;
 	u64 io_wait_ns;
+	/* Launcher: its own row; others: that of the launcher for which they work. */
+	struct consumer_key consumer;
+	struct role_evidence evidence;
 	struct loader_wait wait; /* loader: its part in the current wait of its consumer */
 	struct rank_wait rank_wait;
 	u32 is_waiting;	 /* for work that is not done */
@@ -82,6 +94,9 @@ struct process_storage {
 	struct process_state state;
 	struct process_ledger ledger;
 	struct gpu_claims claims;
+	struct consumer_key last_consumer;
+	u32 nr_consumers;
+	u32 pad;
 };
 
 struct thread_map {
@@ -200,7 +215,7 @@ extern struct gpu_holder_map gpu_holders SEC(".maps");
 
 /* Dropped records, by kind. Read by user space. */
 extern u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples,
-	nr_dropped_ledger;
+	nr_dropped_ledger, nr_dropped_consumers;
 
 /* Whether any process has used a runtime. Until then the programs have nothing to do. */
 extern bool ml_seen;

@@ -5,11 +5,9 @@
  *
  * A launcher that goes to sleep outside of any call waits for data, with these
  * exceptions: it called nanosleep, it waits for a child process, or a task
- * outside of its family wakes it. The family of a launcher is the threads of its
- * process and its child processes. A member of the family that ends such a sleep
- * is a loader. Threads that are created during the initialization of a collective
- * runtime are its collective helpers. The other rules for roles are in
- * roles.bpf.h.
+ * outside of its family or of its team wakes it (roles.bpf.h). Threads that are
+ * created during the initialization of a collective runtime, or by such a thread,
+ * are its collective helpers. The other rules for roles are in roles.bpf.h.
  *
  * These programs run at every context switch and wakeup of the machine, so each
  * program returns at once if the task has no state.
@@ -23,6 +21,8 @@
 
 /* One of several bits: a futex wait is also freezable. */
 #define TASK_INTERRUPTIBLE 1
+/* For so long after a wait for data, the loaders of a process are known. */
+#define LOADERS_KNOWN_NS   (2 * NSEC_PER_SEC)
 
 /* The utilization of the GPU that the process mainly uses, plus one; 0: unknown. */
 static u32 gpu_sampled(const struct process_state *process)
@@ -47,46 +47,101 @@ static void look_at(struct task_struct *p, struct process_state *process, u64 no
 	phase_changed(p, process, nr, since);
 }
 
-static void leader_loads(struct task_struct *p, u64 now)
+/* `distance`: 0 if only its ancestry speaks for it. */
+static void thread_loads(struct task_struct *p, struct thread_state *thread,
+			 const struct consumer_key *consumer, u32 distance, u64 now)
 {
-	struct task_struct *leader = p->group_leader;
-	struct thread_state *thread = leader ? thread_get(leader) : NULL;
-
-	if (thread && thread->role == ROLE_OTHER)
-		thread_set_role(leader, thread, ROLE_LOADER, now);
+	if (distance)
+		role_prove(&thread->evidence, distance, now);
+	else
+		role_presume(&thread->evidence, now);
+	works_for(thread, consumer);
+	thread_set_role(p, thread, ROLE_LOADER, now);
 }
 
-static __noinline int loader_found(struct task_struct *p, u32 consumer_tgid, u64 now)
+static bool may_load(const struct thread_state *thread)
 {
-	struct thread_state *thread = thread_get(p);
+	return thread && (thread->role == ROLE_OTHER || thread->role == ROLE_LOADER);
+}
+
+static __noinline int loader_found(struct task_struct *p, const struct consumer_key *consumer,
+				   u32 distance, u64 now)
+{
+	struct thread_state *thread = thread_get(p), *leads;
+	struct task_struct *leader = p->group_leader;
 	struct process_state *process;
 	u64 since, nr;
 
-	if (!thread || thread->role != ROLE_OTHER)
+	if (!may_load(thread))
 		return 0;
-	thread_set_role(p, thread, ROLE_LOADER, now);
+	thread_loads(p, thread, consumer, distance, now);
 	/*
 	 * Loaders that are threads share the process of the launcher, and
 	 * therefore its phase.
 	 */
-	if ((u32)p->tgid == consumer_tgid)
+	if ((u32)p->tgid == consumer->tgid)
 		return 0;
 	/*
-	 * In a forked process any thread may pass the data on, but its first
+	 * In another process any thread may pass the data on, but its first
 	 * thread has made it.
 	 */
-	leader_loads(p, now);
+	leads = leader && leader != p ? thread_get(leader) : NULL;
+	if (may_load(leads))
+		thread_loads(leader, leads, consumer, distance, now);
 	process = process_get(p);
-	if (!process || process->launcher_tid)
+	if (!process || process->launcher_tid || process->consumer_tgid == consumer->tgid)
 		return 0;
 	since = process->task.phase_since_ns;
 	nr = process->task.nr_transitions;
 	process_write_begin(process);
-	process->consumer_tgid = consumer_tgid;
+	process->consumer_tgid = consumer->tgid;
 	task_transition(&process->task, PHASE_DATA_LOADING, now);
 	process_write_end(process);
 	phase_changed(p, process, nr, since);
 	return 0;
+}
+
+/* A task that works for a launcher loses its role when the evidence does not hold any more. */
+static void role_expires(struct task_struct *p, struct thread_state *thread, u64 now)
+{
+	const struct consumer *row;
+	bool is_wrong = false;
+
+	if (thread->role == ROLE_LOADER && !thread->evidence.proven_ns) {
+		row = consumer_at(&thread->consumer);
+		is_wrong = !row || role_was_guess(&thread->evidence, row->fed_ns);
+	} else if (thread->role == ROLE_CRITICAL && thread->consumer.tgid != (u32)p->tgid) {
+		is_wrong = role_is_old(&thread->evidence, now);
+	}
+	if (is_wrong)
+		thread_set_role(p, thread, ROLE_OTHER, now);
+}
+
+/* A thread that the launcher woke goes to sleep. */
+static void asked_rests(struct task_struct *p, struct thread_state *thread,
+			const struct process_state *process, u64 now)
+{
+	const struct consumer *row = consumer_at(&thread->consumer);
+	struct role_evidence *evidence = &thread->evidence;
+
+	role_rests(evidence, row ? row->answered : 0, process_launches(process));
+	if (role_is_team(evidence) && may_load(thread))
+		thread_set_role(p, thread, ROLE_CRITICAL, now);
+	else if (thread->role == ROLE_CRITICAL && !evidence->nr_answers)
+		thread_set_role(p, thread, ROLE_OTHER, now);
+}
+
+/* The launcher may wait for data from now on; `since` 0: it does not any more. */
+static void launcher_sleeps(struct thread_state *thread, u64 since)
+{
+	struct consumer *row;
+
+	if (thread->sleeps_since_ns == since)
+		return;
+	thread->sleeps_since_ns = since;
+	row = consumer_at(&thread->consumer);
+	if (row)
+		row->sleeps_since_ns = since;
 }
 
 static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 state, u64 now)
@@ -97,14 +152,21 @@ static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 st
 
 	if (!thread)
 		return 0;
-	if (thread->running_since_ns && process && is_launcher(thread))
+	if (thread->running_since_ns && process && is_launcher(thread)) {
 		process_burst(process, now - thread->running_since_ns);
+		if (!thread->depth)
+			role_turn(&thread->evidence, runnable,
+				  compat_syscall(p) == SYSCALL_SCHED_YIELD,
+				  now - thread->running_since_ns);
+	}
 	if (thread->role == ROLE_LOADER)
 		loader_did(p, SHARE_CPU, thread->running_since_ns, now);
 	thread->running_since_ns = 0;
 	gpu_waiter_does(thread, runnable ? GPU_WAIT_QUEUED : GPU_WAIT_SLEEPS, now);
 	if (process && is_launcher_of(p, thread, process))
 		launcher_leaves(p, thread, process, runnable, now);
+	if (process && !runnable && thread->evidence.asked && !is_launcher(thread))
+		asked_rests(p, thread, process, now);
 	if (runnable) {
 		thread->runnable_since_ns = now;
 		if (process)
@@ -125,8 +187,11 @@ static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 st
 		if (is_launcher_of(p, thread, process) && !thread->depth && !thread->scope)
 			thread->rank_wait.since_ns = now;
 	}
-	if (kind != SLEEP_NOT_FOR_DATA && is_launcher(thread) && !thread->depth &&
-	    !process->tells_waits && process->launcher_tid == (u32)p->pid)
+	if (kind == SLEEP_NOT_FOR_DATA || !is_launcher(thread) || thread->depth ||
+	    process->tells_waits)
+		return 0;
+	launcher_sleeps(thread, now);
+	if (process->launcher_tid == (u32)p->pid)
 		data_wait_begins(p, process, now);
 	return 0;
 }
@@ -164,6 +229,7 @@ static __noinline int thread_runs(struct task_struct *p, struct task_struct *pre
 			data_wait_ends(p, process, now);
 		if (thread->rank_wait.since_ns)
 			rank_wait_ends(p, process, &thread->rank_wait);
+		launcher_sleeps(thread, 0);
 	}
 	look_at(p, process, now);
 	return 0;
@@ -188,6 +254,7 @@ static void thread_woken(struct task_struct *p, struct thread_state *thread, u64
 	struct process_state *process;
 	u64 waited;
 
+	role_expires(p, thread, now);
 	if (thread->role == ROLE_LOADER)
 		loader_did(p, SHARE_DISK, thread->io_since_ns, now);
 	thread->runnable_since_ns = now;
@@ -221,36 +288,109 @@ static bool passes_on_lock(struct task_struct *p, struct task_struct *waker,
 	       (!waking || thread_call_kind(waking) != CALL_KIND_COLLECTIVE);
 }
 
-/* A member of the family wakes the launcher while it may be waiting for data. */
-static void launcher_fed(struct task_struct *p, struct process_state *process,
-			 struct task_struct *waker, u64 now)
+/* Whether the task wakes another one by what it does, and not an interrupt in its context. */
+static bool is_cause(struct task_struct *waker)
 {
-	/* Threads of an interpreter wake each other to pass on its lock. */
-	if (process->tells_waits && waker->tgid == p->tgid)
-		return;
-	process->woken_with_data = 1;
-	loader_found(waker, p->tgid, now);
+	return !(waker->flags & PF_KTHREAD) && compat_syscall(waker) >= 0;
 }
 
-/* A task wakes a thread of an ML process. */
+/*
+ * A member of the family wakes a launcher that may be waiting for data. Returns whether it
+ * brings data.
+ */
+static bool launcher_fed(struct task_struct *p, struct thread_state *thread,
+			 struct process_state *process, struct task_struct *waker,
+			 struct thread_state *waking, u64 now)
+{
+	bool is_own = waker->tgid == p->tgid;
+	u64 nr_launches = process_launches(process);
+	struct consumer *row;
+
+	/* Threads of an interpreter wake each other to pass on its lock. */
+	if (process->tells_waits && is_own)
+		return false;
+	row = consumer_at(&thread->consumer);
+	if (row)
+		row->waited_ns = now;
+	if (!is_own || !waking || !role_delays(&waking->evidence, nr_launches)) {
+		loader_found(waker, &thread->consumer, 1, now);
+		return true;
+	}
+	if (row)
+		row->answered = nr_launches + 1;
+	return waking->role != ROLE_CRITICAL;
+}
+
+/* A task wakes a launcher, or a loader wakes a thread of an ML process. */
 static void process_hears(struct task_struct *p, struct thread_state *thread,
 			  struct task_struct *waker, struct thread_state *waking, u64 now)
 {
 	struct process_state *process = process_find(p);
 	bool to_launcher = process && is_launcher_of(p, thread, process);
+	bool is_kin;
 
 	if (!process)
 		return;
 	if (to_launcher)
 		rank_wait_ended_by(p, &thread->rank_wait, waker);
-	if (process->data_wait_since_ns && waker != p && is_family(waker, p->tgid)) {
-		if (waking && waking->role == ROLE_LOADER)
-			data_brought(waker, waking, process, to_launcher, now);
-		if (to_launcher)
-			launcher_fed(p, process, waker, now);
+	is_kin = waker != p && is_family(waker, p->tgid);
+	if (process->data_wait_since_ns && is_kin && waking && waking->role == ROLE_LOADER)
+		data_brought(waker, waking, process, to_launcher, now);
+	if (is_launcher(thread) && (thread->sleeps_since_ns || process->data_wait_since_ns)) {
+		if (is_kin && launcher_fed(p, thread, process, waker, waking, now) && to_launcher &&
+		    process->data_wait_since_ns)
+			process->woken_with_data = 1;
+		if (!is_kin && waker != p && is_cause(waker) && is_one_tenant(p, waker))
+			critical_found(waker, &thread->consumer, 1, now);
 	}
 	if (to_launcher)
 		launcher_wakes(thread, process, now);
+}
+
+/*
+ * A launcher wakes another task: a thread of its process that it asks for something, or a loader
+ * that was ahead and has room again. A launcher that asks another one waits for that one and
+ * not for data.
+ */
+static void launcher_asks(struct task_struct *p, struct thread_state *thread,
+			  struct task_struct *waker, struct thread_state *waking, u64 now)
+{
+	struct process_state *process;
+
+	if (p->tgid != waker->tgid) {
+		if (is_family(p, waker->tgid))
+			loader_found(p, &waking->consumer, 1, now);
+		return;
+	}
+	process = process_find(waker);
+	thread = thread ?: thread_get(p);
+	if (!process || !thread || waking->depth)
+		return;
+	if (is_launcher(thread))
+		thread = waking;
+	else if (thread->role == ROLE_OTHER || thread->role == ROLE_CRITICAL)
+		works_for(thread, &waking->consumer);
+	role_ask(&thread->evidence, process_launches(process));
+}
+
+/* A task wakes one that works for a launcher. If the launcher waits, it is part of the chain. */
+static void chain_grows(struct task_struct *p, struct thread_state *thread,
+			struct task_struct *waker, u64 now)
+{
+	const struct consumer *row = consumer_at(&thread->consumer);
+	u32 distance = thread->evidence.distance + 1;
+
+	if (!row || !row->sleeps_since_ns || !is_cause(waker))
+		return;
+	if (thread->role == ROLE_LOADER && is_family(waker, thread->consumer.tgid))
+		loader_found(waker, &thread->consumer, distance, now);
+	else if (is_one_tenant(p, waker))
+		critical_found(waker, &thread->consumer, distance, now);
+}
+
+static bool is_ordinary(const struct thread_state *thread)
+{
+	return !thread || thread->role == ROLE_OTHER;
 }
 
 SEC("tp_btf/sched_waking")
@@ -269,9 +409,11 @@ int BPF_PROG(thread_waking, struct task_struct *p)
 	}
 	if (is_launcher(thread) || (waking && waking->role == ROLE_LOADER))
 		process_hears(p, thread, waker, waking, bpf_ktime_get_ns());
-	/* The consumer wakes a loader that was ahead, because there is room again. */
-	else if (is_launcher(waking) && p->tgid != waker->tgid && is_family(p, waker->tgid))
-		loader_found(p, waker->tgid, bpf_ktime_get_ns());
+	if (is_launcher(waking))
+		launcher_asks(p, thread, waker, waking, bpf_ktime_get_ns());
+	else if (thread && is_ordinary(waking) && role_chain_goes_on(&thread->evidence) &&
+		 (thread->role == ROLE_LOADER || thread->role == ROLE_CRITICAL))
+		chain_grows(p, thread, waker, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -305,16 +447,26 @@ int loaders_find(struct bpf_iter__task *ctx)
 	parent = p->real_parent;
 	process = parent ? process_find(parent) : NULL;
 	if (process && process->launcher_tid)
-		loader_found(p, parent->tgid, bpf_ktime_get_ns());
+		loader_found(p, last_consumer(process), 0, bpf_ktime_get_ns());
 	return 0;
 }
 
-/* A thread that is created during the initialization of a collective runtime is its helper. */
+/*
+ * A thread that is created during the initialization of a collective runtime is its helper, and
+ * so is one that a helper creates: its service creates the thread that makes progress later.
+ */
 static bool makes_helpers(const struct thread_state *thread)
 {
 	u32 kind = thread_call_kind(thread);
 
-	return kind == CALL_KIND_COMM_INIT || kind == CALL_KIND_GROUP_END;
+	return kind == CALL_KIND_COMM_INIT || kind == CALL_KIND_GROUP_END ||
+	       thread->role == ROLE_COLLECTIVE_HELPER;
+}
+
+/* Whether a loader has brought data recently: a further child process may be something else. */
+static bool has_loaders(struct process_state *process, u64 now)
+{
+	return process->data_waited_ns && now < process->data_waited_ns + LOADERS_KNOWN_NS;
 }
 
 SEC("tp_btf/sched_process_fork")
@@ -331,8 +483,10 @@ int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	}
 	process = process_find(parent);
-	if (process && process->launcher_tid)
-		loader_found(child, parent->tgid, now);
+	if (process && process->launcher_tid && !has_loaders(process, now))
+		loader_found(child,
+			     is_launcher(thread) ? &thread->consumer : last_consumer(process), 0,
+			     now);
 	return 0;
 }
 
@@ -347,6 +501,14 @@ static void thread_gone(struct task_struct *p, u64 now)
 	event_fill(&event->event, EVENT_THREAD_EXIT, p, 0, now);
 	thread_describe(p, &event->thread);
 	event_submit(event);
+}
+
+static void launcher_gone(struct task_struct *p, struct process_state *process)
+{
+	struct thread_state *thread = thread_find(p);
+
+	if (thread)
+		consumer_ends(p, thread, process);
 }
 
 static void process_gone(struct task_struct *p, struct process_state *process, u64 now)
@@ -386,6 +548,7 @@ int BPF_PROG(thread_exit, struct task_struct *p)
 	if (process->launcher_tid == (u32)p->pid)
 		idle_doing(&process->idle, IDLE_OTHER, now);
 	thread_gone(p, now);
+	launcher_gone(p, process);
 	bpf_task_storage_delete(&threads, p);
 	if (p->signal->live.counter || !p->group_leader)
 		return 0;
@@ -403,6 +566,7 @@ int BPF_PROG(thread_exec, struct task_struct *p)
 
 	if (process) {
 		thread_gone(p, now);
+		launcher_gone(p, process);
 		process_gone(p, process, now);
 	}
 	bpf_task_storage_delete(&threads, p);

@@ -42,6 +42,7 @@ const char *top_role_word(u32 role)
 		[ROLE_SYNC_WAITER] = "waiter",
 		[ROLE_LOADER] = "loader",
 		[ROLE_COLLECTIVE_HELPER] = "helper",
+		[ROLE_CRITICAL] = "critical",
 	};
 
 	return role < ROLE_NR ? words[role] : "?";

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * What the tasks that work for a launcher see of it: a row for each launcher. A task that
+ * brings data may be in any process, and programs cannot reach one task from another.
+ *
+ * A row is deleted with its launcher. The number of rows of a process is bounded, and so is the
+ * number of processes of a user.
+ */
+#include "bpf/signals/state.bpf.h"
+
+#define CONSUMERS_OF_PROCESS 8
+
+struct consumer {
+	u64 waited_ns; /* when a task last ended its wait for data */
+	u64 fed_ns;    /* when it last gave its first work to an idle GPU */
+	u64 answered;  /* the question (core/role.h) that was answered last */
+	u64 sleeps_since_ns;
+	u64 polled_ns;	 /* when it last polled for work and had none */
+	u32 waits;	 /* for data; written by the scheduler */
+	u32 has_loaders; /* so that nobody searches for a loader in vain */
+	u32 device;	 /* number in its process; launchers of one device wait for each other */
+	u32 pad;
+};
+
+struct consumer_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_PROCESSES *CONSUMERS_OF_PROCESS);
+	__type(key, struct consumer_key);
+	__type(value, struct consumer);
+};
+
+extern struct consumer_map consumers SEC(".maps");
+
+static inline struct consumer *consumer_at(const struct consumer_key *key)
+{
+	return key->tid ? bpf_map_lookup_elem(&consumers, key) : NULL;
+}
+
+/* The row of the launcher that launched last. */
+static inline struct consumer_key *last_consumer(struct process_state *process)
+{
+	return &((struct process_storage *)process)->last_consumer;
+}
+
+static inline u32 device_of(struct task_struct *p)
+{
+	struct gpu_thread *gpu = bpf_task_storage_get(&gpu_threads, p, NULL, 0);
+
+	return gpu ? gpu->device : 0;
+}
+
+/* A thread becomes a launcher. Without a row, nobody is promoted on its behalf. */
+static inline void consumer_begins(struct task_struct *p, struct thread_state *thread,
+				   struct process_state *process)
+{
+	struct process_storage *storage = (struct process_storage *)process;
+	struct consumer empty = { .device = device_of(p) };
+
+	if (thread->consumer.tid == (u32)p->pid)
+		return;
+	if (storage->nr_consumers >= CONSUMERS_OF_PROCESS) {
+		__sync_fetch_and_add(&nr_dropped_consumers, 1);
+		return;
+	}
+	thread->consumer = (struct consumer_key){
+		.start_ns = p->start_boottime,
+		.tid = p->pid,
+		.tgid = p->tgid,
+	};
+	if (bpf_map_update_elem(&consumers, &thread->consumer, &empty, BPF_NOEXIST)) {
+		thread->consumer.tid = 0;
+		__sync_fetch_and_add(&nr_dropped_consumers, 1);
+		return;
+	}
+	__sync_fetch_and_add(&storage->nr_consumers, 1);
+}
+
+static inline void consumer_ends(struct task_struct *p, struct thread_state *thread,
+				 struct process_state *process)
+{
+	if (thread->consumer.tid != (u32)p->pid)
+		return;
+	bpf_map_delete_elem(&consumers, &thread->consumer);
+	__sync_fetch_and_add(&((struct process_storage *)process)->nr_consumers, -1);
+}
+
+/* A launcher gives work to a device: another launcher of this device does not wait for data. */
+static inline void consumer_feeds(struct task_struct *p, struct thread_state *thread,
+				  struct process_state *process, u64 now)
+{
+	struct consumer_key *last = last_consumer(process);
+	struct consumer *own = consumer_at(&thread->consumer), *other;
+
+	if (!own)
+		return;
+	own->fed_ns = now;
+	own->device = device_of(p);
+	if (last->tid == thread->consumer.tid)
+		return;
+	other = consumer_at(last);
+	if (other && other->device == own->device)
+		other->waits = false;
+	*last = thread->consumer;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Evidence for the role of a thread, from the waits between tasks. Ancestry is only a guess for
+ * the start.
+ *
+ * A task that ends a wait of the launcher works for it, and so does a task that wakes such a
+ * task during the wait. How many wakeups it is away from the launcher is its distance.
+ *
+ * A thread that the launcher wakes was asked. If no work was launched when one of the threads
+ * that were asked together wakes the launcher, they are a team: the launcher could not go on
+ * without them. Loaders of the same process differ: the launcher launches while they work.
+ */
+#include <stdbool.h>
+#include "abi/types.h"
+
+/* Longer chains would reach tasks that only happened to wake one of the others. */
+#define ROLE_DISTANCE_MAX 4
+/* A child process that has proven nothing for this long while its parent launched is no loader. */
+#define ROLE_PRESUMED_NS  NSEC_PER_SEC
+/* What was proven by a wakeup from outside of the family is forgotten after this time. */
+#define ROLE_PROVEN_NS	  (10 * NSEC_PER_SEC)
+/* Answers that make a thread a member of a team, and the most that are counted. */
+#define ROLE_ANSWERS	  2
+#define ROLE_ANSWERS_MAX  4
+/* Turns that end with a yield before a launcher polls, and how long such a turn is at most. */
+#define ROLE_YIELDS	  3
+#define ROLE_YIELD_NS	  (2 * NSEC_PER_MSEC)
+
+struct role_evidence {
+	u64 presumed_ns; /* when its ancestry was taken for evidence; 0: never */
+	u64 proven_ns;	 /* when it last was part of a wait; 0: never */
+	u64 asked; /* launches of its process plus 1 when the launcher woke it; 0: not asked */
+	u64 nr_switches; /* of its parent when it last stopped polling */
+	u32 nr_yields;	 /* turns in a row that ended with a yield */
+	u16 distance;
+	u16 nr_answers;
+};
+
+static inline void role_presume(struct role_evidence *e, u64 now)
+{
+	e->presumed_ns = now;
+}
+
+static inline void role_prove(struct role_evidence *e, u32 distance, u64 now)
+{
+	if (!e->proven_ns || distance < e->distance)
+		e->distance = (u16)distance;
+	e->proven_ns = now;
+}
+
+/* `launched_ns`: when its consumer last began to launch. */
+static inline bool role_was_guess(const struct role_evidence *e, u64 launched_ns)
+{
+	return e->presumed_ns && !e->proven_ns && launched_ns > e->presumed_ns + ROLE_PRESUMED_NS;
+}
+
+static inline bool role_is_old(const struct role_evidence *e, u64 now)
+{
+	return e->proven_ns && now > e->proven_ns + ROLE_PROVEN_NS;
+}
+
+/* Whether a task that wakes this one during a wait may be part of the chain. */
+static inline bool role_chain_goes_on(const struct role_evidence *e)
+{
+	return e->distance && e->distance < ROLE_DISTANCE_MAX;
+}
+
+static inline void role_ask(struct role_evidence *e, u64 nr_launches)
+{
+	e->asked = nr_launches + 1;
+}
+
+/* Whether the launcher has launched nothing since it asked this thread. */
+static inline bool role_delays(const struct role_evidence *e, u64 nr_launches)
+{
+	return e->asked == nr_launches + 1;
+}
+
+/*
+ * A thread that was asked goes to sleep. `answered`: the question that a thread of its process
+ * answered last. One that was not answered counts against it only if the launcher went on.
+ */
+static inline void role_rests(struct role_evidence *e, u64 answered, u64 nr_launches)
+{
+	if (!e->asked)
+		return;
+	if (e->asked == answered)
+		e->nr_answers += e->nr_answers < ROLE_ANSWERS_MAX;
+	else if (!role_delays(e, nr_launches))
+		e->nr_answers -= e->nr_answers > 0;
+	e->asked = 0;
+}
+
+static inline bool role_is_team(const struct role_evidence *e)
+{
+	return e->nr_answers >= ROLE_ANSWERS;
+}
+
+/* A turn of `ran_ns` ended. A task that is preempted between two yields still polls. */
+static inline void role_turn(struct role_evidence *e, bool runnable, bool yielded, u64 ran_ns)
+{
+	if (!runnable || ran_ns > ROLE_YIELD_NS)
+		e->nr_yields = 0;
+	else if (yielded && e->nr_yields < ROLE_YIELDS)
+		e->nr_yields++;
+}
+
+static inline bool role_polls(const struct role_evidence *e)
+{
+	return e->nr_yields >= ROLE_YIELDS;
+}
+
+/* Whether the parent ran since the last time. `nr_switches`: its context switches so far. */
+static inline bool role_parent_ran(struct role_evidence *e, u64 nr_switches)
+{
+	bool ran = e->nr_switches && e->nr_switches != nr_switches;
+
+	e->nr_switches = nr_switches;
+	return ran;
+}

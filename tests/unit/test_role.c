@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "core/role.h"
+
+#define NOW (100 * NSEC_PER_SEC)
+
+/* The launcher asks, and the thread rests after `nr_launches` further launches. */
+static void question(struct role_evidence *e, u64 at, u64 nr_launches, bool answered)
+{
+	role_ask(e, at);
+	role_rests(e, answered ? at + 1 : 0, at + nr_launches);
+	assert_int_equal(e->asked, 0);
+}
+
+static void a_team_answers_before_the_next_launch(void **state)
+{
+	struct role_evidence e = {};
+
+	question(&e, 10, 0, true);
+	assert_false(role_is_team(&e));
+	question(&e, 20, 0, true);
+	assert_true(role_is_team(&e));
+	/* The member that spins before it sleeps sees the next launch. */
+	question(&e, 30, 5, true);
+	assert_true(role_is_team(&e));
+}
+
+static void a_thread_that_works_while_the_launcher_launches_is_no_team(void **state)
+{
+	struct role_evidence e = {};
+
+	for (u32 i = 0; i < 10; i++)
+		question(&e, 10 * i, 3, false);
+	assert_false(role_is_team(&e));
+	for (u32 i = 0; i < 10; i++)
+		question(&e, 10 * i, 0, true);
+	assert_int_equal(e.nr_answers, ROLE_ANSWERS_MAX);
+	for (u32 i = 0; i < ROLE_ANSWERS_MAX; i++)
+		question(&e, 10 * i, 3, false);
+	assert_int_equal(e.nr_answers, 0);
+	question(&e, 10, 3, false);
+	assert_int_equal(e.nr_answers, 0);
+}
+
+/* A thread that was asked and rests while the launcher still waits for others is undecided. */
+static void no_answer_yet_is_no_evidence(void **state)
+{
+	struct role_evidence e = { .nr_answers = 1 };
+
+	question(&e, 10, 0, false);
+	assert_int_equal(e.nr_answers, 1);
+	role_rests(&e, 11, 10);
+	assert_int_equal(e.nr_answers, 1);
+}
+
+static void a_thread_delays_the_launcher_until_the_next_launch(void **state)
+{
+	struct role_evidence e = {};
+
+	assert_false(role_delays(&e, 0));
+	role_ask(&e, 0);
+	assert_true(role_delays(&e, 0));
+	assert_false(role_delays(&e, 1));
+}
+
+static void a_guess_is_dropped_when_the_launcher_goes_on_without(void **state)
+{
+	struct role_evidence e = {};
+
+	assert_false(role_was_guess(&e, NOW));
+	role_presume(&e, NOW);
+	assert_false(role_was_guess(&e, NOW));
+	assert_false(role_was_guess(&e, NOW + ROLE_PRESUMED_NS));
+	assert_true(role_was_guess(&e, NOW + ROLE_PRESUMED_NS + 1));
+	role_prove(&e, 1, NOW);
+	assert_false(role_was_guess(&e, NOW + ROLE_PRESUMED_NS + 1));
+}
+
+static void a_proof_gets_old(void **state)
+{
+	struct role_evidence e = {};
+
+	assert_false(role_is_old(&e, NOW));
+	role_prove(&e, 1, NOW);
+	assert_false(role_is_old(&e, NOW + ROLE_PROVEN_NS));
+	assert_true(role_is_old(&e, NOW + ROLE_PROVEN_NS + 1));
+}
+
+static void a_chain_is_bounded_and_keeps_the_shortest_distance(void **state)
+{
+	struct role_evidence e = {};
+
+	assert_false(role_chain_goes_on(&e));
+	role_prove(&e, ROLE_DISTANCE_MAX, NOW);
+	assert_false(role_chain_goes_on(&e));
+	role_prove(&e, 2, NOW);
+	assert_true(role_chain_goes_on(&e));
+	role_prove(&e, 3, NOW);
+	assert_int_equal(e.distance, 2);
+}
+
+static void a_launcher_polls_after_short_turns_that_end_with_yields(void **state)
+{
+	struct role_evidence e = {};
+
+	for (u32 i = 0; i < ROLE_YIELDS; i++) {
+		assert_false(role_polls(&e));
+		role_turn(&e, true, true, NSEC_PER_USEC);
+		/* It is preempted before the next yield. */
+		role_turn(&e, true, false, NSEC_PER_USEC);
+	}
+	assert_true(role_polls(&e));
+	role_turn(&e, true, true, ROLE_YIELD_NS + 1);
+	assert_false(role_polls(&e));
+	for (u32 i = 0; i < 2 * ROLE_YIELDS; i++)
+		role_turn(&e, true, true, NSEC_PER_USEC);
+	assert_true(role_polls(&e));
+	role_turn(&e, false, true, NSEC_PER_USEC);
+	assert_false(role_polls(&e));
+}
+
+static void a_parent_that_did_not_run_brought_nothing(void **state)
+{
+	struct role_evidence e = {};
+
+	assert_false(role_parent_ran(&e, 5));
+	assert_false(role_parent_ran(&e, 5));
+	assert_true(role_parent_ran(&e, 6));
+	assert_false(role_parent_ran(&e, 6));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_team_answers_before_the_next_launch),
+		cmocka_unit_test(a_thread_that_works_while_the_launcher_launches_is_no_team),
+		cmocka_unit_test(no_answer_yet_is_no_evidence),
+		cmocka_unit_test(a_thread_delays_the_launcher_until_the_next_launch),
+		cmocka_unit_test(a_guess_is_dropped_when_the_launcher_goes_on_without),
+		cmocka_unit_test(a_proof_gets_old),
+		cmocka_unit_test(a_chain_is_bounded_and_keeps_the_shortest_distance),
+		cmocka_unit_test(a_launcher_polls_after_short_turns_that_end_with_yields),
+		cmocka_unit_test(a_parent_that_did_not_run_brought_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
