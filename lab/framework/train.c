@@ -27,7 +27,10 @@ static void scope_leave(struct torch_scope scope)
 
 static void batch_wait(struct rank *rank, u64 batch)
 {
+	u64 start;
+
 	did_set(&rank->did, TRUTH_DID_DATA, batch | rank->index << 32);
+	start = truth_now_ns();
 	while (!ring_has_batch(rank->ring, batch)) {
 		/* It may have put its last batch and ended since the last check. */
 		if (loaders_lost(rank->loaders, batch) && !ring_has_batch(rank->ring, batch)) {
@@ -36,6 +39,7 @@ static void batch_wait(struct rank *rank, u64 batch)
 		}
 		ring_wait_batch(rank->ring, batch, LOADER_CHECK_NS);
 	}
+	did_wait(&rank->did, start, loaders_tid(rank->loaders, batch));
 	did_set(&rank->did, TRUTH_DID_COMPUTE, 0);
 }
 

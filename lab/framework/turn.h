@@ -2,6 +2,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "work/did.h"
 
@@ -10,6 +11,7 @@ struct turn {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	u64 count;
+	u32 tid; /* of the thread that advanced it last */
 };
 
 #define TURN_INIT { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER }
@@ -18,6 +20,7 @@ static inline void turn_advance(struct turn *turn)
 {
 	pthread_mutex_lock(&turn->lock);
 	turn->count++;
+	turn->tid = (u32)gettid();
 	pthread_cond_broadcast(&turn->changed);
 	pthread_mutex_unlock(&turn->lock);
 }
@@ -27,9 +30,13 @@ static inline void turn_wait(struct turn *turn, struct did *did, u64 count)
 {
 	pthread_mutex_lock(&turn->lock);
 	if (turn->count < count) {
+		u64 start;
+
 		did_set(did, TRUTH_DID_PEER, 0);
+		start = truth_now_ns();
 		while (turn->count < count)
 			pthread_cond_wait(&turn->changed, &turn->lock);
+		did_wait(did, start, turn->tid);
 		did_set(did, TRUTH_DID_COMPUTE, 0);
 	}
 	pthread_mutex_unlock(&turn->lock);

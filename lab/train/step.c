@@ -27,6 +27,8 @@ static int batch_get(struct rank *rank, u64 batch)
 	if (!rank->loaders)
 		return 0;
 	if (!ring_has_batch(rank->ring, batch)) {
+		u64 start = truth_now_ns();
+
 		phases_set(&rank->phases, PHASE_DATA_LOADING, truth_now_ns());
 		while (!ring_has_batch(rank->ring, batch)) {
 			/* It may have put its last batch and ended since the last check. */
@@ -37,6 +39,8 @@ static int batch_get(struct rank *rank, u64 batch)
 			ring_wait_batch(rank->ring, batch, LOADER_CHECK_NS);
 		}
 		phases_set(&rank->phases, PHASE_UNKNOWN, truth_now_ns());
+		truth_log(rank->truth, TRUTH_WAIT, 0, start, truth_now_ns(),
+			  loaders_tid(rank->loaders, batch), 0, 0);
 	}
 	ring_take(rank->ring, batch);
 	return 0;

@@ -66,11 +66,16 @@ static void check_whole(struct check *check, u64 i)
 	}
 }
 
-/* The records that cover the life of a thread; a log has one of these kinds. */
+/* The records that cover the life of a thread; a log has phases or activities. */
 static const struct tiles {
 	enum truth_kind kind;
 	const char *name;
-} all_tiles[] = { { TRUTH_PHASE, "phase" }, { TRUTH_DID, "activity" } };
+	bool optional; /* a launcher or loader may have none */
+} all_tiles[] = {
+	{ TRUTH_PHASE, "phase", false },
+	{ TRUTH_DID, "activity", false },
+	{ TRUTH_ROLE, "role", true },
+};
 
 /* Orders records by thread; the life of a thread comes before its tiles, tiles by time. */
 static int life_cmp(const void *left, const void *right)
@@ -103,7 +108,8 @@ static void check_tiles(struct check *check, const char *name, const struct tile
 		return;
 	}
 	if (nr == 1) {
-		if (life->sub == TRUTH_ROLE_LAUNCHER || life->sub == TRUTH_ROLE_LOADER)
+		if (!tiles->optional &&
+		    (life->sub == TRUTH_ROLE_LAUNCHER || life->sub == TRUTH_ROLE_LOADER))
 			fault(check, name, "thread %u has no span of %s", life->tid, tiles->name);
 		return;
 	}
@@ -264,6 +270,40 @@ static int check_work(struct check *check)
 	return r;
 }
 
+static int tid_cmp(const void *left, const void *right)
+{
+	const struct truth_event *l = left, *r = right;
+
+	return (l->rec.tid > r->rec.tid) - (l->rec.tid < r->rec.tid);
+}
+
+static int check_waits(struct check *check)
+{
+	struct truth_event *waits = NULL, *threads = NULL;
+	u64 nr_waits, nr_threads;
+	int r = truth_dir_collect(check->dir, TRUTH_WAIT, &waits, &nr_waits);
+
+	if (r == 0)
+		r = truth_dir_collect(check->dir, TRUTH_THREAD, &threads, &nr_threads);
+	if (r == 0) {
+		qsort(threads, nr_threads, sizeof(*threads), tid_cmp);
+		for (u64 i = 0; i < nr_waits; i++) {
+			const struct truth_event ender = { .rec.tid = (u32)waits[i].rec.a };
+			char where[32];
+
+			if (bsearch(&ender, threads, nr_threads, sizeof(ender), tid_cmp))
+				continue;
+			snprintf(where, sizeof(where), "pid %u", waits[i].pid);
+			fault(check, where,
+			      "thread %u waited for thread %u, which has no thread record",
+			      waits[i].rec.tid, ender.rec.tid);
+		}
+	}
+	free(waits);
+	free(threads);
+	return r;
+}
+
 s64 truth_check(const struct truth_dir *dir)
 {
 	struct check check = { .dir = dir, .nr_faults = (s64)dir->nr_unreadable };
@@ -279,5 +319,7 @@ s64 truth_check(const struct truth_dir *dir)
 	}
 	if (r == 0)
 		r = check_work(&check);
+	if (r == 0)
+		r = check_waits(&check);
 	return r < 0 ? r : check.nr_faults;
 }

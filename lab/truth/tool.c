@@ -28,6 +28,8 @@ static const char *const kind_names[TRUTH_NR] = {
 	[TRUTH_BLOCKED] = "blocked",
 	[TRUTH_DID] = "did",
 	[TRUTH_TOKEN] = "token",
+	[TRUTH_ROLE] = "role",
+	[TRUTH_WAIT] = "wait",
 };
 
 static int fail(const char *what, int r)

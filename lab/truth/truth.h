@@ -30,6 +30,11 @@
  *    run ahead of the device. The true idle time of a device is the time outside of the
  *    union of its TRUTH_BUSY spans, and its true cause is what the thread that launches
  *    next did in that time;
+ *  - a thread has the role of its TRUTH_THREAD for its whole life, or its TRUTH_ROLE spans
+ *    cover its life;
+ *  - every TRUTH_WAIT was ended by a thread that has a TRUTH_THREAD in some log. A task is
+ *    on the critical path of a launcher while the launcher waits for it, or while a task
+ *    on that path waits for it;
  *  - CPU time and delay in TRUTH_IDLE, TRUTH_LOAD and TRUTH_DID do not exceed their span;
  *  - steps count up from 0, and each starts at the end of the previous step;
  *  - a request completes no earlier than its first token.
@@ -63,6 +68,9 @@ enum truth_kind {
 			c: a of LOAD for TRUTH_DID_DATA */
 	TRUTH_TOKEN, /* serving: end of the previous round of the batch to the end of this one,
 			which computed a further token; a: requests in the batch */
+	TRUTH_ROLE, /* a thread had role sub (enum truth_role); only for a thread whose role changed
+		     */
+	TRUTH_WAIT, /* a thread waited for another task; a: thread id of the task that ended it */
 	TRUTH_NR,
 };
 
@@ -72,6 +80,9 @@ enum truth_role {
 	TRUTH_ROLE_SYNC_WAITER,
 	TRUTH_ROLE_LOADER,
 	TRUTH_ROLE_COLLECTIVE_HELPER,
+	/* On the critical path of a launcher, but neither launcher nor loader: an OpenMP team, an
+	 * engine core. */
+	TRUTH_ROLE_FEEDER_PATH,
 };
 
 enum truth_load {

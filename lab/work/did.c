@@ -63,9 +63,26 @@ void did_cut(struct did *did)
 		span_end(did);
 }
 
+void did_role_ends(struct did *did, enum truth_role role)
+{
+	u64 now = truth_now_ns();
+
+	truth_log(did->truth, TRUTH_ROLE, (u16)role,
+		  did->role_since_ns ? did->role_since_ns : did->born_ns, now, 0, 0, 0);
+	did->role_since_ns = now;
+}
+
+void did_wait(struct did *did, u64 start_ns, u32 tid)
+{
+	truth_log(did->truth, TRUTH_WAIT, 0, start_ns, truth_now_ns(), tid, 0, 0);
+}
+
 void did_end(struct did *did, enum truth_role role)
 {
 	span_end(did);
+	if (did->role_since_ns)
+		truth_log(did->truth, TRUTH_ROLE, (u16)role, did->role_since_ns, did->since_ns, 0,
+			  0, 0);
 	truth_log(did->truth, TRUTH_THREAD, (u16)role, did->born_ns, did->since_ns, 0, 0, 0);
 	if (did->times_fd >= 0)
 		close(did->times_fd);

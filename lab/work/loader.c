@@ -40,6 +40,7 @@ struct loader {
 	/* Thread or process */
 	pid_t pid;
 	pthread_t thread;
+	u32 tid; /* of a thread, once it runs */
 	int result;
 };
 
@@ -182,6 +183,7 @@ static void *loader_thread(void *arg)
 {
 	struct loader *loader = arg;
 
+	__atomic_store_n(&loader->tid, (u32)gettid(), __ATOMIC_RELAXED);
 	__atomic_store_n(&loader->result, loader_run(loader), __ATOMIC_RELEASE);
 	return NULL;
 }
@@ -253,6 +255,14 @@ bool loaders_lost(struct loaders *loaders, u64 batch)
 		return __atomic_load_n(&loader->result, __ATOMIC_ACQUIRE) < 0;
 	return waitid(P_PID, (id_t)loader->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
 	       info.si_pid == loader->pid;
+}
+
+u32 loaders_tid(const struct loaders *loaders, u64 batch)
+{
+	const struct loader *loader = &loaders->all[batch % loaders->nr];
+
+	return loaders->threads ? __atomic_load_n(&loader->tid, __ATOMIC_RELAXED)
+				: (u32)loader->pid;
 }
 
 int loaders_finish(struct loaders *loaders)

@@ -37,6 +37,9 @@ int loaders_start(const struct workload *work, const struct loading *config, u64
 /* Returns whether the loader of this batch can no longer deliver it. */
 bool loaders_lost(struct loaders *loaders, u64 batch);
 
+/* The thread id of the loader of this batch. */
+u32 loaders_tid(const struct loaders *loaders, u64 batch);
+
 /* Waits until all loaders end (ring_stop() stops them) and frees. Returns a negative value if one
  * failed. */
 int loaders_finish(struct loaders *loaders);

@@ -49,7 +49,7 @@ BOOT_SECONDS, SLOWDOWN = 300, 20  # of virtual time, on a machine with other loa
 def pick_truth(build, folder, path):
     with open(path, "wb") as out, subprocess.Popen(
             [f"{build}/lab/truth/truth", "dump", *sorted(folder.glob("*.truth"))], stdout=subprocess.PIPE) as dump:
-        subprocess.run(["grep", "-E", '"kind":"(phase|thread|launch|sync|collective)"'], stdin=dump.stdout, stdout=out, check=True)
+        subprocess.run(["grep", "-E", '"kind":"(phase|thread|launch|sync|collective|role|wait)"'], stdin=dump.stdout, stdout=out, check=True)
 
 
 def scenario_of(run_name):
@@ -99,13 +99,13 @@ def stay(args, out):
     return 0
 
 
-def show_matrix(where, matrix):
-    """Prints the time in ms: one row for each true phase, one column for each detected phase."""
-    print(f"# {where}: {'time in ms':>25}" + "".join(f"{'detected ' + seen:>26}" for seen in agreement.PHASES))
-    for truth in agreement.PHASES:
-        row = [matrix[truth, seen] / 1e6 for seen in agreement.PHASES]
+def show_matrix(where, matrix, what="phase", labels=tuple(agreement.PHASES)):
+    """Prints the time in ms: one row for each true label, one column for each detected label."""
+    print(f"# {where}: {'time in ms':>30}" + "".join(f"{'detected ' + seen:>27}" for seen in labels))
+    for truth in labels:
+        row = [matrix[truth, seen] / 1e6 for seen in labels]
         if any(row):
-            print(f"# {where}: {'true phase ' + truth:>25}" + "".join(f"{ms:26.1f}" for ms in row))
+            print(f"# {where}: {f'true {what} {truth}':>30}" + "".join(f"{ms:27.1f}" for ms in row))
 
 
 def judge_launches(tap, where, truth, reports):
@@ -191,8 +191,8 @@ def judge(tap, where, out, name, seconds):
 
     by_role, right, total = collections.defaultdict(list), 0, 0
     for (_, _, role), matrix in agreement.of_roles(truth, timeline).items():
-        by_role[role].append(agreement.share(matrix))
-        right += agreement.share(matrix) * sum(matrix.values())
+        by_role[role].append(agreement.share_of_roles(matrix))
+        right += agreement.share_of_roles(matrix) * sum(matrix.values())
         total += sum(matrix.values())
     for role, shares in sorted(by_role.items()):
         print(f"# {where}: {len(shares)} x {role}: role is correct for at least {min(shares):.4f} of the time")

@@ -5,15 +5,18 @@ import json
 
 PHASES = ["unknown", "data_loading", "gpu_compute", "nccl_collective", "optimizer_step"]
 OPERATIONS = ["all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "send", "recv"]
-ROLES = ["other", "launcher", "sync_waiter", "loader", "collective_helper"]
+ROLES = ["other", "launcher", "sync_waiter", "loader", "collective_helper", "feeder_path"]
+REPORTED_AS = {"feeder_path": "other"}  # roles of the truth that Zernel has no name for: what it must report for them
+MOST_LINKS = 8  # length of a chain of waits
 WORK_KERNEL, WORK_COPY = 0, 1  # lab/truth/truth.h
 
 
 class Truth:
-    """The records of `truth dump`: phases and life of every thread, launches and copies of every process."""
+    """The records of `truth dump`: phases, roles and waits of every thread, launches and copies of every process."""
 
     def __init__(self, path):
         self.phases, self.threads = collections.defaultdict(list), {}
+        self.roles, self.waits = collections.defaultdict(list), collections.defaultdict(list)
         self.launches, self.copies = collections.Counter(), collections.Counter()
         self.launch_spans = collections.defaultdict(list)
         counts = {WORK_KERNEL: self.launches, WORK_COPY: self.copies}
@@ -24,6 +27,10 @@ class Truth:
                     self.phases[thread].append((*span, PHASES[record["sub"]]))
                 elif record["kind"] == "thread":
                     self.threads[thread] = (*span, ROLES[record["sub"]])
+                elif record["kind"] == "role":
+                    self.roles[thread].append((*span, ROLES[record["sub"]]))
+                elif record["kind"] == "wait":
+                    self.waits[record["tid"]].append((*span, record["a"]))
                 elif record["kind"] == "launch" and record["sub"] in counts:
                     counts[record["sub"]][record["pid"]] += 1
                     if record["sub"] == WORK_KERNEL:
@@ -121,6 +128,57 @@ def of_phases(truth, timeline):
 
 
 def of_roles(truth, timeline):
-    """(pid, tid, role) -> confusion matrix."""
-    return {(pid, tid, role): confusion([(start, end, role)], timeline.roles[tid], "other")
-            for (pid, tid), (start, end, role) in sorted(truth.threads.items())}
+    """(pid, tid, role) -> confusion matrix. A thread whose role changed has the last one as its key."""
+    return {(pid, tid, life[2]): confusion(truth.roles.get((pid, tid), [life]), timeline.roles[tid], "other")
+            for (pid, tid), life in sorted(truth.threads.items())}
+
+
+def as_reported(matrix):
+    """Replaces the roles of the truth that Zernel has no name for."""
+    result = collections.Counter()
+    for (truth, seen), ns in matrix.items():
+        result[REPORTED_AS.get(truth, truth), seen] += ns
+    return result
+
+
+def share_of_roles(matrix):
+    return share(as_reported(matrix))
+
+
+def merged(spans):
+    """Returns the union of the spans, sorted."""
+    result = []
+    for start, end in sorted(spans):
+        if result and start <= result[-1][1]:
+            result[-1][1] = max(result[-1][1], end)
+        else:
+            result.append([start, end])
+    return result
+
+
+def critical_of(truth):
+    """tid -> spans in which the task was on the critical path: a launcher, or a task on that path, waited for it."""
+    found, left = collections.defaultdict(list), []
+    for (_, tid), (*life, role) in truth.threads.items():
+        if role == "launcher":
+            left.append((tid, *life, MOST_LINKS))
+    while left:
+        waiter, start, end, links = left.pop()
+        for wait_start, wait_end, ender in truth.waits[waiter]:
+            span = max(start, wait_start), min(end, wait_end)
+            if span[0] < span[1] and links:
+                found[ender].append(span)
+                left.append((ender, *span, links - 1))
+    return {tid: merged(spans) for tid, spans in found.items()}
+
+
+def of_critical(truth, timeline):
+    """The roles, as `of_roles`, of all threads together, while they were on the critical path of a launcher."""
+    matrix, critical = collections.Counter(), critical_of(truth)
+    for (pid, tid), life in truth.threads.items():
+        roles = truth.roles.get((pid, tid), [life])
+        spans = [(max(start, since), min(end, until), role) for start, end in critical.get(tid, ())
+                 for since, until, role in roles if max(start, since) < min(end, until)]
+        if spans:
+            matrix += confusion(spans, timeline.roles[tid], "other")
+    return matrix

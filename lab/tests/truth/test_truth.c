@@ -392,6 +392,38 @@ static void test_check_of_activities(void **state)
 	}
 }
 
+/* The roles of a thread cover its life, or it has one role; a wait is ended by a known thread. */
+static void test_check_of_roles_and_waits(void **state)
+{
+	static const struct {
+		u64 start, end;
+		bool known;
+		s64 faults;
+	} runs[] = {
+		{ 200, 300, true, 0 },	/* right */
+		{ 0, 0, true, 0 },	/* right: one role for its life */
+		{ 201, 300, true, 1 },	/* a gap */
+		{ 199, 300, true, 1 },	/* an overlap */
+		{ 200, 299, true, 1 },	/* the end of the thread is in no span */
+		{ 200, 300, false, 1 }, /* ended by a thread that is in no log */
+	};
+	const struct place *place = *state;
+
+	for (size_t i = 0; i < ARRAY_SIZE(runs); i++) {
+		struct truth *truth = log_open(place, 100);
+
+		if (runs[i].end) {
+			truth_log(truth, TRUTH_ROLE, TRUTH_ROLE_OTHER, 50, 200, 0, 0, 0);
+			truth_log(truth, TRUTH_ROLE, TRUTH_ROLE_FEEDER_PATH, runs[i].start,
+				  runs[i].end, 0, 0, 0);
+		}
+		truth_log(truth, TRUTH_WAIT, 0, 60, 70, (u64)(u32)gettid() + !runs[i].known, 0, 0);
+		truth_log(truth, TRUTH_THREAD, TRUTH_ROLE_LAUNCHER, 50, 300, 0, 0, 0);
+		truth_free(truth);
+		assert_int_equal(faults_in(place), runs[i].faults);
+	}
+}
+
 static void test_quantiles(void **state)
 {
 	struct truth_quantiles q;
@@ -454,6 +486,7 @@ int main(void)
 		PLACED(test_check_finds_each_fault),
 		PLACED(test_check_of_graphs_and_full_queues),
 		PLACED(test_check_of_activities),
+		PLACED(test_check_of_roles_and_waits),
 		PLACED(test_summary),
 		cmocka_unit_test(test_quantiles),
 	};
