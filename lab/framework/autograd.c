@@ -47,6 +47,7 @@ void autograd_run(struct rank *rank)
 		return;
 	}
 	while (rank_next_step(rank)) {
+		train_batch(rank, NULL);
 		train_clear_gradients(rank, NULL);
 		device_kernels(rank, &rank->did, NULL, rank->config->launches);
 		turn_advance(&autograd.wanted);

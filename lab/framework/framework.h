@@ -3,7 +3,7 @@
 
 /*
  * Jobs that use their device as frameworks do: they launch without waiting for it. Each
- * job has its own file; main.c has the table of jobs.
+ * job has its own file; jobs.c has the table of jobs. The program `roles` has other jobs.
  */
 #include <pthread.h>
 
@@ -17,9 +17,12 @@
 
 enum framework_wait { WAIT_EPOLL, WAIT_SLEEP, WAIT_YIELD };
 
+#define MEMBERS_MAX 16
+
 /* The command line. Each job has its own defaults. */
 struct framework_config {
 	struct workload work;
+	const char *program;
 	struct loading loading;
 	u64 ranks;
 	u64 steps;
@@ -36,6 +39,8 @@ struct framework_config {
 	double slow_factor;
 	double rate;
 	u64 wait; /* enum framework_wait */
+	u64 members;
+	u64 member_us;
 	u64 scopes;
 	u64 startup_ms;
 };
@@ -50,6 +55,7 @@ struct shared {
 	u64 started; /* steps that began in the rank that is ahead, and STARTED_LAST */
 	struct truth_quantiles steps;
 	double seconds;
+	struct crew *crew; /* of a job with `begin` */
 };
 
 /*
@@ -82,11 +88,20 @@ struct job {
 	const char *help;
 	void (*run)(struct rank *rank);
 	struct framework_config defaults;
+	/* Called before the ranks start and after they ended; may be NULL. They return 0, or a
+	 * negative errno after an error message. */
+	int (*begin)(const struct framework_config *config, struct shared *shared);
+	int (*end)(struct shared *shared);
 };
 
-/* jobs.c */
-const struct job *job_find(const char *name); /* NULL: no such job */
-void jobs_print(void);
+struct program {
+	const char *name; /* also of its truth logs */
+	const struct job *jobs;
+	size_t nr_jobs;
+};
+
+/* cli.c: the main function of a program. */
+int framework_main(const struct program *program, int argc, char **argv);
 
 /* Runs a rank process. Returns 0, or a negative errno after an error message on stderr. */
 int rank_run(const struct framework_config *config, struct shared *shared, u64 index,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of jobs: the defaults decide what limits a job. */
-#include <stdio.h>
-#include <string.h>
-
+/*
+ * framework: jobs on the virtual GPU that behave as frameworks do and log the truth. They
+ * call the vendors' libraries, and the scopes of PyTorch, so that probes see the calls.
+ * The defaults decide what limits a job.
+ */
 #include "framework/framework.h"
 
 /* clang-format off */
@@ -52,18 +53,7 @@ static const struct job jobs[] = {
 };
 /* clang-format on */
 
-const struct job *job_find(const char *name)
+int main(int argc, char **argv)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(jobs); i++)
-		if (strcmp(jobs[i].name, name) == 0)
-			return &jobs[i];
-	return NULL;
-}
-
-void jobs_print(void)
-{
-	printf("Usage: framework JOB [OPTION...]\n\n");
-	for (size_t i = 0; i < ARRAY_SIZE(jobs); i++)
-		printf("  %-14s %s\n", jobs[i].name, jobs[i].help);
-	printf("\n'framework JOB --help' prints the options with the defaults of the job.\n");
+	return framework_main(&(struct program){ "framework", jobs, ARRAY_SIZE(jobs) }, argc, argv);
 }

@@ -12,7 +12,8 @@
 void rank_fail(struct rank *rank, const char *what, const char *why)
 {
 	if (!__atomic_exchange_n(&rank->failed, true, __ATOMIC_ACQ_REL))
-		fprintf(stderr, "framework: rank %llu: %s: %s\n", rank->index, what, why);
+		fprintf(stderr, "%s: rank %llu: %s: %s\n", rank->config->program, rank->index, what,
+			why);
 }
 
 bool rank_failed(const struct rank *rank)
@@ -126,7 +127,7 @@ int rank_run(const struct framework_config *config, struct shared *shared, u64 i
 	if (index == config->slow_rank)
 		rank.kernel_ns = (u64)((double)rank.kernel_ns * config->slow_factor);
 	if (config->work.truth)
-		r = truth_open(config->work.truth, "framework", TRUTH_RECORDS, &rank.truth);
+		r = truth_open(config->work.truth, config->program, TRUTH_RECORDS, &rank.truth);
 	if (r < 0) {
 		rank_fail(&rank, config->work.truth, strerror(-r));
 		return r;

@@ -94,6 +94,14 @@ static bool comm_is_busy(const struct ncclComm *comm)
 	return comm->nr_done != comm->nr_queued || truth_now_ns() < comm->last_end_ns;
 }
 
+static void helper_name(pthread_t thread, u32 rank)
+{
+	char name[16];
+
+	snprintf(name, sizeof(name), "NCCL Progress%2u", rank % 100);
+	pthread_setname_np(thread, name);
+}
+
 static void *helper_main(void *arg)
 {
 	struct ncclComm *comm = arg;
@@ -116,6 +124,31 @@ static void *helper_main(void *arg)
 		VGPU_OPS.lock();
 	}
 	VGPU_OPS.unlock();
+	truth_log(VGPU_OPS.truth(), TRUTH_THREAD, TRUTH_ROLE_COLLECTIVE_HELPER, start,
+		  truth_now_ns(), 0, 0, 0);
+	return NULL;
+}
+
+/*
+ * As in NCCL, where the service thread begins with the communicator and creates the progress
+ * thread when the first work needs it.
+ */
+static void *service_main(void *arg)
+{
+	struct ncclComm *comm = arg;
+	u64 start = truth_now_ns();
+	pthread_t progress;
+	bool quit;
+
+	VGPU_OPS.lock();
+	while (!comm->quit && !comm_is_busy(comm))
+		VGPU_OPS.sleep(&comm->wake);
+	quit = comm->quit;
+	VGPU_OPS.unlock();
+	if (!quit && pthread_create(&progress, NULL, helper_main, comm) == 0) {
+		helper_name(progress, comm->rank);
+		pthread_join(progress, NULL);
+	}
 	truth_log(VGPU_OPS.truth(), TRUTH_THREAD, TRUTH_ROLE_COLLECTIVE_HELPER, start,
 		  truth_now_ns(), 0, 0, 0);
 	return NULL;
@@ -144,15 +177,18 @@ __attribute__((destructor)) static void helpers_stop(void)
 
 ncclResult_t comm_start(struct ncclComm *comm)
 {
-	char name[16];
+	const char *service = getenv("VGPU_NCCL_SERVICE");
+	bool is_direct = !service || strcmp(service, "1") != 0;
 
 	for (u32 r = 0; r < comm->nr_ranks; r++)
 		while (!__atomic_load_n(&comm->shared->ranks[r].joined, __ATOMIC_ACQUIRE))
 			usleep(MEET_POLL_US);
-	if (pthread_create(&comm->helper, NULL, helper_main, comm))
+	if (pthread_create(&comm->helper, NULL, is_direct ? helper_main : service_main, comm))
 		return ncclSystemError;
-	snprintf(name, sizeof(name), "NCCL Progress%2u", comm->rank % 100);
-	pthread_setname_np(comm->helper, name);
+	if (is_direct)
+		helper_name(comm->helper, comm->rank);
+	else
+		pthread_setname_np(comm->helper, "NCCL Service");
 	VGPU_OPS.lock();
 	comm->next = comms;
 	comms = comm;

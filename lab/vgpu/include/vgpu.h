@@ -18,6 +18,8 @@
  *   VGPU_MEMORY_BYTES     memory of each device (default 16 GiB)
  *   VGPU_BANDWIDTH        bandwidth of copies, bytes/s (default 25e9)
  *   VGPU_NCCL_BANDWIDTH   bandwidth of collectives, bytes/s (default 100e9)
+ *   VGPU_NCCL_SERVICE     1: a communicator begins with a service thread, which creates the helper
+ *                         that makes progress when there is work for it
  *   VGPU_NUMA             NUMA node of each device, for example "0,1" (default 0; the last repeats)
  *   VGPU_MINORS           number of the device file of each device, for example "2,0,1" (default:
  *                         the index of the device)

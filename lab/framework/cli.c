@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * framework: jobs on the virtual GPU that behave as frameworks do and log the truth. They
- * call the vendors' libraries, and the scopes of PyTorch, so that probes see the calls.
- */
+/* The command line of programs whose jobs share the code of this folder. */
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -36,6 +33,8 @@ static const struct option_row options[] = {
 	{ "slow-factor", OPTION_DOUBLE, AT(slow_factor), 0, NULL, "multiply the GPU time of the slow rank by this" },
 	{ "rate", OPTION_DOUBLE, AT(rate), 0, NULL, "requests per second" },
 	{ "wait", OPTION_CHOICE, AT(wait), 0, waits, "how the server waits for requests" },
+	{ "members", OPTION_U64, AT(members), 1, NULL, "tasks beside the launcher: workers, a pool or a team" },
+	{ "member-us", OPTION_U64, AT(member_us), 0, NULL, "CPU time of one of them per step, +-20 %" },
 	{ "scopes", OPTION_CHOICE, AT(scopes), 0, on_off, "enter the scopes of PyTorch" },
 	{ "startup-ms", OPTION_U64, AT(startup_ms), 0, NULL, "sleep at the start, with the libraries mapped" },
 	WORKLOAD_OPTIONS,
@@ -48,6 +47,8 @@ static const char *config_wrong(const void *arg)
 
 	if (config->ranks > RANKS_MAX || config->loading.loaders > LOADERS_MAX)
 		return "--ranks or --loaders is too large";
+	if (config->members > MEMBERS_MAX)
+		return "--members is too large";
 	if (config->sm_percent > 100)
 		return "--sm-percent is more than 100";
 	if (!(config->rate > 0))
@@ -101,36 +102,59 @@ static int job_run(const struct job *job, struct framework_config *config)
 	pid_t rank0;
 
 	if (!run.shared) {
-		fprintf(stderr, "framework: cannot allocate shared memory\n");
+		fprintf(stderr, "%s: cannot allocate shared memory\n", config->program);
 		return EXIT_FAILURE;
 	}
 	snprintf(percent, sizeof(percent), "%" PRIu64, (uint64_t)config->sm_percent);
 	setenv("VGPU_SM_PERCENT", percent, 1);
 	poll(NULL, 0, (int)config->startup_ms);
+	if (job->begin && job->begin(config, run.shared) < 0)
+		return EXIT_FAILURE;
 	if (ranks_run(config->ranks, run_rank, &run, &rank0) < 0)
+		return EXIT_FAILURE;
+	if (job->end && job->end(run.shared) < 0)
 		return EXIT_FAILURE;
 	report(&run, rank0);
 	return EXIT_SUCCESS;
 }
 
-int main(int argc, char **argv)
+static const struct job *job_find(const struct program *program, const char *name)
+{
+	for (size_t i = 0; i < program->nr_jobs; i++)
+		if (strcmp(program->jobs[i].name, name) == 0)
+			return &program->jobs[i];
+	return NULL;
+}
+
+static void jobs_print(const struct program *program)
+{
+	printf("Usage: %s JOB [OPTION...]\n\n", program->name);
+	for (size_t i = 0; i < program->nr_jobs; i++)
+		printf("  %-14s %s\n", program->jobs[i].name, program->jobs[i].help);
+	printf("\n'%s JOB --help' prints the options with the defaults of the job.\n",
+	       program->name);
+}
+
+int framework_main(const struct program *program, int argc, char **argv)
 {
 	const char *asked = argc > 1 ? argv[1] : "--help";
-	const struct job *job = job_find(asked);
+	const struct job *job = job_find(program, asked);
 	struct framework_config config;
 	char name[64];
 	int status;
 
 	if (strcmp(asked, "--help") == 0) {
-		jobs_print();
+		jobs_print(program);
 		return EXIT_SUCCESS;
 	}
 	if (!job) {
-		fprintf(stderr, "framework: unknown job '%s'; see 'framework --help'\n", asked);
+		fprintf(stderr, "%s: unknown job '%s'; see '%s --help'\n", program->name, asked,
+			program->name);
 		return 2;
 	}
-	snprintf(name, sizeof(name), "framework %s", job->name);
+	snprintf(name, sizeof(name), "%s %s", program->name, job->name);
 	config = job->defaults;
+	config.program = program->name;
 	if (!workload_begin(
 		    &(struct workload_kind){ name, options, ARRAY_SIZE(options), config_wrong },
 		    argc - 1, argv + 1, &config.work, &status))
