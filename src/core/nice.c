@@ -31,6 +31,7 @@ struct nice_sample nice_look(const struct thread_record *thread,
 		return sample;
 	sample.view.role = thread->role;
 	sample.view.last_sync_ns = user->task.signals.last_sync_ns;
+	sample.view.cycle_ns = step_cycle_ns(&user->step);
 	sample.view.device_busy = phase_is_busy(user->task.phase);
 	sample.view.in_collective = user->task.phase == PHASE_COLLECTIVE;
 	/* A sample cannot see the moment at which a launcher waits. */

@@ -10,8 +10,12 @@
 #include "abi/signals.h"
 #include "core/tier.h"
 
-/* A launcher without a sync for this long no longer feeds its GPU. */
-#define FEEDING_MAX_NS	 NSEC_PER_SEC
+/*
+ * A launcher without a sync for this long no longer feeds its GPU. Where the CPU does a part of
+ * the step, it still does for two steps, up to a bound.
+ */
+#define FEEDING_MIN_NS	 NSEC_PER_SEC
+#define FEEDING_MAX_NS	 (20 * NSEC_PER_SEC)
 /* A loader is late for this long after its consumer last had to wait. */
 #define LATE_MAX_NS	 (4 * NSEC_PER_SEC)
 /*
@@ -83,6 +87,7 @@ struct class_view {
 	u64 now;
 	u64 last_sync_ns;
 	u64 expected_end_ns; /* of the work on the GPU; 0 if not known */
+	u64 cycle_ns;	     /* from one sync to the next; 0 if not known */
 	u32 role;
 	u8 device_busy;	   /* the process has work queued on a GPU */
 	u8 in_collective;  /* the process is in a collective */
@@ -109,11 +114,19 @@ static inline u64 spin_due(u64 expected_end_ns, u64 now)
 		       : now + SPIN_CHECK_NS;
 }
 
+/* `cycle_ns`: from one sync to the next; 0 if not known. */
+static inline u64 feeding_ns(u64 cycle_ns)
+{
+	if (cycle_ns < FEEDING_MIN_NS / 2)
+		return FEEDING_MIN_NS;
+	return cycle_ns < FEEDING_MAX_NS / 2 ? 2 * cycle_ns : FEEDING_MAX_NS;
+}
+
 static inline enum sched_class class_of(const struct class_view *view, u32 rules_off)
 {
 	/* A task that was just woken may have new work for the GPU. Its next slice shows it. */
-	bool feeds =
-		view->device_busy || view->woken || view->now < view->last_sync_ns + FEEDING_MAX_NS;
+	bool feeds = view->device_busy || view->woken ||
+		     view->now < view->last_sync_ns + feeding_ns(view->cycle_ns);
 
 	switch (view->role) {
 	case ROLE_LAUNCHER:

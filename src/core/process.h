@@ -8,7 +8,6 @@
 #include "abi/signals.h"
 #include "core/book.h"
 #include "core/boundary.h"
-#include "core/busy.h"
 #include "core/idle.h"
 #include "core/step.h"
 
@@ -51,7 +50,6 @@ struct process_state {
 	u64 group;    /* its tenants: core/tenant.h */
 	struct task_state task;
 	struct process_window window;
-	struct busy_estimate busy;
 	struct idle_account idle;
 	struct loader_wait brought; /* the last wait for data, which a loader ended */
 	struct step_state step;

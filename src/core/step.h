@@ -71,6 +71,15 @@ struct step_state {
 	u8 pad[5];
 };
 
+/* The time between the last two syncs that ended a cycle; 0 if there were none. */
+static inline u64 step_cycle_ns(const struct step_state *s)
+{
+	u64 last = s->ends_ns[(s->nr_cycles - 1) & (STEP_RING - 1)];
+	u64 before = s->ends_ns[(s->nr_cycles - 2) & (STEP_RING - 1)];
+
+	return s->nr_cycles < 2 || last < before ? 0 : last - before;
+}
+
 static inline u8 step_look(u64 nr_launches, bool copied, bool reduced)
 {
 	u32 log2 = hist_log2(nr_launches | 1);

@@ -6,7 +6,7 @@ import json
 PHASES = ["unknown", "data_loading", "gpu_compute", "nccl_collective", "optimizer_step"]
 OPERATIONS = ["all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "send", "recv"]
 ROLES = ["other", "launcher", "sync_waiter", "loader", "collective_helper", "feeder_path"]
-REPORTED_AS = {"feeder_path": "other"}  # roles of the truth that Zernel has no name for: what it must report for them
+REPORTED_AS = {"feeder_path": "critical"}  # roles of the truth that Zernel has no name for: what it must report for them
 MOST_LINKS = 8  # length of a chain of waits
 WORK_KERNEL, WORK_COPY = 0, 1  # lab/truth/truth.h
 

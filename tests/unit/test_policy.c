@@ -68,8 +68,11 @@ static const struct vector vectors[] = {
 	  1 << RULE_SPINNER,
 	  CLASS_FEEDER },
 	/* no sync for a long time: ordinary */
-	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MAX_NS }, 0, CLASS_ORDINARY },
-	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MAX_NS, .woken = 1 }, 0, CLASS_FEEDER },
+	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MIN_NS }, 0, CLASS_ORDINARY },
+	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MIN_NS, .woken = 1 }, 0, CLASS_FEEDER },
+	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MIN_NS, .cycle_ns = FEEDING_MIN_NS }, 0, CLASS_ORDINARY },
+	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - 2 * FEEDING_MIN_NS, .cycle_ns = FEEDING_MIN_NS + 1 }, 0, CLASS_FEEDER },
+	{ { .role = ROLE_LAUNCHER, .last_sync_ns = NOW - FEEDING_MAX_NS, .cycle_ns = UINT64_MAX }, 0, CLASS_ORDINARY },
 	{ { .role = ROLE_LAUNCHER }, 1 << RULE_FEEDER, CLASS_ORDINARY },
 	/* loaders */
 	{ { .role = ROLE_LAUNCHER, .polls = 1 }, 0, CLASS_SPINNER },

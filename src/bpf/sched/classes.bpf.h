@@ -41,6 +41,7 @@ static bool polls_for_work(struct task_struct *p, const struct thread_state *thr
 __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 now)
 {
 	struct class_view view = { .now = now, .woken = woken };
+	const struct busy_estimate *busy;
 	const struct consumer *row;
 	struct process_state *process;
 	struct thread_state *thread;
@@ -55,11 +56,13 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 	if (view.role == ROLE_OTHER)
 		return CLASS_ORDINARY;
 	if (process && thread) {
+		busy = busy_of(p, process);
 		view.last_sync_ns = process->task.signals.last_sync_ns;
-		view.device_busy = phase_is_busy(process->task.phase);
+		view.cycle_ns = step_cycle_ns(&process->step);
+		view.device_busy = phase_is_busy(process->task.phase) || busy->since_ns;
 		view.in_collective = process->task.phase == PHASE_COLLECTIVE;
 		view.in_sync = thread_call_kind(thread) == CALL_KIND_SYNC;
-		view.expected_end_ns = busy_expected_end(&process->busy, process_launches(process));
+		view.expected_end_ns = busy_expected_end(busy, process_launches(process));
 	}
 	if (view.role == ROLE_COLLECTIVE_HELPER) {
 		task = sched_task_of(p);

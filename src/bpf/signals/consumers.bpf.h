@@ -45,13 +45,6 @@ static inline struct consumer_key *last_consumer(struct process_state *process)
 	return &((struct process_storage *)process)->last_consumer;
 }
 
-static inline u32 device_of(struct task_struct *p)
-{
-	struct gpu_thread *gpu = bpf_task_storage_get(&gpu_threads, p, NULL, 0);
-
-	return gpu ? gpu->device : 0;
-}
-
 /* A thread becomes a launcher. Without a row, nobody is promoted on its behalf. */
 static inline void consumer_begins(struct task_struct *p, struct thread_state *thread,
 				   struct process_state *process)

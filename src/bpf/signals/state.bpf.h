@@ -9,6 +9,7 @@
  */
 #include "bpf/kernel.h"
 #include "bpf/signals/tenants.bpf.h"
+#include "core/busy.h"
 #include "core/collectives.h"
 #include "core/gpu_device.h"
 #include "core/hist.h"
@@ -86,13 +87,14 @@ struct process_ledger {
 	struct ledger ledger;
 };
 
-/*
- * The ledger and the claims are not part of the state, so that they are not copied to user space
- * with it.
- */
+/* Devices of a process whose work is predicted separately. A power of two. */
+#define BUSY_DEVICES 4
+
+/* Only the state is copied to user space. */
 struct process_storage {
 	struct process_state state;
 	struct process_ledger ledger;
+	struct busy_estimate busy[BUSY_DEVICES];
 	struct gpu_claims claims;
 	struct consumer_key last_consumer;
 	u32 nr_consumers;
@@ -484,18 +486,36 @@ static inline u64 process_launches(const struct process_state *process)
 	return nr;
 }
 
+/* The device that a thread uses, by its number in the process. */
+static inline u32 device_of(struct task_struct *p)
+{
+	struct gpu_thread *gpu = bpf_task_storage_get(&gpu_threads, p, NULL, 0);
+
+	return gpu ? gpu->device : 0;
+}
+
+/* The work of the device that this thread uses. */
+static inline struct busy_estimate *busy_of(struct task_struct *p, struct process_state *process)
+{
+	u32 device = device_of(p);
+
+	barrier_var(device);
+	return &((struct process_storage *)process)->busy[device & (BUSY_DEVICES - 1)];
+}
+
 /* Applies certain evidence to the process. */
 static inline void process_cross(struct task_struct *p, struct process_state *process, u32 boundary,
 				 u64 now)
 {
 	u64 since = process->task.phase_since_ns, nr = process->task.nr_transitions;
+	struct busy_estimate *busy = busy_of(p, process);
 
 	process_write_begin(process);
 	boundary_cross(&phase_config, &process->task, boundary, now);
 	if (phase_is_busy(process->task.phase))
-		busy_begin(&process->busy, process_launches(process), now);
-	else if (process->busy.since_ns)
-		busy_end(&process->busy, process_launches(process), is_late(p, now), now);
+		busy_begin(busy, process_launches(process), now);
+	else if (busy->since_ns)
+		busy_end(busy, process_launches(process), is_late(p, now), now);
 	process_write_end(process);
 	phase_changed(p, process, nr, since);
 }
