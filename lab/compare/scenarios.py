@@ -8,6 +8,7 @@ seconds has a hundred steps or more in an emulated guest.
 from dataclasses import dataclass, replace
 
 CPUS = 2  # CPUs of the guest; more than the machine has would distort every duration
+QUIET = ", quiet"  # ends the name of a quiet twin that is no scenario itself
 IO_DEVICE = "/tmp/lab-disk"  # a null_blk device; each read takes IO_LATENCY_NS
 IO_LATENCY_NS = 10_000_000
 
@@ -15,7 +16,7 @@ IO_LATENCY_NS = 10_000_000
 @dataclass(frozen=True)
 class Job:
     name: str
-    program: str  # train, serve or framework
+    program: str  # train, serve, framework or roles
     args: str
     launchers: int = 1  # child processes that launch; 0: the job's own process launches
     env: tuple = ()
@@ -64,6 +65,27 @@ def framework(name, help_, args, ranks=1):
     return Scenario(name, help_, (Job(name, "framework", args, launchers=ranks, env=env),), compared=False)
 
 
+def roles(name, help_, job=None, ranks=1):
+    """A job whose roles are hard to find, beside 4 CPU hogs per CPU."""
+    return Scenario(name, f"{help_}, beside 4 CPU hogs per CPU",
+                    (Job(name, "roles", job or name, launchers=ranks, env=(("VGPU_DEVICES", "2"),)),), f"hogs {4 * CPUS}")
+
+
+ROLES = (
+    roles("autograd-loaders", "training whose backward pass is launched by a second thread, with loaders", "autograd"),
+    roles("forkserver", "training whose loaders come from a fork server"),
+    roles("spawn", "training whose loaders are executed programs"),
+    roles("nccl-progress", "training with 2 ranks; a service thread of NCCL creates the progress thread", ranks=2),
+    roles("offload", "training whose optimizer runs on the CPU, by a team of threads"),
+    roles("engine-poll", "serving (measures the time between tokens): an engine core feeds 2 workers that poll", ranks=2),
+    roles("multi-device", "training with a thread for each of 2 devices"),
+    roles("chain", "training with a producer, a pool and a pin thread, in one process"),
+    roles("chain-socket", "as chain; producer and pool are processes that are connected by sockets"),
+    roles("chain-shm", "as chain-socket, connected by shared memory and futexes"),
+    roles("ckpt-fork", "training that forks processes to write checkpoints"),
+    roles("rl", "reinforcement learning: environments are processes, connected by pipes"),
+)
+
 SCENARIOS = (
     Scenario("quiet", "one training job, no noise", (TRAIN,)),
     Scenario("noisy", "one training job beside 4 CPU hogs per CPU", (TRAIN,), f"hogs {4 * CPUS}"),
@@ -105,6 +127,7 @@ SCENARIOS = (
     framework("idle-server-sleep", "a server with 5 requests per second that polls with short sleeps: no requests", "idle-server --wait sleep"),
     framework("idle-server-yield", "a server with 5 requests per second that polls with sched_yield(): no requests", "idle-server --wait yield"),
     framework("item10", "a sync after every 10 steps", "item10"),
+    *ROLES,
 )
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 COMPARED = [scenario.name for scenario in SCENARIOS if scenario.compared]
@@ -116,7 +139,7 @@ def twin_of(scenario):
     for other in SCENARIOS:
         if not other.noise and not other.quiet_jobs and other.jobs == jobs:
             return other
-    return replace(scenario, name=f"{scenario.name}, quiet", help=f"quiet twin of {scenario.name}",
+    return replace(scenario, name=scenario.name + QUIET, help=f"quiet twin of {scenario.name}",
                    jobs=jobs, noise="", quiet_jobs=())
 
 

@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 import agreement
+import roles
 from compare import run, scenarios
 from compare.results import Tap
 
@@ -33,7 +34,8 @@ COLLECTIVES = scenarios.Scenario("collectives", "many all-reduces before each sy
     f"--allreduces {ALL_REDUCES} --allreduce-bytes 65536", launchers=2, env=(("VGPU_DEVICES", "2"),)),))
 KNOWN = scenarios.BY_NAME | {COLLECTIVES.name: COLLECTIVES}
 SCENARIOS = ("quiet", "noisy", "spin", "self", "io", "hidden", COLLECTIVES.name)
-MORE_SCENARIOS = ("straggler", "two-jobs")  # on request; only the first job runs
+ROLES = tuple(scenario.name for scenario in scenarios.ROLES)  # only roles are compared
+MORE_SCENARIOS = ("straggler", "two-jobs", *ROLES)  # on request; only the first job runs
 DETECTS = "+nccl"  # suffix of a scenario's name: with nccl_detection_enabled
 NATIVE = "native"
 OUT = pathlib.Path("out/signals")
@@ -97,15 +99,6 @@ def stay(args, out):
             follow(args.build, args.seconds, out, pathlib.Path(work), name, ["--calls"],
                    ["--loaders", "0", "--startup-ms", str(STARTUP_MS)])
     return 0
-
-
-def show_matrix(where, matrix, what="phase", labels=tuple(agreement.PHASES)):
-    """Prints the time in ms: one row for each true label, one column for each detected label."""
-    print(f"# {where}: {'time in ms':>30}" + "".join(f"{'detected ' + seen:>27}" for seen in labels))
-    for truth in labels:
-        row = [matrix[truth, seen] / 1e6 for seen in labels]
-        if any(row):
-            print(f"# {where}: {f'true {what} {truth}':>30}" + "".join(f"{ms:27.1f}" for ms in row))
 
 
 def judge_launches(tap, where, truth, reports):
@@ -179,6 +172,9 @@ def judge(tap, where, out, name, seconds):
         judge_collectives(tap, where, out, name)
         return
     truth, timeline = agreement.Truth(out / f"{name}.truth"), agreement.Timeline(out / f"{name}.timeline")
+    if name in ROLES:
+        roles.judge(tap, where, truth, timeline)
+        return
     reports = [json.loads(line) for line in (out / f"{name}.json").read_text().splitlines()]
     report = reports[-1]
     processes = {process["pid"]: process for process in report["processes"]}
@@ -186,7 +182,7 @@ def judge(tap, where, out, name, seconds):
     for (pid, role), matrix in agreement.of_phases(truth, timeline).items():
         share = agreement.share(matrix)
         if role == "launcher":
-            show_matrix(where, matrix)
+            agreement.show(where, matrix)
         tap.check(share >= least_share(name), f"{where}: {role} {pid}: phase is correct for {share:.4f} of the time")
 
     by_role, right, total = collections.defaultdict(list), 0, 0
@@ -211,7 +207,7 @@ def judge(tap, where, out, name, seconds):
 
 def parse(argv):
     def names(text):
-        chosen = text.split(",")
+        chosen = list(ROLES) if text == "roles" else text.split(",")
         if not set(chosen) <= {*SCENARIOS, *MORE_SCENARIOS}:
             raise argparse.ArgumentTypeError(f"unknown scenario; choose from: {', '.join(SCENARIOS + MORE_SCENARIOS)}")
         return chosen
@@ -224,7 +220,8 @@ def parse(argv):
                         help="kernels of the guests; native: this machine's kernel, without loaders "
                         "(default: 6.18,newest)")
     parser.add_argument("--scenario", type=names, default=list(SCENARIOS), metavar="S[,S]",
-                        help=f"scenarios to run (default: {','.join(SCENARIOS)}; also: {','.join(MORE_SCENARIOS)})")
+                        help=f"scenarios to run (default: {','.join(SCENARIOS)}; also: {','.join(MORE_SCENARIOS)}; "
+                        "roles: those of lab/roles)")
     parser.add_argument("--nccl-detection", type=settings, metavar="BOOL[,BOOL]",
                         help="run each scenario with these settings (default: true for hidden, otherwise false)")
     parser.add_argument("--seconds", type=float, default=40, metavar="S", help="length of a run (default: 40)")

@@ -111,6 +111,15 @@ def confusion(spans, changes, before):
     return matrix
 
 
+def show(where, matrix, what="phase", labels=tuple(PHASES)):
+    """Prints the time in ms: one row for each true label, one column for each detected label."""
+    print(f"# {where}: {'time in ms':>30}" + "".join(f"{'detected ' + seen:>27}" for seen in labels))
+    for truth in labels:
+        row = [matrix[truth, seen] / 1e6 for seen in labels]
+        if any(row):
+            print(f"# {where}: {f'true {what} {truth}':>30}" + "".join(f"{ms:27.1f}" for ms in row))
+
+
 def share(matrix):
     """Returns the share of the time in which both agree; 0 for an empty matrix."""
     total = sum(matrix.values())

@@ -240,11 +240,12 @@ class Plan(unittest.TestCase):
         self.assertEqual(scenarios.twin_of(scenarios.BY_NAME["noisy"]).name, "quiet")
         self.assertNotEqual(scenarios.twin_of(scenarios.BY_NAME["self"]).jobs, scenarios.BY_NAME["self"].jobs)
 
-    def test_every_framework_scenario_names_a_job(self):
-        """The table of jobs is in C; a scenario with a misspelled job would fail only in a guest."""
-        jobs = (pathlib.Path(__file__).parents[2] / "framework/jobs.c").read_text(encoding="utf-8")
-        named = {job.args.split()[0] for scenario in scenarios.SCENARIOS for job in scenario.jobs if job.program == "framework"}
-        self.assertEqual(named, set(re.findall(r'^\t\{ "([a-z0-9-]+)",', jobs, re.MULTILINE)))
+    def test_every_scenario_names_a_job(self):
+        """The tables of jobs are in C; a scenario with a misspelled job would fail only in a guest."""
+        for program, table in (("framework", "framework/jobs.c"), ("roles", "roles/main.c")):
+            jobs = (pathlib.Path(__file__).parents[2] / table).read_text(encoding="utf-8")
+            named = {job.args.split()[0] for scenario in scenarios.SCENARIOS for job in scenario.jobs if job.program == program}
+            self.assertEqual(named, set(re.findall(r'^\t\{ "([a-z0-9-]+)",', jobs, re.MULTILINE)))
         self.assertFalse(any(scenarios.BY_NAME[name].jobs[0].program == "framework" for name in scenarios.COMPARED))
 
     def test_every_boot_has_its_own_order(self):
