@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shlex
 import subprocess
 import sys
@@ -17,16 +18,29 @@ OUT = pathlib.Path("out/lab")
 RUN_SECONDS_AT_MOST = 60  # longest duration of a run that failed; the timeout of the guest allows for it
 BOOT_SECONDS = 120
 POLL_SECONDS = 0.5
+EXTERNAL_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
 
-def names_from(table):
-    def parse(text):
-        names = text.split(",")
-        for name in names:
-            if name not in table:
-                raise argparse.ArgumentTypeError(f"unknown name '{name}'; choose from: {', '.join(table)}")
-        return list(dict.fromkeys(names))
-    return parse
+def names_of(text, table, is_known):
+    names = text.split(",")
+    for name in names:
+        if not is_known(name):
+            raise argparse.ArgumentTypeError(f"unknown name '{name}'; choose from: {', '.join(table)}")
+    return list(dict.fromkeys(names))
+
+
+def scenario_names(text):
+    return names_of(text, scenarios.BY_NAME, scenarios.BY_NAME.__contains__)
+
+
+def sched_names(text):
+    """Returns the command of each scheduler by name; None for those of the table."""
+    name, is_external, command = text.partition("=")
+    if not is_external:
+        return dict.fromkeys(names_of(text, schedulers.BY_NAME, schedulers.BY_NAME.__contains__))
+    if not EXTERNAL_NAME.fullmatch(name) or name in schedulers.BY_NAME or not command.strip():
+        raise argparse.ArgumentTypeError(f"'{text}' is not NAME=COMMAND with a new name of letters, digits, '-', '_' and '.'")
+    return {name: command}
 
 
 def parser():
@@ -34,10 +48,11 @@ def parser():
     commands = top.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="list the scenarios and schedulers")
     compare = commands.add_parser("compare", help="run scenarios under schedulers, in a guest")
-    compare.add_argument("--scenario", type=names_from(scenarios.BY_NAME), default=scenarios.COMPARED,
+    compare.add_argument("--scenario", type=scenario_names, default=scenarios.COMPARED,
                          metavar="S[,S]", help="scenarios to run (default: those that compare schedulers)")
-    compare.add_argument("--sched", type=names_from(schedulers.BY_NAME), default=list(schedulers.BY_NAME),
-                         metavar="S[,S]", help="schedulers to run (default: all); eevdf is the reference and always runs")
+    compare.add_argument("--sched", type=sched_names, action="append", metavar="S[,S]|NAME=COMMAND",
+                         help="schedulers to run (default: all), or the loader of a sched_ext "
+                         "scheduler, which must exist in the guest; may be repeated; eevdf is the reference and always runs")
     compare.add_argument("--rounds", type=int, default=3, metavar="N",
                          help="run each scenario N times under each scheduler in each boot (default: 3)")
     compare.add_argument("--boots", type=int, default=1, metavar="N",
@@ -78,10 +93,10 @@ def make_order(names, scheds, rounds, seed):
 def make_plans(args):
     """Returns the plan of each boot. Each has its own order."""
     places = {"build": str(args.build), "examples": ""}
-    if any(schedulers.needs_examples(schedulers.BY_NAME[sched]) for sched in args.sched):
+    if any(schedulers.needs_examples(schedulers.find(sched, args.external)) for sched in args.sched):
         places["examples"] = subprocess.run(["tools/scx-examples", args.kernel], check=True, text=True,
                                             stdout=subprocess.PIPE).stdout.strip()
-    return [{"build": places["build"], "places": places, "seconds": args.seconds, "messages": str(OUT / f"boot-{boot}.messages"),
+    return [{"build": places["build"], "places": places, "external": args.external, "seconds": args.seconds, "messages": str(OUT / f"boot-{boot}.messages"),
              "runs": [{"boot": boot, **cell} for cell in make_order(args.scenario, args.sched, args.rounds, args.seed + boot)]}
             for boot in range(args.boots)]
 
@@ -143,11 +158,17 @@ def run_guests(args, plans):
     return runs, failed
 
 
-def compare(args, argv):
+def choose(args):
+    """Completes the arguments: seed and schedulers."""
     if args.seed is None:
         args.seed = random.SystemRandom().randrange(1 << 32)
-    if "eevdf" not in args.sched:
-        args.sched.insert(0, "eevdf")
+    chosen = {name: command for part in args.sched or [] for name, command in part.items()}
+    args.external = {name: command for name, command in chosen.items() if command}
+    args.sched = list(dict.fromkeys(["eevdf", *(chosen or schedulers.BY_NAME)]))
+
+
+def compare(args, argv):
+    choose(args)
     release = subprocess.run(["tools/kernel", "release", args.kernel], check=True, text=True,
                              stdout=subprocess.PIPE).stdout.strip()
     plans = make_plans(args)

@@ -236,7 +236,7 @@ def main(plan_path, result_path):
     messages = Messages(plan["messages"])
     with open(result_path, "w", encoding="utf-8") as out:
         for run in plan["runs"]:
-            result = run_one(plan, scenarios.find(run["scenario"]), schedulers.BY_NAME[run["sched"]])
+            result = run_one(plan, scenarios.find(run["scenario"]), schedulers.find(run["sched"], plan["external"]))
             messages.write(f"round {run['round']}: {run['scenario']} | {run['sched']}")
             out.write(json.dumps({**run, **result}) + "\n")
             out.flush()

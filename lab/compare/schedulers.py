@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 import time
@@ -23,6 +24,11 @@ class Scheduler:
     job_nice: int = 0
     noise_nice: int = 0
     fifo_launcher: bool = False
+    external: bool = False  # a sched_ext scheduler of any name; SIGINT stops it
+
+    @property
+    def is_sched_ext(self):
+        return bool(self.ops) or self.external
 
 
 SCHEDULERS = (
@@ -38,6 +44,13 @@ SCHEDULERS = (
               "nice -n -10 {build}/src/daemon/zerneld --attach yes --actuator nice", ready="the nice actuator acts"),
 )
 BY_NAME = {scheduler.name: scheduler for scheduler in SCHEDULERS}
+
+
+def find(name, external=()):
+    """Finds a scheduler by name; `external` has the commands of those that the command line added."""
+    if name in external:
+        return Scheduler(name, external[name], external[name], external=True)
+    return BY_NAME[name]
 
 
 class SchedulerError(Exception):
@@ -82,7 +95,7 @@ class Attached:
         self.enable_seq = read_sysfs("enable_seq")
 
     def is_up(self):
-        if not self.scheduler.ops:
+        if not self.scheduler.is_sched_ext:
             return self.scheduler.ready in self.log.read_text(errors="replace")
         return read_sysfs("state") == "enabled" and read_sysfs("root/ops").startswith(self.scheduler.ops)
 
@@ -92,21 +105,26 @@ class Attached:
             return None
         if self.process.poll() is None and self.is_up() and read_sysfs("enable_seq") == self.enable_seq:
             return None
-        if not self.scheduler.ops:
+        if not self.scheduler.is_sched_ext:
             return f"{self.scheduler.name} ended: {self.log.read_text(errors='replace')[-400:]}"
         return f"ejected: {exit_reason(self.log.read_text(errors='replace'))}"
 
 
 def stop(attached):
     process = attached.process
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(signal.SIGINT if attached.scheduler.external else signal.SIGTERM)
     try:
         process.wait(STOP_SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    if attached.scheduler.ops and not wait_for(lambda: read_sysfs("state") == "disabled", STOP_SECONDS):
+    if attached.scheduler.is_sched_ext and not wait_for(lambda: read_sysfs("state") == "disabled", STOP_SECONDS):
         raise SchedulerError(f"{attached.scheduler.name} does not detach within {STOP_SECONDS} s")
+
+
+def command_of(scheduler, places):
+    """Braces in a command of the user have no meaning."""
+    return shlex.split(scheduler.command if scheduler.external else scheduler.command.format(**places))
 
 
 @contextlib.contextmanager
@@ -118,13 +136,14 @@ def running(scheduler, places, log):
     # The kernel increments enable_seq shortly after the state becomes "enabled": wait for both.
     before = read_sysfs("enable_seq")
     with open(log, "wb") as output:
-        process = subprocess.Popen(scheduler.command.format(**places).split(), stdout=output, stderr=output)
+        process = subprocess.Popen(command_of(scheduler, places), stdout=output, stderr=output)
     attached = Attached(scheduler, process, pathlib.Path(log))
-    if not wait_for(lambda: (attached.is_up() and (not scheduler.ops or read_sysfs("enable_seq") != before))
+    if not wait_for(lambda: (attached.is_up() and (not scheduler.is_sched_ext or read_sysfs("enable_seq") != before))
                     or process.poll() is not None, START_SECONDS) or process.poll() is not None:
         process.kill()
         process.wait()
-        raise SchedulerError(f"{scheduler.name} does not start: {attached.log.read_text()[-400:]}")
+        raise SchedulerError(f"{scheduler.name} {'is not attached' if scheduler.external else 'does not start'}: "
+                             f"{attached.log.read_text(errors='replace')[-400:]}")
     attached.enable_seq = read_sysfs("enable_seq")
     try:
         yield attached

@@ -250,6 +250,7 @@ class Plan(unittest.TestCase):
 
     def test_every_boot_has_its_own_order(self):
         args = cli.parser().parse_args(["compare", "--boots", "3", "--sched", "eevdf,nice", "--seed", "1"])
+        cli.choose(args)
         plans = cli.make_plans(args)
         self.assertEqual([{run["boot"] for run in plan["runs"]} for plan in plans], [{0}, {1}, {2}])
         orders = [[(run["scenario"], run["sched"]) for run in plan["runs"]] for plan in plans]
