@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from . import report, rows, run, scenarios, schedulers
+from . import draws, report, rows, run, scenarios, schedulers
 
 OUT = pathlib.Path("out/lab")
 RUN_SECONDS_AT_MOST = 60  # longest duration of a run that failed; the timeout of the guest allows for it
@@ -30,7 +30,7 @@ def names_of(text, table, is_known):
 
 
 def scenario_names(text):
-    return names_of(text, scenarios.BY_NAME, scenarios.BY_NAME.__contains__)
+    return names_of(text, scenarios.BY_NAME, draws.find)
 
 
 def sched_names(text):
@@ -48,10 +48,13 @@ def parser():
     commands = top.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="list the scenarios and schedulers")
     compare = commands.add_parser("compare", help="run scenarios under schedulers, in a guest")
-    compare.add_argument("--scenario", type=scenario_names, default=scenarios.COMPARED,
-                         metavar="S[,S]", help="scenarios to run (default: those that compare schedulers)")
+    what = compare.add_mutually_exclusive_group()
+    what.add_argument("--scenario", type=scenario_names, default=scenarios.COMPARED,
+                      metavar="S[,S]", help="scenarios to run (default: those that compare schedulers)")
+    what.add_argument("--random", type=int, metavar="N",
+                      help="draw N scenarios by --seed; random-SEED-0 to random-SEED-(N-1) are their names for --scenario")
     compare.add_argument("--sched", type=sched_names, action="append", metavar="S[,S]|NAME=COMMAND",
-                         help="schedulers to run (default: all), or the loader of a sched_ext "
+                         help="schedulers to run (default: all; with --random: eevdf, nice and zernel), or the loader of a sched_ext "
                          "scheduler, which must exist in the guest; may be repeated; eevdf is the reference and always runs")
     compare.add_argument("--rounds", type=int, default=3, metavar="N",
                          help="run each scenario N times under each scheduler in each boot (default: 3)")
@@ -81,7 +84,7 @@ def show_tables():
 def make_order(names, scheds, rounds, seed):
     """Every round contains every cell once, in its own order. Quiet twins run under EEVDF."""
     cells = [(name, sched) for name in names for sched in dict.fromkeys(["eevdf", *scheds])]
-    cells += [(scenarios.twin_of(scenarios.BY_NAME[name]).name, "eevdf") for name in names]
+    cells += [(scenarios.twin_of(draws.find(name)).name, "eevdf") for name in names]
     cells = list(dict.fromkeys(cells))
     rng, order = random.Random(seed), []
     for number in range(rounds):
@@ -159,12 +162,24 @@ def run_guests(args, plans):
 
 
 def choose(args):
-    """Completes the arguments: seed and schedulers."""
+    """Completes the arguments: seed, scenarios and schedulers."""
     if args.seed is None:
         args.seed = random.SystemRandom().randrange(1 << 32)
+    if args.random:
+        args.scenario = draws.names(args.seed, args.random)
     chosen = {name: command for part in args.sched or [] for name, command in part.items()}
     args.external = {name: command for name, command in chosen.items() if command}
-    args.sched = list(dict.fromkeys(["eevdf", *(chosen or schedulers.BY_NAME)]))
+    args.sched = list(dict.fromkeys(["eevdf", *(chosen or (draws.SCHEDULERS if args.random else schedulers.BY_NAME))]))
+
+
+def show_draws(args, made):
+    """Prints what was drawn, and returns the distribution of recovered for each scheduler."""
+    for name in args.scenario:
+        print(f"{name}: {draws.find(name).help}")
+    found = [draws.distribution(made, sched) for sched in args.sched if sched != "eevdf"]
+    found = [row for row in found if row]
+    print(f"\n{report.distribution_table(found)}\n")
+    return found
 
 
 def compare(args, argv):
@@ -180,6 +195,7 @@ def compare(args, argv):
     made, references = rows.make_rows(runs, args.scenario, args.sched, args.seed)
     shown = made + [row for row in references if row["scenario"] not in scenarios.BY_NAME]
     print(f"\n{report.table(shown, args.boots)}\n")
+    drawn = show_draws(args, made) if args.random else []
     for line in report.spreads(made, references):
         print(line)
     print(f"kernel messages of each run: {OUT}/boot-N.messages")
@@ -187,7 +203,7 @@ def compare(args, argv):
     if args.json:
         args.json.write_text(json.dumps({"command": command, "kernel": release, "cpus": scenarios.CPUS,
                                          "seed": args.seed, "boots": args.boots, "rounds": args.rounds, "seconds": args.seconds,
-                                         "complete": len(runs) == nr, "rows": made,
+                                         "complete": len(runs) == nr, "rows": made, "distribution": drawn,
                                          "references": references}, indent=1) + "\n")
     if len(runs) < nr:
         print(f"lab: only {len(runs)} of {nr} runs completed: the guest exited with status {status}",

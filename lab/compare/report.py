@@ -62,6 +62,16 @@ def table(rows, boots=1):
     return "\n".join(text)
 
 
+def distribution_table(distributions):
+    """Shows how much each scheduler recovered over scenarios that were drawn at random."""
+    lines = ["| scheduler | scenarios with a delay | recovered, median | tenth percentile | minimum | more than 2 % slower than EEVDF | "
+             "noise compared with EEVDF, median |", "|---|---|---|---|---|---|---|"]
+    for row in distributions:
+        lines.append(f"| {name_of(row)} | {row['measured']} of {row['scenarios']} | {row['median']:.2f} | {row['p10']:.2f} | "
+                     f"{row['min']:.2f} | {row['slower']} | {number(row['noise_median'], '{:.0%}')} |")
+    return "\n".join(lines)
+
+
 def spread(row, by):
     """Returns the means of each round or boot and their spread in words; None for a single one."""
     means = row[f"step_mean_ms_{by}s"]

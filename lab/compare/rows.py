@@ -3,7 +3,7 @@
 import random
 import zlib
 
-from . import scenarios, stats
+from . import draws, scenarios, stats
 
 
 class Cells:
@@ -97,7 +97,7 @@ def make_row(cells, scenario, sched):
 def make_rows(runs, names, scheds, seed):
     """Returns the rows in the requested order, and the rows of the quiet twins."""
     cells = Cells(runs, seed)
-    wanted = [scenarios.BY_NAME[name] for name in names]
+    wanted = [draws.find(name) for name in names]
     rows = [make_row(cells, scenario, sched) for scenario in wanted for sched in scheds]
     twins = {twin.name: twin for twin in map(scenarios.twin_of, wanted)}
     references = [make_row(cells, twin, "eevdf") for twin in twins.values()]

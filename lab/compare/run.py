@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 
-from . import scenarios, schedulers
+from . import draws, scenarios, schedulers
 
 WORK = pathlib.Path("/tmp/lab")
 CGROUP = pathlib.Path("/sys/fs/cgroup/lab")
@@ -231,12 +231,12 @@ def main(plan_path, result_path):
     if os.cpu_count() != scenarios.CPUS:
         sys.exit(f"lab: the guest has {os.cpu_count()} CPUs, but the scenarios need {scenarios.CPUS}")
     WORK.mkdir(exist_ok=True)
-    if any(scenarios.find(run["scenario"]).needs_io_device for run in plan["runs"]):
+    if any(draws.find(run["scenario"]).needs_io_device for run in plan["runs"]):
         make_io_device()
     messages = Messages(plan["messages"])
     with open(result_path, "w", encoding="utf-8") as out:
         for run in plan["runs"]:
-            result = run_one(plan, scenarios.find(run["scenario"]), schedulers.find(run["sched"], plan["external"]))
+            result = run_one(plan, draws.find(run["scenario"]), schedulers.find(run["sched"], plan["external"]))
             messages.write(f"round {run['round']}: {run['scenario']} | {run['sched']}")
             out.write(json.dumps({**run, **result}) + "\n")
             out.flush()
