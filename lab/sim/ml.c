@@ -14,7 +14,6 @@ struct process_map processes;
 struct collective_map collectives;
 struct hist_map hists;
 struct consumer_map consumers;
-struct gpu_thread_map gpu_threads;
 struct event_map events;
 struct gpu_numbers_map gpu_numbers;
 struct gpu_holder_map gpu_holders;

@@ -56,7 +56,7 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 	if (view.role == ROLE_OTHER)
 		return CLASS_ORDINARY;
 	if (process && thread) {
-		busy = busy_of(p, process);
+		busy = busy_of(thread, process);
 		view.last_sync_ns = process->task.signals.last_sync_ns;
 		view.cycle_ns = step_cycle_ns(&process->step);
 		view.device_busy = phase_is_busy(process->task.phase) || busy->since_ns;

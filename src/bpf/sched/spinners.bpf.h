@@ -50,7 +50,9 @@ static u64 spinner_due(struct task_struct *p, u64 now)
 
 	if (!process || yields(p))
 		return now + POLL_NS;
-	return spin_due(busy_expected_end(busy_of(p, process), process_launches(process)), now);
+	return spin_due(
+		busy_expected_end(busy_of(thread_find(p), process), process_launches(process)),
+		now);
 }
 
 /* Preempts a CPU on which the first spinner that is due may run. */

@@ -29,7 +29,6 @@ struct process_map processes SEC(".maps");
 struct collective_map collectives SEC(".maps");
 struct comms_map process_comms SEC(".maps");
 struct ledger_event_map ledger_events SEC(".maps");
-struct gpu_thread_map gpu_threads SEC(".maps");
 struct consumer_map consumers SEC(".maps");
 struct hist_map hists SEC(".maps");
 struct event_map events SEC(".maps");

@@ -50,7 +50,7 @@ static inline void consumer_begins(struct task_struct *p, struct thread_state *t
 				   struct process_state *process)
 {
 	struct process_storage *storage = (struct process_storage *)process;
-	struct consumer empty = { .device = device_of(p) };
+	struct consumer empty = { .device = thread->device };
 
 	if (thread->consumer.tid == (u32)p->pid)
 		return;
@@ -90,7 +90,7 @@ static inline void consumer_feeds(struct task_struct *p, struct thread_state *th
 	if (!own)
 		return;
 	own->fed_ns = now;
-	own->device = device_of(p);
+	own->device = thread->device;
 	if (last->tid == thread->consumer.tid)
 		return;
 	other = consumer_at(last);

@@ -29,6 +29,7 @@
 #define LOCATION_DEVICE 1
 
 struct memory_map memories SEC(".maps");
+struct gpu_thread_map gpu_threads SEC(".maps");
 struct gpu_numbers_map gpu_numbers SEC(".maps");
 u64 nr_dropped_memory;
 

@@ -189,6 +189,7 @@ static inline void gpu_used(const struct traced_call *call, u32 device)
 
 	if (device >= GPU_MAX)
 		return;
+	call->thread->device = device;
 	__sync_fetch_and_or(&claims_of(process)->used, 1ULL << device);
 	held = first ? 0 : gpu_bytes(process, task->gpu_id);
 	if (held && held >= gpu_bytes(process, device))

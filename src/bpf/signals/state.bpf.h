@@ -52,6 +52,7 @@ struct thread_state {
 	u32 role;
 	u32 depth;     /* nested runtime calls that this thread is in */
 	u32 nr_groups; /* open groups of collective calls */
+	u32 device;    /* that it used last, by its number in the process */
 	u32 has_fed;   /* it has launched work or copied data to a GPU */
 	struct launch_timing launch_timing;
 	struct call_frame frames[MAX_CALL_DEPTH];
@@ -470,10 +471,8 @@ static inline void phase_changed(struct task_struct *p, const struct process_sta
  */
 #define LATE_NS (500 * NSEC_PER_USEC)
 
-static inline bool is_late(struct task_struct *p, u64 now)
+static inline bool is_late(const struct thread_state *thread, u64 now)
 {
-	struct thread_state *thread = thread_find(p);
-
 	return thread && now < thread->running_since_ns + LATE_NS;
 }
 
@@ -486,18 +485,11 @@ static inline u64 process_launches(const struct process_state *process)
 	return nr;
 }
 
-/* The device that a thread uses, by its number in the process. */
-static inline u32 device_of(struct task_struct *p)
-{
-	struct gpu_thread *gpu = bpf_task_storage_get(&gpu_threads, p, NULL, 0);
-
-	return gpu ? gpu->device : 0;
-}
-
 /* The work of the device that this thread uses. */
-static inline struct busy_estimate *busy_of(struct task_struct *p, struct process_state *process)
+static inline struct busy_estimate *busy_of(const struct thread_state *thread,
+					    struct process_state *process)
 {
-	u32 device = device_of(p);
+	u32 device = thread ? thread->device : 0;
 
 	barrier_var(device);
 	return &((struct process_storage *)process)->busy[device & (BUSY_DEVICES - 1)];
@@ -508,14 +500,15 @@ static inline void process_cross(struct task_struct *p, struct process_state *pr
 				 u64 now)
 {
 	u64 since = process->task.phase_since_ns, nr = process->task.nr_transitions;
-	struct busy_estimate *busy = busy_of(p, process);
+	struct thread_state *thread = thread_find(p);
+	struct busy_estimate *busy = busy_of(thread, process);
 
 	process_write_begin(process);
 	boundary_cross(&phase_config, &process->task, boundary, now);
 	if (phase_is_busy(process->task.phase))
 		busy_begin(busy, process_launches(process), now);
 	else if (busy->since_ns)
-		busy_end(busy, process_launches(process), is_late(p, now), now);
+		busy_end(busy, process_launches(process), is_late(thread, now), now);
 	process_write_end(process);
 	phase_changed(p, process, nr, since);
 }
