@@ -14,7 +14,7 @@ SCHEDULERS = ["eevdf", "nice", "zernel"]  # unless others are chosen
 SLOWER = 1.02  # times the mean step of EEVDF
 MOST_DEVICE = 0.7  # share of time for which the requests of a server use its device
 
-# kind -> parameter -> (smallest, largest), both included. Small values are as likely as large ones: the logarithm is uniform.
+# kind -> parameter -> (smallest, largest), both included. The logarithm is uniform.
 RANGES = {
     "train": {"device time of a step, us": (8000, 40000), "launches": (5, 100), "optimizer-us": (200, 8000), "loaders": (1, 6),
               "loading, % of the device time": (10, 100), "prefetch": (1, 4), "ranks": (1, 2), "allreduce, KiB": (256, 16384)},

@@ -2,6 +2,7 @@
 #include "roles/crew.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ struct crew {
 	int fd;
 	struct burn burn;
 	u64 seed;
-	char truth[256]; /* directory; empty: no truth logs */
+	char truth[PATH_MAX]; /* directory; empty: no truth logs */
 	pid_t server;
 	u32 nr_channels, nr_members;
 	u32 nr_started;

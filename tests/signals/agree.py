@@ -8,6 +8,7 @@ The start of a process, before its first call, is included.
 """
 import argparse
 import collections
+import dataclasses
 import json
 import os
 import pathlib
@@ -32,9 +33,9 @@ RANK_WAITS_TOO_MANY = 0.01
 COLLECTIVES = scenarios.Scenario("collectives", "many all-reduces before each sync", (scenarios.Job(
     "ranks", "train", f"--ranks 2 --launches 4 --kernel-us 1000 --launch-gap-us 200 --sync block --loaders 0 "
     f"--allreduces {ALL_REDUCES} --allreduce-bytes 65536", launchers=2, env=(("VGPU_DEVICES", "2"),)),))
-KNOWN = scenarios.BY_NAME | {COLLECTIVES.name: COLLECTIVES}
+ROLES = {scenario.name: dataclasses.replace(scenario, noise="") for scenario in scenarios.ROLES}  # only roles are compared
+KNOWN = scenarios.BY_NAME | {COLLECTIVES.name: COLLECTIVES} | ROLES
 SCENARIOS = ("quiet", "noisy", "spin", "self", "io", "hidden", COLLECTIVES.name)
-ROLES = tuple(scenario.name for scenario in scenarios.ROLES)  # only roles are compared
 MORE_SCENARIOS = ("straggler", "two-jobs", *ROLES)  # on request; only the first job runs
 DETECTS = "+nccl"  # suffix of a scenario's name: with nccl_detection_enabled
 NATIVE = "native"

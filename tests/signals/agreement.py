@@ -84,6 +84,8 @@ class Timeline:
                     self.phases[int(tgid)].append((int(time), label[0]))
                 elif kind == "role":
                     self.roles[int(tid)].append((int(time), label[0]))
+                elif kind == "exit":  # also at exec, after which the thread has no role
+                    self.roles[int(tid)].append((int(time), "other"))
         for changes in (*self.phases.values(), *self.roles.values()):
             changes.sort(key=lambda change: change[0])
 

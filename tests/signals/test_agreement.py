@@ -20,7 +20,7 @@ def record(kind, tid, start, end, sub=0, a=0):
 RECORDS = (record("thread", 1, 0, 100, LAUNCHER), record("thread", 2, 0, 100, LOADER), record("thread", 3, 0, 100, FEEDER),
            record("thread", 4, 0, 100, OTHER), record("role", 3, 0, 25, OTHER), record("role", 3, 25, 100, FEEDER),
            record("wait", 1, 20, 50, a=2), record("wait", 2, 10, 30, a=3), record("wait", 2, 60, 70, a=4))
-TIMELINE = "role 1 1 10 launcher\nrole 1 2 40 loader\nrole 1 3 50 loader\n"
+TIMELINE = "role 1 1 10 launcher\nrole 1 2 40 loader\nrole 1 3 50 loader\nrole 4 4 10 loader\nexit 4 4 30\n"
 
 
 class Roles(unittest.TestCase):
@@ -33,7 +33,10 @@ class Roles(unittest.TestCase):
         self.roles = {tid: matrix for (_, tid, _), matrix in agreement.of_roles(self.truth, self.timeline).items()}
 
     def test_share_of_a_life(self):
-        self.assertEqual([agreement.share_of_roles(self.roles[tid]) for tid in (1, 2, 4)], [0.9, 0.6, 1.0])
+        self.assertEqual([agreement.share_of_roles(self.roles[tid]) for tid in (1, 2)], [0.9, 0.6])
+
+    def test_no_role_after_exec(self):
+        self.assertEqual(dict(self.roles[4]), {("other", "other"): 80, ("other", "loader"): 20})
 
     def test_changes_of_the_true_role(self):
         self.assertEqual(dict(self.roles[3]), {("other", "other"): 25, ("feeder_path", "other"): 25, ("feeder_path", "loader"): 50})
