@@ -140,9 +140,10 @@ def running(scheduler, places, log):
     attached = Attached(scheduler, process, pathlib.Path(log))
     if not wait_for(lambda: (attached.is_up() and (not scheduler.is_sched_ext or read_sysfs("enable_seq") != before))
                     or process.poll() is not None, START_SECONDS) or process.poll() is not None:
+        state = "it still runs" if process.poll() is None else f"exit status {process.poll()}"
         process.kill()
         process.wait()
-        raise SchedulerError(f"{scheduler.name} {'is not attached' if scheduler.external else 'does not start'}: "
+        raise SchedulerError(f"{scheduler.name} {'is not attached' if scheduler.external else 'does not start'} ({state}): "
                              f"{attached.log.read_text(errors='replace')[-400:]}")
     attached.enable_seq = read_sysfs("enable_seq")
     try:

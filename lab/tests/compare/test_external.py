@@ -61,13 +61,13 @@ class External(unittest.TestCase):
             self.assertRegex(attached.trouble(), "^ejected: ")
 
     def test_a_loader_that_ends_is_not_attached(self):
-        with self.assertRaisesRegex(schedulers.SchedulerError, "(?s)mine is not attached: .*no permission"):
+        with self.assertRaisesRegex(schedulers.SchedulerError, r"(?s)mine is not attached \(exit status 1\): .*no permission"):
             with self.running("refuse"):
                 pass
 
     def test_a_loader_that_only_runs_is_not_attached(self):
         with unittest.mock.patch.object(schedulers, "START_SECONDS", 0.5):
-            with self.assertRaisesRegex(schedulers.SchedulerError, "mine is not attached"):
+            with self.assertRaisesRegex(schedulers.SchedulerError, r"mine is not attached \(it still runs\)"):
                 with self.running("wait"):
                     pass
 
