@@ -206,8 +206,8 @@ static void consider_symbol(struct scan *scan, const struct table *table, const 
 	const char *text;
 	u64 at;
 
-	if (ELF64_ST_TYPE(row->st_info) != STT_FUNC || row->st_shndx == SHN_UNDEF ||
-	    row->st_name >= table->strings_size)
+	if (ELF64_ST_TYPE(row->st_info) != (scan->query->of_data ? STT_OBJECT : STT_FUNC) ||
+	    row->st_shndx == SHN_UNDEF || row->st_name >= table->strings_size)
 		return;
 	if (table->strings_size - row->st_name < room)
 		room = table->strings_size - row->st_name;
@@ -221,7 +221,7 @@ static void consider_symbol(struct scan *scan, const struct table *table, const 
 		return;
 	length = (size_t)(strchrnul(text, '@') - text);
 	if (!find_name(scan->query, text, length, &symbol.name) ||
-	    !find_offset(scan, row->st_value, PF_X, &symbol.offset))
+	    !find_offset(scan, row->st_value, scan->query->of_data ? 0 : PF_X, &symbol.offset))
 		return;
 	add_symbol(scan->found, symbol);
 }
@@ -388,4 +388,37 @@ int elf_find_symbols(const struct elf_source *source, const struct elf_query *qu
 	found.nr_dropped += nr_reads > READS_MAX;
 	*ret = found;
 	return 0;
+}
+
+int elf_find_section(const struct elf_source *source, const char *name, u64 *ret)
+{
+	u8 table_bytes[WINDOW_BYTES], string_bytes[WINDOW_BYTES];
+	u32 nr_reads = 0;
+	struct window tables = { .source = source, .bytes = table_bytes, .nr_reads = &nr_reads };
+	struct window strings = { .source = source, .bytes = string_bytes, .nr_reads = &nr_reads };
+	Elf64_Ehdr header;
+	Elf64_Shdr row, names;
+
+	if (!copy_at(&tables, 0, &header, sizeof(header)))
+		return tables.error ?: -ENOEXEC;
+	if (!header_is_ours(&header) || header.e_shentsize != sizeof(row))
+		return -ENOEXEC;
+	if (!copy_nth(&tables, header.e_shoff, header.e_shstrndx, &names, sizeof(names)))
+		return tables.error ?: -ENOENT;
+	for (u32 i = 0; i < header.e_shnum; i++) {
+		const u8 *text;
+		u64 at;
+
+		if (!copy_nth(&tables, header.e_shoff, i, &row, sizeof(row)))
+			return tables.error ?: -ENOENT;
+		if (row.sh_type != SHT_PROGBITS || row.sh_offset > INT64_MAX ||
+		    __builtin_add_overflow(names.sh_offset, (u64)row.sh_name, &at))
+			continue;
+		text = window_at(&strings, at, strlen(name) + 1);
+		if (text && !memcmp(text, name, strlen(name) + 1)) {
+			*ret = row.sh_offset;
+			return 0;
+		}
+	}
+	return strings.error ?: -ENOENT;
 }

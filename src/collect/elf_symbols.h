@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Finds functions by name in an untrusted ELF file. The file is read in small parts through
- * a callback and is never mapped: its owner can truncate it at any time, and a read of the
+ * Finds functions and variables by name in an untrusted ELF file. The file is read in small parts
+ * through a callback and is never mapped: its owner can truncate it at any time, and a read of the
  * mapping would then kill the reader. Every number is copied before it is checked, so a
  * file that changes during the search can only cause wrong offsets.
  */
@@ -26,6 +26,7 @@ struct elf_query {
 	const char *const *names; /* sorted by strcmp(), at most ELF_NAME_BYTES with zero */
 	u32 nr_names;
 	bool with_symtab; /* also functions that are not exported */
+	bool of_data;	  /* variables instead of functions */
 };
 
 struct elf_symbol {
@@ -48,3 +49,6 @@ struct elf_symbols {
  */
 int elf_find_symbols(const struct elf_source *source, const struct elf_query *query,
 		     struct elf_symbols *ret);
+
+/* The offset of a section in the file. -ENOENT: there is none, or it is not in the file. */
+int elf_find_section(const struct elf_source *source, const char *name, u64 *ret);

@@ -83,7 +83,9 @@ int maps_parse_line(const char *line, size_t length, struct mapping *ret)
 	ret->major = (u32)major;
 	ret->minor = (u32)minor;
 	ret->inode = inode;
+	ret->offset = offset;
 	ret->is_code = permissions[2] == 'x';
+	ret->is_writable = permissions[1] == 'w';
 	memcpy(ret->path, cursor.at, size);
 	ret->path[size] = '\0';
 	return 0;

@@ -13,7 +13,9 @@ struct mapping {
 	u64 start, end;
 	u32 major, minor;
 	u64 inode;
+	u64 offset; /* of its first byte in the file */
 	bool is_code;
+	bool is_writable;
 	char path[MAPS_PATH_BYTES]; /* in the root of the process, without " (deleted)" */
 };
 

@@ -66,6 +66,10 @@ static void test_numbers(void **state)
 	assert_int_equal(mapping.major, 0xfd);
 	assert_int_equal(mapping.minor, 0x1f);
 	assert_true(mapping.inode == UINT64_MAX);
+	assert_false(mapping.is_writable);
+	assert_int_equal(parse("5581a000-5581b000 rw-p 00642000 fd:1f 9 /x", &mapping), 0);
+	assert_int_equal(mapping.offset, 0x642000);
+	assert_true(mapping.is_writable);
 }
 
 static void test_damaged_lines(void **state)
