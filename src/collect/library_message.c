@@ -21,6 +21,7 @@ static size_t size_of(u32 kind)
 		[SCAN_PIDS] = SCAN_PIDS_MAX * sizeof(s32),
 		[SCAN_OWNED] = sizeof(struct scan_owned),
 		[SCAN_NAMES] = sizeof(struct scan_names),
+		[SCAN_INTERPRETER] = sizeof(struct scan_interpreter),
 		[SCAN_REST] = 0,
 	};
 
@@ -51,6 +52,12 @@ static bool names_are_valid(const struct scan_names *names)
 	       job_names_are_valid(&names->job.names);
 }
 
+static bool interpreter_is_valid(const struct scan_interpreter *interpreter)
+{
+	return interpreter->error < 0 ||
+	       (interpreter->error == 0 && python_scan_is_valid(&interpreter->python));
+}
+
 bool scan_message_is_valid(const struct scan_message *message, size_t size, bool has_fd)
 {
 	if (size < offsetof(struct scan_message, found) || size != size_of(message->kind) ||
@@ -64,6 +71,8 @@ bool scan_message_is_valid(const struct scan_message *message, size_t size, bool
 		       message->scanned.nr_bytes <= SCAN_BYTES_MAX;
 	if (message->kind == SCAN_NAMES)
 		return names_are_valid(&message->names);
+	if (message->kind == SCAN_INTERPRETER)
+		return interpreter_is_valid(&message->interpreter);
 	return message->kind != SCAN_PIDS || message->nr <= SCAN_PIDS_MAX;
 }
 
@@ -135,12 +144,23 @@ static void find_names(struct server *server, pid_t pid)
 	reply(server, SCAN_NAMES, -1);
 }
 
+static void find_interpreter(struct server *server, pid_t pid)
+{
+	struct scan_interpreter result = { .pid = pid };
+
+	result.error = python_scan(server->proc, pid, &result.python);
+	server->message.interpreter = result;
+	reply(server, SCAN_INTERPRETER, -1);
+}
+
 static void answer_row(struct server *server, pid_t pid, u32 kind)
 {
 	if (kind == SCAN_OWNER)
 		find_owner(server, pid);
 	else if (kind == SCAN_JOB)
 		find_names(server, pid);
+	else if (kind == SCAN_PYTHON)
+		find_interpreter(server, pid);
 	else
 		(void)library_scan(server->scanner, pid, kind);
 }

@@ -8,6 +8,7 @@
 #include "abi/signals.h"
 #include "collect/job_scan.h"
 #include "collect/library_scan.h"
+#include "collect/python_scan.h"
 
 #define SCAN_ROWS_MAX	64
 #define SCAN_PIDS_MAX	1024
@@ -15,6 +16,8 @@
 #define SCAN_OWNER	LIBRARY_SCAN_KIND_NR
 /* A row that asks for the names of the job of a process. */
 #define SCAN_JOB	(LIBRARY_SCAN_KIND_NR + 1)
+/* A row that asks for the interpreter of a process. */
+#define SCAN_PYTHON	(LIBRARY_SCAN_KIND_NR + 2)
 /* After this time, the rest of a request is not scanned, so that other users do not wait for it. */
 #define SCAN_REQUEST_NS (50 * NSEC_PER_MSEC)
 
@@ -24,7 +27,7 @@ struct scan_request {
 	u32 pad;
 	struct {
 		s32 pid;
-		u32 kind; /* enum library_scan_kind, SCAN_OWNER or SCAN_JOB */
+		u32 kind; /* enum library_scan_kind, SCAN_OWNER, SCAN_JOB or SCAN_PYTHON */
 	} rows[SCAN_ROWS_MAX];
 };
 
@@ -33,9 +36,10 @@ enum scan_message_kind {
 	SCAN_FOUND, /* with the descriptor of the file */
 	SCAN_SCANNED,
 	SCAN_PIDS,
-	SCAN_OWNED, /* the end of a row SCAN_OWNER */
-	SCAN_NAMES, /* the end of a row SCAN_JOB */
-	SCAN_REST,  /* the last message: this row and the rows after it were not scanned */
+	SCAN_OWNED,	  /* the end of a row SCAN_OWNER */
+	SCAN_NAMES,	  /* the end of a row SCAN_JOB */
+	SCAN_REST,	  /* the last message: this row and the rows after it were not scanned */
+	SCAN_INTERPRETER, /* the end of a row SCAN_PYTHON */
 };
 
 struct scan_owned {
@@ -50,6 +54,12 @@ struct scan_names {
 	struct job_scan job;
 };
 
+struct scan_interpreter {
+	s32 pid;
+	s32 error; /* the rest is not valid */
+	struct python_scan python;
+};
+
 struct scan_message {
 	u32 kind;
 	u32 nr; /* of pids */
@@ -59,6 +69,7 @@ struct scan_message {
 		s32 pids[SCAN_PIDS_MAX];
 		struct scan_owned owned;
 		struct scan_names names;
+		struct scan_interpreter interpreter;
 	};
 };
 

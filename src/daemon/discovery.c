@@ -17,6 +17,8 @@ struct discovery {
 	struct library_set *set;
 	discovery_names_fn on_names; /* or NULL */
 	void *names_ctx;
+	discovery_python_fn on_python; /* or NULL */
+	void *python_ctx;
 	struct scan_queue *queue;
 	bool wants_list;
 	bool is_listing;
@@ -51,6 +53,17 @@ void discovery_set_names(struct discovery *d, discovery_names_fn on_names, void 
 {
 	d->on_names = on_names;
 	d->names_ctx = ctx;
+}
+
+void discovery_want_python(struct discovery *d, pid_t pid)
+{
+	want(d, &(struct scan_row){ .pid = pid, .kind = SCAN_PYTHON });
+}
+
+void discovery_set_python(struct discovery *d, discovery_python_fn on_python, void *ctx)
+{
+	d->on_python = on_python;
+	d->python_ctx = ctx;
 }
 
 void discovery_want_all(struct discovery *d)
@@ -165,6 +178,17 @@ static int take_names(struct discovery *d, const struct scan_message *message, u
 	return end_row(d, &(struct scan_cost){ .taken_ns = now_ns - d->row_ns }, now_ns);
 }
 
+static int take_interpreter(struct discovery *d, const struct scan_message *message, u64 now_ns)
+{
+	const struct scan_interpreter *found = &message->interpreter;
+
+	if (found->pid != d->batch[d->nr_done].pid)
+		return -EBADMSG;
+	if (d->on_python)
+		d->on_python(d->python_ctx, found->pid, found->error ? NULL : &found->python);
+	return end_row(d, &(struct scan_cost){ .taken_ns = now_ns - d->row_ns }, now_ns);
+}
+
 /* Its exit event came before the result. */
 static bool has_exited(int pidfd)
 {
@@ -202,6 +226,8 @@ static u32 end_of(const struct scan_row *row)
 {
 	if (!row->has_owner)
 		return SCAN_OWNED;
+	if (row->kind == SCAN_PYTHON)
+		return SCAN_INTERPRETER;
 	return row->kind == SCAN_JOB ? SCAN_NAMES : SCAN_SCANNED;
 }
 
@@ -228,6 +254,8 @@ static int on_answer(void *ctx, const void *data, size_t size, int fd)
 		return take_owned(d, message, time_now_ns());
 	if (end == SCAN_NAMES)
 		return take_names(d, message, time_now_ns());
+	if (end == SCAN_INTERPRETER)
+		return take_interpreter(d, message, time_now_ns());
 	if (d->nr_found == 0 && !d->is_foreign)
 		library_set_begin(d->set, d->batch[row].pid, d->pidfds[row]);
 	return message->kind == SCAN_FOUND ? take_found(d, message, fd)

@@ -9,6 +9,7 @@
 #include "collect/job_scan.h"
 #include "collect/kernel.h"
 #include "collect/library.h"
+#include "collect/python_scan.h"
 #include "daemon/loop.h"
 #include "daemon/scan_queue.h"
 #include "daemon/starter.h"
@@ -32,6 +33,11 @@ void discovery_want(struct discovery *discovery, pid_t pid, enum library_scan_ki
 void discovery_want_names(struct discovery *discovery, pid_t pid);
 typedef void (*discovery_names_fn)(void *ctx, const struct job_scan *job);
 void discovery_set_names(struct discovery *discovery, discovery_names_fn on_names, void *ctx);
+/* Finds the interpreter of a process, for the function of discovery_set_python(). */
+void discovery_want_python(struct discovery *discovery, pid_t pid);
+/* `python` is NULL if the process has none. */
+typedef void (*discovery_python_fn)(void *ctx, pid_t pid, const struct python_scan *python);
+void discovery_set_python(struct discovery *discovery, discovery_python_fn on_python, void *ctx);
 void discovery_want_all(struct discovery *discovery);
 /* Whether the mappings of a process are not known yet. */
 bool discovery_is_wanted(const struct discovery *discovery, pid_t pid);

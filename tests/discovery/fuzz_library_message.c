@@ -54,6 +54,8 @@ static void check(const struct scan_message *message, bool has_fd)
 		REQUIRE(message->nr <= SCAN_PIDS_MAX);
 	else if (message->kind == SCAN_NAMES)
 		check_names(&message->names);
+	if (message->kind == SCAN_INTERPRETER && message->interpreter.error == 0)
+		REQUIRE(python_offsets_are_valid(&message->interpreter.python.offsets));
 }
 
 /*
@@ -63,9 +65,10 @@ static void check(const struct scan_message *message, bool has_fd)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const size_t sizes[] = {
-		sizeof(struct library_found), sizeof(struct library_scanned),
-		SCAN_PIDS_MAX * sizeof(s32),  sizeof(struct scan_owned),
-		sizeof(struct scan_names),    0,
+		sizeof(struct library_found),	 sizeof(struct library_scanned),
+		SCAN_PIDS_MAX * sizeof(s32),	 sizeof(struct scan_owned),
+		sizeof(struct scan_names),	 0,
+		sizeof(struct scan_interpreter),
 	};
 	static struct scan_message message;
 	bool has_fd;

@@ -108,10 +108,33 @@ static void test_sizes_and_descriptors(void **state)
 	assert_false(scan_message_is_valid(&message, HEAD, false));
 }
 
+static bool interpreter_is_valid(void)
+{
+	return scan_message_is_valid(&message, HEAD + sizeof(message.interpreter), false);
+}
+
+static void test_interpreter(void **state)
+{
+	memset(&message, 0, sizeof(message));
+	message.kind = SCAN_INTERPRETER;
+	message.interpreter.python.runtime = 0x555500001000;
+	assert_true(interpreter_is_valid());
+	message.interpreter.python.offsets.frame_code = 1 << 20;
+	assert_false(interpreter_is_valid());
+	message.interpreter.python.offsets.frame_code = 0;
+	message.interpreter.python.runtime = UINT64_MAX;
+	assert_false(interpreter_is_valid());
+	message.interpreter.error = -ENOENT; /* then nothing else counts */
+	assert_true(interpreter_is_valid());
+	message.interpreter.error = 1;
+	assert_false(interpreter_is_valid());
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_found),
+		cmocka_unit_test(test_interpreter),
 		cmocka_unit_test(test_sizes_and_descriptors),
 	};
 

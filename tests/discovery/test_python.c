@@ -98,13 +98,15 @@ static bool is_reporting(const struct python_memory *memory, const struct python
 static void compare(struct interpreter *child, const struct python_scan *scan)
 {
 	static struct python_stack stack;
-	struct python_memory memory = { .read = read_process, .ctx = &child->pid };
-	u32 tid, nr;
+	pid_t tid;
+	struct python_memory memory = { .read = read_process, .ctx = &tid };
+	u32 nr;
 
-	assert_int_equal(fscanf(child->out, "%u %u", &tid, &nr), 2);
+	assert_int_equal(fscanf(child->out, "%d %u", &tid, &nr), 2);
 	do
 		assert_int_equal(
-			python_stack_read(&memory, &scan->offsets, scan->runtime, tid, &stack), 0);
+			python_stack_read(&memory, &scan->offsets, scan->runtime, (u32)tid, &stack),
+			0);
 	while (is_reporting(&memory, &scan->offsets, &stack.frames[0]));
 	assert_int_equal(stack.is_cut, nr > PYTHON_FRAMES_MAX);
 	assert_int_equal(stack.nr, nr < PYTHON_FRAMES_MAX ? nr : PYTHON_FRAMES_MAX);
@@ -120,9 +122,8 @@ static void compare(struct interpreter *child, const struct python_scan *scan)
 /* The state is the command of the interpreter. */
 static void stacks_are_told(void **state)
 {
-	static const char *const cases[] = {
-		"plain", "thread", "generator", "async", "deep", "long"
-	};
+	static const char *const cases[] = { "plain", "thread", "fork", "generator",
+					     "async", "deep",	"long" };
 
 	command = *state;
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
