@@ -138,6 +138,16 @@ struct sched_entity {
 	u64 sum_exec_runtime;
 };
 
+struct upid {
+	int nr;
+};
+
+/* `numbers` has one for each namespace, the innermost last. Sizes differ between kernels. */
+struct pid {
+	unsigned int level;
+	struct upid numbers[];
+};
+
 struct task_struct {
 	u32 __state;
 	u32 flags;
@@ -155,6 +165,7 @@ struct task_struct {
 	struct task_struct *real_parent;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
+	struct pid *thread_pid;
 	u32 policy;
 	struct sched_entity se;
 	struct task_group *sched_task_group;

@@ -25,6 +25,7 @@ int kernel_new(kernel_log_fn log, struct kernel **ret)
 	err = kernel_load(kernel, log);
 	if (err < 0)
 		return err;
+	kernel_open_lines(kernel);
 	*ret = TAKE_PTR(kernel);
 	return 0;
 }
@@ -34,6 +35,7 @@ struct kernel *kernel_free(struct kernel *kernel)
 	if (!kernel)
 		return NULL;
 	kernel_detach_scheduler(kernel);
+	kernel_close_lines(kernel);
 	kernel_close_learning(kernel);
 	kernel_close_devices(kernel);
 	kernel_close_probes(kernel);

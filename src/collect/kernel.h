@@ -6,6 +6,7 @@
  * configured before they run. Only this code writes BPF maps.
  */
 #include <stdbool.h>
+#include "abi/lines.h"
 #include "abi/procdb.h"
 #include "abi/sched.h"
 #include "abi/signals.h"
@@ -204,3 +205,21 @@ int kernel_read_culprits(struct kernel *kernel, struct kernel_culprit **ret, u32
 /* -ENOENT: the histogram is empty. */
 int kernel_read_hist(struct kernel *kernel, const struct process_state *process, u32 kind,
 		     struct hist *ret);
+
+/*
+ * Idle time by stack of a process, from the first call to the second. -EOPNOTSUPP: this kernel
+ * cannot sample. -EEXIST: the lines of this process are wanted already. -E2BIG: those of too many.
+ */
+int kernel_begin_lines(struct kernel *kernel, u32 tgid, const struct lines_process *process);
+void kernel_end_lines(struct kernel *kernel, u32 tgid);
+/* Of all processes, since the programs were loaded. */
+struct lines_counts kernel_lines_counts(const struct kernel *kernel);
+/* Calls `fn` for each sum of the process, until it returns a negative value, which is returned. */
+typedef int (*kernel_lines_fn)(void *ctx, const struct lines_sum_key *key,
+			       const struct lines_sum *sum);
+int kernel_read_lines(struct kernel *kernel, u32 tgid, kernel_lines_fn fn, void *ctx);
+/* -ENOENT: it was not kept, or not copied. */
+int kernel_read_stack(struct kernel *kernel, const struct lines_stack_key *key,
+		      struct python_stack *ret);
+int kernel_read_code(struct kernel *kernel, u32 tgid, const struct python_frame *frame, u32 part,
+		     struct python_code *ret);

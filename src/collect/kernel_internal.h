@@ -41,8 +41,17 @@ struct process_list {
 	u32 capacity;
 };
 
+/* See kernel_lines.c. */
+struct kernel_sampling {
+	int *events; /* one for each CPU that was online */
+	u32 nr_events;
+	u32 nr_wanted; /* processes */
+	struct bpf_link *link;
+};
+
 struct kernel {
 	struct zernel_bpf *skel;
+	struct kernel_sampling sampling;
 	struct bpf_link *scheduler;
 	struct opener *opener; /* NULL: the kernel has multi-uprobe links */
 	struct library_links libraries[LIBRARY_MAX];
@@ -83,6 +92,8 @@ struct opener *opener_free(struct opener *opener);
 /* Returns the descriptor of a perf event: a probe at an offset of a file. */
 int opener_open(struct opener *opener, int file, unsigned long offset, bool returns);
 
+void kernel_open_lines(struct kernel *kernel);
+void kernel_close_lines(struct kernel *kernel);
 void kernel_close_probes(struct kernel *kernel);
 void kernel_close_signals(struct kernel *kernel);
 void kernel_close_learning(struct kernel *kernel);

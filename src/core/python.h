@@ -132,18 +132,21 @@ static inline u64 python_walk_step(const struct python_memory *memory,
 				   const struct python_offsets *offsets, u64 frame,
 				   struct python_stack *stack)
 {
-	u32 nr = stack->nr;
+	struct python_frame read;
+	u64 nr = stack->nr;
 
 	if (!frame)
 		return 0;
-	/* Keeps the compiler from checking a different value, which the verifier could not use. */
-	asm volatile("" : "+r"(nr));
 	if (nr >= PYTHON_FRAMES_MAX) {
 		stack->is_cut = 1;
 		return 0;
 	}
-	if (python_frame_read(memory, offsets, frame, &stack->frames[nr]))
-		stack->nr = nr + 1;
+	if (python_frame_read(memory, offsets, frame, &read)) {
+		/* Keeps the compiler from masking a different value than the verifier sees. */
+		asm volatile("" : "+r"(nr));
+		stack->frames[nr & (PYTHON_FRAMES_MAX - 1)] = read;
+		stack->nr = (u32)nr + 1;
+	}
 	return python_pointer(memory, frame + offsets->frame_previous);
 }
 
@@ -159,8 +162,8 @@ static inline bool python_text_read(const struct python_memory *memory,
 				    const struct python_offsets *offsets, u64 text,
 				    struct python_text *ret, u8 *bytes, u32 room)
 {
-	u64 length = 0, data;
-	u32 state = 0, width, size;
+	u64 length = 0, data, size;
+	u32 state = 0, width;
 
 	if (!text || python_copy(memory, &state, sizeof(state), text + offsets->text_state) ||
 	    python_copy(memory, &length, sizeof(length), text + offsets->text_length))
@@ -173,10 +176,10 @@ static inline bool python_text_read(const struct python_memory *memory,
 	ret->width = width;
 	ret->is_cut = length > room / width;
 	ret->length = ret->is_cut ? room / width : (u32)length;
-	size = ret->length * width;
+	size = (u64)ret->length * width;
 	data += (length - ret->length) * width;
 	asm volatile("" : "+r"(size));
-	if (!size || size > room)
+	if (size > room)
 		return false;
 	return !python_copy(memory, bytes, size, data);
 }
@@ -197,7 +200,7 @@ static inline bool python_table_read(const struct python_memory *memory,
 	if (size > PYTHON_TABLE_BYTES)
 		size = PYTHON_TABLE_BYTES;
 	asm volatile("" : "+r"(size));
-	if (!size || size > PYTHON_TABLE_BYTES)
+	if (size > PYTHON_TABLE_BYTES)
 		return false;
 	return !python_copy(memory, ret->table, size, table + offsets->bytes_data + from);
 }

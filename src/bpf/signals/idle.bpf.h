@@ -23,12 +23,6 @@ struct {
 	__type(value, u64);
 } culprits SEC(".maps");
 
-static bool is_launcher_of(struct task_struct *p, const struct thread_state *thread,
-			   const struct process_state *process)
-{
-	return is_launcher(thread) && process->launcher_tid == (u32)p->pid;
-}
-
 static __noinline int culprit_add(struct process_state *process, u32 cause, const char *name,
 				  u64 ns)
 {

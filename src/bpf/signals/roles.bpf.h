@@ -129,3 +129,9 @@ static inline void launcher_polled(struct task_struct *p, struct thread_state *t
 	if (role_parent_ran(evidence, parent->nvcsw + parent->nivcsw) && is_one_tenant(p, parent))
 		critical_found(parent, &thread->consumer, 1, now);
 }
+
+static inline bool is_launcher_of(struct task_struct *p, const struct thread_state *thread,
+				  const struct process_state *process)
+{
+	return is_launcher(thread) && process->launcher_tid == (u32)p->pid;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Idle time by stack: what the BPF programs add up while a client wants it. */
+#include "abi/idle.h"
+#include "abi/python.h"
+
+/* A running thread is sampled so often, in samples per second: not a divisor of usual rates. */
+#define LINES_RATE	99
+#define LINES_TICK_NS	(NSEC_PER_SEC / LINES_RATE)
+/* Processes that can be sampled at the same time, and entries of all of them together. */
+#define LINES_PROCESSES 64
+#define LINES_THREADS	1024
+#define LINES_STACKS	4096
+#define LINES_SUMS	16384
+#define LINES_CODES	8192
+
+/* Set by user space, with the process ID as the key: a process whose lines a client wants. */
+struct lines_process {
+	u64 runtime; /* address of the runtime of its interpreter; 0: it has none */
+	struct python_offsets offsets;
+};
+
+struct lines_stack_key {
+	u64 hash; /* of the frames */
+	u32 tgid; /* of the process whose memory was read: a loader can be a process */
+	u32 pad;
+};
+
+struct lines_stack_value {
+	u32 is_named; /* the code of all frames was copied */
+	u32 pad;
+	struct python_stack stack;
+};
+
+struct lines_sum_key {
+	u64 start_ns; /* of the process, as in struct process_state */
+	u32 tgid;
+	u32 tid;
+	struct lines_stack_key stack; /* hash 0: the stack could not be read */
+	u32 cause;		      /* enum idle_cause */
+	u32 role;		      /* enum role */
+};
+
+struct lines_sum {
+	u64 done_ns; /* the GPU had no work */
+	u64 open_ns; /* it may have had none */
+	u64 nr_samples;
+};
+
+struct lines_code_key {
+	u64 code;
+	u32 lines;
+	u32 tgid;
+	u32 part;
+	u32 pad;
+};
+
+struct lines_counts {
+	u64 nr_samples;
+	u64 nr_dropped;	   /* a table was full */
+	u64 nr_unreadable; /* the stack could not be read */
+};
