@@ -21,8 +21,9 @@ struct connection {
 	bool ended;   /* the client sends no more requests; pending ones are still answered */
 	bool closing; /* no more requests are answered; queued lines are still sent */
 	bool over;
-	bool is_waiting; /* for a snapshot; no other request is answered meanwhile */
-	u64 waiting_id;	 /* of its request */
+	bool is_waiting;     /* for an answer; no other request is answered meanwhile */
+	struct later *later; /* the answer; NULL: a snapshot */
+	u64 waiting_id;	     /* of its request */
 	int fd;
 	struct line_buffer input;
 	struct outbox output;
@@ -268,6 +269,7 @@ static void take_line(struct connection *c, const char *line, size_t length)
 	}
 	answer(c, &request, &reply);
 	c->is_waiting = reply.is_later;
+	c->later = reply.later;
 	c->waiting_id = request.id;
 	if (!reply.is_later)
 		enqueue_reply(c, request.id, &reply);
@@ -363,14 +365,25 @@ static void push(struct connection *c, u64 now)
 	flush(c);
 }
 
-/* Answers the request that waits, if the snapshot can be taken now. */
+static void end_later(struct connection *c)
+{
+	if (c->later)
+		c->later->free(c->later);
+	c->later = NULL;
+}
+
+/* Answers the request that waits, if its answer is complete now. */
 static void resume(struct connection *c)
 {
 	struct reply reply = {};
 
-	snapshot(c, NULL, &reply);
+	if (c->later)
+		reply.is_later = !c->later->poll(c->later, &reply);
+	else
+		snapshot(c, NULL, &reply);
 	if (reply.is_later)
 		return;
+	end_later(c);
 	c->is_waiting = false;
 	enqueue_reply(c, c->waiting_id, &reply);
 	flush(c);
@@ -439,6 +452,7 @@ struct connection *connection_free(struct connection *c)
 	if (!c)
 		return NULL;
 	end_recording(c);
+	end_later(c);
 	loop_remove(c->host->loop, &c->source);
 	outbox_clear(&c->output);
 	line_buffer_clear(&c->input);
@@ -464,6 +478,9 @@ void connection_set_access(struct connection *c, enum access access)
 	c->opened_ms = now_ms();
 	if (access < ACCESS_READ)
 		end_recording(c);
+	/* It may concern a process of another user. */
+	if (access < ACCESS_READ && c->later)
+		c->over = true;
 	if (access == ACCESS_OWN && c->interval_ms)
 		c->interval_ms = interval_for(c, c->interval_ms);
 	if (access != ACCESS_NONE)

@@ -30,6 +30,7 @@ struct daemon {
 	struct server *server;
 	struct requests requests;
 	struct timeline timeline;
+	struct lines *lines;
 	struct loop_source signals;
 	struct loop_source starter_end;
 	bool has_failed;
@@ -307,7 +308,8 @@ static void connect_parts(struct daemon *d)
 	snapshot_builder_set_sources(d->builder, &sources);
 	d->requests = (struct requests){ .supervisor = d->supervisor,
 					 .learning = d->learning,
-					 .builder = d->builder };
+					 .builder = d->builder,
+					 .lines = d->lines };
 }
 
 static int open_parts(struct daemon *d)
@@ -340,6 +342,9 @@ static int open_parts(struct daemon *d)
 	if (err < 0)
 		return err;
 	err = open_kernel(d);
+	if (err < 0)
+		return err;
+	err = lines_new(d->supervisor, d->discovery, &d->lines);
 	if (err < 0)
 		return err;
 	connect_parts(d);
@@ -377,6 +382,7 @@ struct daemon *daemon_free(struct daemon *d)
 	if (!d)
 		return NULL;
 	server_free(d->server);
+	lines_free(d->lines);
 	supervisor_free(d->supervisor);
 	discovery_free(d->discovery);
 	snapshot_builder_free(d->builder);

@@ -75,12 +75,29 @@ static void jobs_ended(struct requests *r, yyjson_val *params, struct reply *rep
 		reply_refuse(reply, PROTOCOL_FAILED, "%s", strerror(-err));
 }
 
+static void watch_lines(struct requests *r, yyjson_val *params, struct reply *reply)
+{
+	yyjson_val *pid = yyjson_obj_get(params, "pid"),
+		   *seconds = yyjson_obj_get(params, "seconds");
+
+	if (!yyjson_is_uint(pid) || !yyjson_get_uint(pid) || yyjson_get_uint(pid) > INT32_MAX ||
+	    !yyjson_is_uint(seconds) || !yyjson_get_uint(seconds) ||
+	    yyjson_get_uint(seconds) > LINES_SECONDS_MAX) {
+		reply_refuse(reply, PROTOCOL_INVALID,
+			     "pid must be a process ID, and seconds a number from 1 to %d",
+			     LINES_SECONDS_MAX);
+		return;
+	}
+	lines_watch(r->lines, r->uid, (pid_t)yyjson_get_uint(pid), yyjson_get_uint(seconds), reply);
+}
+
 static const struct {
 	const char *name;
 	enum access needed;
 	void (*run)(struct requests *r, yyjson_val *params, struct reply *reply);
 } methods[] = {
 	{ "jobs.ended", ACCESS_OWN, jobs_ended },
+	{ "lines", ACCESS_OWN, watch_lines },
 	{ "policy.get", ACCESS_READ, policy_get },
 	{ "policy.set", ACCESS_CHANGE, policy_set },
 	{ "scheduler.attach", ACCESS_CHANGE, scheduler_attach },

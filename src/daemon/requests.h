@@ -3,6 +3,7 @@
 
 /* The table of methods that do not concern the connection itself. */
 #include "daemon/learning.h"
+#include "daemon/lines.h"
 #include "daemon/server.h"
 #include "daemon/snapshot_builder.h"
 #include "daemon/supervisor.h"
@@ -11,6 +12,7 @@ struct requests {
 	struct supervisor *supervisor;
 	struct learning *learning;
 	struct snapshot_builder *builder;
+	struct lines *lines;
 	u32 uid; /* the user whose data the current request may read; or SNAPSHOT_UID_UNKNOWN */
 };
 

@@ -25,9 +25,19 @@ struct server;
 #define SERVER_GREETING_MS	    5000
 #define SERVER_STALLED_MS	    30000
 
+struct reply;
+
+/* An answer that takes time. The connection owns it: a client that goes ends it. */
+struct later {
+	/* Called often. Returns whether the reply is complete. */
+	bool (*poll)(struct later *later, struct reply *reply);
+	void (*free)(struct later *later);
+};
+
 /* The outcome of a request: a result, or an error with an explanation. */
 struct reply {
-	bool is_later; /* neither: the client waits for a snapshot */
+	bool is_later;	     /* neither: the client waits for a snapshot, or for this: */
+	struct later *later; /* or NULL */
 	enum protocol_error error;
 	char explanation[256];
 	struct message *result;

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""A training loop that spends known time in known lines while its GPU is idle, and writes that truth to a file.
+
+The GPU is idle from the return of item() to the next launch. What happens between them is the same in each step: functions
+that burn CPU time, directly, in a generator, in a coroutine and deep in a recursion, and one that sleeps.
+"""
+import argparse
+import asyncio
+import json
+import os
+import pathlib
+import platform
+import random
+import sys
+import time
+
+import vgpu
+
+KERNEL_US = 2000
+MS = 0.001
+
+
+def burn(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def collate(seconds):
+    burn(seconds / 4)
+    burn(3 * seconds / 4)
+
+
+def samples(seconds):
+    while True:
+        burn(seconds)
+        yield
+
+
+async def report(seconds):
+    await asyncio.sleep(0)
+    burn(seconds)
+
+
+def deep(seconds, depth):
+    return deep(seconds, depth - 1) if depth else burn(seconds)
+
+
+def checkpoint(seconds):
+    time.sleep(seconds)
+
+
+def line_of(function, number):
+    """The line `number` lines below the first one of a function."""
+    return function.__code__.co_firstlineno + number
+
+
+class Job:
+    def __init__(self, args):
+        self.device = vgpu.Device(args.vgpu, None)
+        self.loop = asyncio.new_event_loop()
+        choose = random.Random(args.seed)
+        self.seconds = {name: choose.randint(2, 12) * MS for name in ("collate", "samples", "report", "deep", "checkpoint")}
+        self.samples = samples(self.seconds["samples"])
+        self.parts = {
+            "collate": lambda: collate(self.seconds["collate"]),
+            "samples": lambda: next(self.samples),
+            "report": lambda: self.loop.run_until_complete(report(self.seconds["report"])),
+            "deep": lambda: deep(self.seconds["deep"], args.depth),
+            "checkpoint": lambda: checkpoint(self.seconds["checkpoint"]),
+        }
+        self.spent = dict.fromkeys(self.parts, 0.0)
+
+    def step(self):
+        for name, part in self.parts.items():
+            before = time.monotonic()
+            part()
+            self.spent[name] += time.monotonic() - before
+        self.device.launch(1, KERNEL_US)
+        self.device.item()
+
+    def truth(self, steps):
+        """Seconds by the function and the line in which they were spent."""
+        collated = self.spent["collate"]
+        return {"pid": os.getpid(), "python": platform.python_version(), "steps": steps, "lines": [
+            ["collate", line_of(collate, 1), collated / 4], ["collate", line_of(collate, 2), 3 * collated / 4],
+            ["samples", line_of(samples, 2), self.spent["samples"]],
+            ["report", line_of(report, 2), self.spent["report"]],
+            ["deep", line_of(deep, 1), self.spent["deep"]],
+            ["checkpoint", line_of(checkpoint, 1), self.spent["checkpoint"]]]}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--vgpu", required=True, metavar="DIR", help="directory of the libraries of the virtual GPU")
+    parser.add_argument("--truth", type=pathlib.Path, required=True, metavar="FILE", help="write the truth to this file")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="chooses the times (default 0)")
+    parser.add_argument("--depth", type=int, default=60, metavar="N", help="of the recursion (default 60)")
+    args = parser.parse_args()
+    sys.setrecursionlimit(10000)
+    job, steps = Job(args), 0
+    while True:
+        job.step()
+        steps += 1
+        temporary = args.truth.with_suffix(".new")
+        temporary.write_text(json.dumps(job.truth(steps)))
+        temporary.rename(args.truth)
+
+
+if __name__ == "__main__":
+    main()

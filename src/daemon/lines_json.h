@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/* Idle time by stack, as JSON: docs/reference/protocol.md. */
+#include "collect/kernel.h"
+#include "daemon/message.h"
+
+/* What is known about the samples of a process beside its stacks. */
+struct lines_head {
+	u32 pid;
+	u64 start_ns;
+	u64 window_ns;
+	u64 idle_ns; /* the GPU had no work */
+	u64 open_ns; /* it may have had none */
+	struct lines_counts counts;
+};
+
+/* NULL: out of memory. */
+struct message *lines_to_json(struct kernel *kernel, const struct lines_head *head);

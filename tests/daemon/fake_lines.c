@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+
+/*
+ * A fake of the BPF programs that sample stacks, for fake_kernel.c: each process has one stack with
+ * two frames, of which one has a name. The begin and the end of sampling are in the log.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect/kernel.h"
+
+#define CODE 0x1000
+
+static u32 sampled; /* the process; 0: none */
+
+static void note(const char *what, u32 tgid)
+{
+	char path[256];
+	FILE *log;
+
+	snprintf(path, sizeof(path), "%s/log", getenv("FAKE_KERNEL"));
+	log = fopen(path, "ae");
+	if (!log)
+		abort();
+	fprintf(log, "%s %u\n", what, tgid);
+	fclose(log);
+}
+
+static u32 pid_of(int pidfd)
+{
+	char path[64], line[128];
+	u32 pid = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file))
+		sscanf(line, "Pid: %u", &pid);
+	if (file)
+		fclose(file);
+	return pid;
+}
+
+int kernel_read_process(const struct kernel *kernel, int pidfd, struct process_state *ret)
+{
+	struct kernel_snapshot snapshot;
+	u32 pid = pid_of(pidfd);
+	int err = -ENOENT;
+
+	if (kernel_snapshot_read((struct kernel *)kernel, &snapshot) < 0)
+		return err;
+	for (u32 i = 0; i < snapshot.nr_processes; i++)
+		if (snapshot.processes[i].task.pid == pid) {
+			*ret = snapshot.processes[i];
+			err = 0;
+		}
+	kernel_snapshot_done(&snapshot);
+	return err;
+}
+
+int kernel_begin_lines(struct kernel *kernel, u32 tgid, const struct lines_process *process)
+{
+	if (sampled == tgid)
+		return -EEXIST;
+	sampled = tgid;
+	note(process->runtime ? "sample-python" : "sample", tgid);
+	return 0;
+}
+
+void kernel_end_lines(struct kernel *kernel, u32 tgid)
+{
+	sampled = 0;
+	note("sampled", tgid);
+}
+
+struct lines_counts kernel_lines_counts(const struct kernel *kernel)
+{
+	return (struct lines_counts){ .nr_samples = sampled ? 3 : 0 };
+}
+
+int kernel_read_lines(struct kernel *kernel, u32 tgid, kernel_lines_fn fn, void *ctx)
+{
+	const struct lines_sum_key key = { .tgid = tgid,
+					   .tid = tgid,
+					   .stack = { .hash = 1, .tgid = tgid },
+					   .cause = IDLE_CPU,
+					   .role = ROLE_LAUNCHER };
+	struct lines_sum_key unreadable = key;
+	const struct lines_sum sum = { .done_ns = 70, .open_ns = 5, .nr_samples = 2 };
+	int err = fn(ctx, &key, &sum);
+
+	unreadable.stack.hash = 0;
+	return err < 0 ? err : fn(ctx, &unreadable, &sum);
+}
+
+int kernel_read_stack(struct kernel *kernel, const struct lines_stack_key *key,
+		      struct python_stack *ret)
+{
+	ret->nr = 2;
+	ret->is_cut = 1;
+	ret->frames[0] = (struct python_frame){ .code = CODE, .instruction = 2 };
+	ret->frames[1] = (struct python_frame){ .code = CODE + 1 };
+	return 0;
+}
+
+int kernel_read_code(struct kernel *kernel, u32 tgid, const struct python_frame *frame, u32 part,
+		     struct python_code *ret)
+{
+	static const u8 table[] = { 0x80 | 0 << 3, 0, 0x80 | 11 << 3, 0, 0 };
+
+	if (frame->code != CODE || part)
+		return -ENOENT;
+	*ret = (struct python_code){ .first_line = 141, .table_bytes = sizeof(table) };
+	ret->name = (struct python_text){ .width = 1, .length = 7 };
+	ret->file = (struct python_text){ .width = 1, .length = 8, .is_cut = 1 };
+	memcpy(ret->name_bytes, "collate", 7);
+	memcpy(ret->file_bytes, "train.py", 8);
+	memcpy(ret->table, table, sizeof(table));
+	return 0;
+}
