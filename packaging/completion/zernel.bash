@@ -43,7 +43,7 @@ _zernel() {
 	'zernel') words='status top why hang jobs ab scheduler record replay export doctor config procdb serve demo version ' more=nothing ;;
 	'zernel status') words='--socket ' more=nothing ;;
 	'zernel top') words='--interval --socket ' more=nothing ;;
-	'zernel why') words='--seconds --watch --ended --socket ' more=jobs ;;
+	'zernel why') words='--seconds --watch --ended --lines --folded --svg --pprof --socket ' more=jobs ;;
 	'zernel hang') words='--socket ' more=jobs ;;
 	'zernel jobs') words='--socket ' more=nothing ;;
 	'zernel ab') words='--minutes --bound --seed --socket ' more=jobs ;;

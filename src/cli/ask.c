@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "ipc/snapshot_json.h"
 
-static int log_refusal(int err, const struct client_error *error)
+int ask_log_refusal(int err, const struct client_error *error)
 {
 	if (err == -EREMOTEIO)
 		log_error("zerneld refused the request: %s", error->message);
@@ -21,7 +21,7 @@ int ask(struct client *client, const char *method, const char *params, struct cl
 	struct client_error error = {};
 	int err = client_request(client, method, params, ret, &error);
 
-	return err < 0 ? log_refusal(err, &error) : err;
+	return err < 0 ? ask_log_refusal(err, &error) : err;
 }
 
 void ask_log_failure(const char *socket, int err)
@@ -90,7 +90,7 @@ int ask_ended(const char *socket, const char *who, struct snapshot **ret)
 	if (err == -EREMOTEIO && strcmp(error.code, "not-found") == 0)
 		return -ENOENT;
 	if (err < 0)
-		return log_refusal(err, &error);
+		return ask_log_refusal(err, &error);
 	return read_snapshot(&data, ret);
 }
 

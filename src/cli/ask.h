@@ -8,6 +8,9 @@
 /* Logs why the connection to zerneld failed, and what to do about it. */
 void ask_log_failure(const char *socket, int err);
 
+/* Logs a failed request, and returns `err`. */
+int ask_log_refusal(int err, const struct client_error *error);
+
 /* Connects and sends hello. */
 int ask_connect(const char *socket, struct client **ret);
 

@@ -21,6 +21,7 @@ struct push {
 
 struct client {
 	int fd;
+	u32 extra_ms; /* see client_wait_longer() */
 	u64 last_id;
 	struct line_buffer input;
 	struct client_data hello; /* the result of the hello request */
@@ -197,7 +198,8 @@ static int take_reply(yyjson_doc **doc, u64 id, struct client_data *ret_result,
 int client_request(struct client *client, const char *method, const char *params,
 		   struct client_data *ret_result, struct client_error *ret_error)
 {
-	u64 deadline_ms = time_now_ns() / NSEC_PER_MSEC + CLIENT_TIMEOUT_MS, id = ++client->last_id;
+	u64 wait_ms = CLIENT_TIMEOUT_MS + client->extra_ms, id = ++client->last_id;
+	u64 deadline_ms = time_now_ns() / NSEC_PER_MSEC + wait_ms;
 	CLEANUP_FREE char *line = NULL;
 	size_t length;
 	int err = protocol_request_write(id, method, params, &line, &length);
@@ -256,6 +258,11 @@ struct client *client_free(struct client *client)
 		push_free(push);
 	free(client);
 	return NULL;
+}
+
+void client_wait_longer(struct client *client, u32 ms)
+{
+	client->extra_ms = ms;
 }
 
 int client_fd(const struct client *client)

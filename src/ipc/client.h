@@ -40,6 +40,9 @@ int client_connect(const char *path, struct client **ret);
 struct client *client_free(struct client *client);
 DEFINE_CLEANUP(struct client, client_free);
 
+/* Requests from now on wait by so much longer, for work that takes long. */
+void client_wait_longer(struct client *client, u32 ms);
+
 /* The descriptor for an event loop; readable when client_next() can return data. */
 int client_fd(const struct client *client);
 

@@ -124,7 +124,7 @@ class Bash(unittest.TestCase):
             self.assertEqual(self.completed("ab", *socket, "sl"), [job])
         self.assertEqual(self.completed("why", "--socket", server.path, "slurm\\ 1"), [job])
         self.assertEqual(self.completed("why", "--socket", server.path, ""),
-                         ["--seconds", "--watch", "--ended", "--socket", *COMMON, pid, job])
+                         ["--seconds", "--watch", "--ended", "--lines", "--folded", "--svg", "--pprof", "--socket", *COMMON, pid, job])
         self.assertEqual(self.completed("why", "--socket", server.path, "--seconds", ""), [])
         self.assertEqual(self.completed("status", "--socket", server.path, "4"), [])
 

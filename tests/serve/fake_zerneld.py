@@ -22,6 +22,8 @@ class FakeZerneld:
         self.methods = []      # all requested methods
         self.ended = None      # the snapshot with the ended jobs; None: an older zerneld
         self.lives = {}        # the snapshot of one ended job with its processes, by its name and by its cgroup
+        self.lines = None      # the stacks of a process; None: an older zerneld
+        self.lines_asked = []  # the parameters of all requests for stacks
         self.asked = []        # snapshots for the next requests for one; then the current one
         self.events = lambda: []  # the events to push after a snapshot
         self.greetings = 0
@@ -94,6 +96,11 @@ class FakeZerneld:
             if job and job not in self.lives:
                 reply = {"id": request["id"], "error": {"code": "not-found", "message": "no ended job has this name"}}
             elif not self.ended:
+                reply = {"id": request["id"], "error": {"code": "unknown-method", "message": "no such method"}}
+        elif request["method"] == "lines":
+            self.lines_asked.append(request["params"])
+            reply["result"] = {"lines": self.lines}
+            if not self.lines:
                 reply = {"id": request["id"], "error": {"code": "unknown-method", "message": "no such method"}}
         elif request["method"] == "snapshot":
             reply["result"] = self.asked.pop(0) if self.asked else self.current()

@@ -9,6 +9,7 @@
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/progress.h"
+#include "cli/why/why_lines.h"
 #include "cli/why/why_print.h"
 
 #define SECONDS_DEFAULT 5
@@ -23,7 +24,21 @@ struct request {
 	u64 seconds;
 	bool watch;
 	bool ended;
+	bool lines;
+	enum lines_format format; /* of the lines */
 };
+
+/* --lines explains one process once, and its formats are for stacks only. */
+static int check(struct command_call *call, const struct request *request)
+{
+	if (request->format != LINES_TEXT && !request->lines)
+		return command_misuse(call, "--folded, --svg and --pprof need --lines");
+	if (request->lines && (request->watch || request->ended))
+		return command_misuse(call, "--lines cannot be combined with --watch or --ended");
+	if (call->json && request->format != LINES_TEXT)
+		return command_misuse(call, "--json cannot be combined with another format");
+	return command_operands(call, request->ended, 1);
+}
 
 static int parse(struct command_call *call, struct request *ret)
 {
@@ -36,10 +51,14 @@ static int parse(struct command_call *call, struct request *ret)
 		case 'n': err = command_number(call, 1, SECONDS_MAX, &request.seconds); break;
 		case 'w': request.watch = true; break;
 		case 'e': request.ended = true; break;
+		case 'l': request.lines = true; break;
+		case 'f': request.format = LINES_FOLDED; break;
+		case 'g': request.format = LINES_SVG; break;
+		case 'p': request.format = LINES_PPROF; break;
 		default: err = -EINVAL; break;
 		}
 	}
-	if (err < 0 || command_operands(call, request.ended, 1) < 0)
+	if (err < 0 || check(call, &request) < 0)
 		return -EINVAL;
 	request.options.who = call->argv[optind];
 	request.options.json = call->json;
@@ -116,6 +135,26 @@ static int answer_live(const struct request *request)
 	return err;
 }
 
+static int answer_lines(const struct request *request)
+{
+	bool json = request->options.json;
+
+	return why_lines(&(struct why_lines_request){
+		.socket = request->socket,
+		.who = request->options.who,
+		.seconds = request->seconds,
+		.format = json ? LINES_JSON : request->format,
+		.colour = request->colour,
+	});
+}
+
+static int answer_any(const struct request *request)
+{
+	if (request->lines)
+		return answer_lines(request);
+	return request->ended ? answer_ended(request) : answer_live(request);
+}
+
 static int run(struct command_call *call)
 {
 	struct request request;
@@ -123,7 +162,7 @@ static int run(struct command_call *call)
 
 	if (parse(call, &request) < 0)
 		return COMMAND_MISUSED;
-	err = request.ended ? answer_ended(&request) : answer_live(&request);
+	err = answer_any(&request);
 	if (err == -ENOENT)
 		return EXIT_NOBODY;
 	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
@@ -133,6 +172,10 @@ static const struct command_option options[] = {
 	{ "seconds", 'n', "N", "watch for N seconds (default: 5)" },
 	{ "watch", 'w', NULL, "repeat until interrupted" },
 	{ "ended", 'e', NULL, "explain the whole life of the ended job JOB; does not watch" },
+	{ "lines", 'l', NULL, "show the code in which the GPU was idle, by line, of one process" },
+	{ "folded", 'f', NULL, "with --lines: print each stack and its nanoseconds" },
+	{ "svg", 'g', NULL, "with --lines: write a flame graph as SVG" },
+	{ "pprof", 'p', NULL, "with --lines: write a profile for pprof" },
 	OPTION_SOCKET,
 	{},
 };
@@ -154,7 +197,11 @@ const struct command command_why = {
 		       "PID selects a process. JOB is a job name or a cgroup, as zernel status "
 		       "shows them.\n"
 		       "Without an operand, the answer covers all jobs.\n"
-		       "With --ended, JOB is an ended job, as zernel jobs shows it.",
+		       "With --ended, JOB is an ended job, as zernel jobs shows it.\n"
+		       "With --lines, zerneld samples the stacks of one process while its GPU is "
+		       "idle.\n"
+		       "The answer gives the time in each line of code, in percent (points) of the "
+		       "time.",
 	.options = options,
 	.statuses = statuses,
 	.run = run,

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The answer to "in which code was the GPU idle": idle time of one process by stacks, which zerneld
+ * sampled for some seconds. Processes choose the names of their functions and files, so every
+ * output cleans them.
+ *
+ * Several threads can be sampled at the same time. If all stacks together have more time than the
+ * GPU was idle, their times are scaled down, so that they add up to the idle time.
+ */
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <yyjson.h>
+#include "abi/types.h"
+#include "base/macros.h"
+
+/* The largest answer that is read. */
+#define LINES_STACKS_MAX 16384
+#define LINES_DEPTH_MAX	 256
+#define LINES_FRAMES_MAX (1U << 20) /* of all stacks together */
+#define LINES_NS_MAX	 (1ULL << 49)
+
+enum lines_kind {
+	LINES_PYTHON,
+	LINES_NATIVE,
+	LINES_UNKNOWN, /* its names are not used, because they could be wrong */
+	LINES_KIND_NR,
+};
+
+struct lines_frame {
+	const char *function;
+	const char *file;
+	u32 line; /* 0: not known */
+	enum lines_kind kind;
+};
+
+struct lines_stack {
+	u32 cause; /* enum idle_cause; IDLE_CAUSE_NR: not known */
+	u32 tid;
+	u32 role;
+	u64 ns;
+	u64 nr_samples;
+	bool is_cut; /* the outermost frames are missing */
+	u32 nr_frames;
+	const struct lines_frame *frames; /* outermost first */
+};
+
+struct lines {
+	u32 pid;
+	u64 start_ns;
+	u64 window_ns;
+	u64 idle_ns;
+	u64 nr_samples;
+	u64 nr_dropped;
+	u64 nr_unreadable;
+	u32 nr_stacks;
+	const struct lines_stack *stacks;
+};
+
+/*
+ * Reads the value of the member `lines` of a reply. The names stay in the document of `value`,
+ * which must outlive the result. -EPROTO: it is invalid; -E2BIG: it is too large.
+ */
+int lines_read(yyjson_val *value, struct lines **ret);
+struct lines *lines_free(struct lines *lines);
+DEFINE_CLEANUP(struct lines, lines_free);
+
+/* A call path below a cause. Node 0 is all sampled time, and its children are the causes. */
+struct lines_node {
+	const struct lines_frame *frame; /* NULL: all time, or a cause */
+	u32 cause;
+	u32 depth;
+	u32 parent;
+	u32 child; /* the one with most time; 0: none */
+	u32 next;  /* the next one of the same parent, by time; 0: none */
+	u64 ns;	   /* with all that it called */
+	u64 self_ns;
+	u64 nr_samples;
+};
+
+/* A line of code and the time in it, whichever way it was called. */
+struct lines_place {
+	const struct lines_frame *frame;
+	u64 ns;
+	u64 nr_samples;
+};
+
+struct lines_tree {
+	const struct lines *lines;
+	struct lines_node *nodes;
+	struct lines_place *places; /* by time */
+	u32 nr_nodes;
+	u32 nr_places;
+};
+
+/* `lines` must outlive the tree. */
+int lines_tree_new(const struct lines *lines, struct lines_tree **ret);
+struct lines_tree *lines_tree_free(struct lines_tree *tree);
+DEFINE_CLEANUP(struct lines_tree, lines_tree_free);
+
+/* The node after `at`, or after `at` and all below it, from the top down; 0: there is none. */
+u32 lines_tree_next(const struct lines_tree *tree, u32 at);
+u32 lines_tree_skip(const struct lines_tree *tree, u32 at);
+
+/* Percent of the watched time, scaled as described above. */
+double lines_points(const struct lines_tree *tree, u64 ns);
+double lines_idle_points(const struct lines_tree *tree);
+/* Idle time in which no stack was sampled, in percent of the watched time. */
+double lines_missed_points(const struct lines_tree *tree);
+
+#define LINES_LABEL_LEN	   256
+#define LINES_SENTENCE_LEN 1280
+
+/* Whether the names of a frame are known. */
+bool lines_is_known(const struct lines_frame *frame);
+/* "collate() train.py:142", "[unknown]", or the title of a cause. It has no control characters. */
+void lines_label(const struct lines_node *node, char ret[static LINES_LABEL_LEN]);
+void lines_frame_label(const struct lines_frame *frame, char ret[static LINES_LABEL_LEN]);
+/* Copies text; replaces what is not valid UTF-8, controls, and what XML does not allow. */
+void lines_clean(char *to, size_t size, const char *from);
+const char *lines_kind_label(u32 kind);
+/* "idle 31 %: 22 points in collate() train.py:142, 6 in load() data.py:17." */
+void lines_sentence(const struct lines_tree *tree, char ret[static LINES_SENTENCE_LEN]);
+
+/* Each writes a whole file. Write errors are reported by ferror(out). */
+int lines_write_json(const struct lines_tree *tree, FILE *out);
+/* One line for each call path: names separated by semicolons, and its nanoseconds. */
+int lines_write_folded(const struct lines_tree *tree, FILE *out);
+/* A flame graph. It has no script and loads nothing. */
+int lines_write_svg(const struct lines_tree *tree, FILE *out);
+/* The format of pprof, not compressed. */
+int lines_write_pprof(const struct lines_tree *tree, FILE *out);

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The frames of a stack as the outputs show them: a stack that is cut begins with [cut], and a
+ * stack without frames has one that is unknown.
+ */
+#include "answers/lines.h"
+
+extern const struct lines_frame lines_cut;
+
+u32 lines_stack_depth(const struct lines_stack *stack);
+const struct lines_frame *lines_stack_frame(const struct lines_stack *stack, u32 i);
+/* As strcmp(). Frames that are not known are equal. */
+int lines_frame_compare(const struct lines_frame *a, const struct lines_frame *b);

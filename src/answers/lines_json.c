@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include <errno.h>
+#include <stdlib.h>
+#include "answers/lines_internal.h"
+#include "base/cleanup.h"
+#include "core/snapshot.h"
+#include "ipc/json.h"
+
+#define NAME_LEN 1024
+#define FILE_LEN 4096
+
+static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, const char *text,
+		     size_t size)
+{
+	char clean[FILE_LEN];
+
+	lines_clean(clean, size, text);
+	yyjson_mut_obj_add_strcpy(doc, object, key, clean);
+}
+
+static void add_frame(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct lines_frame *frame)
+{
+	bool is_known = lines_is_known(frame) && frame != &lines_cut;
+
+	yyjson_mut_obj_add_str(doc, object, "kind",
+			       frame == &lines_cut
+				       ? "cut"
+				       : lines_kind_label(is_known ? frame->kind : LINES_UNKNOWN));
+	if (!is_known)
+		return;
+	add_text(doc, object, "function", frame->function, NAME_LEN);
+	add_text(doc, object, "file", frame->file, FILE_LEN);
+	if (frame->line)
+		yyjson_mut_obj_add_uint(doc, object, "line", frame->line);
+}
+
+static void add_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct lines_tree *tree,
+		     u64 ns, u64 nr_samples)
+{
+	yyjson_mut_obj_add_real(doc, object, "points", lines_points(tree, ns));
+	yyjson_mut_obj_add_uint(doc, object, "ns", ns);
+	yyjson_mut_obj_add_uint(doc, object, "samples", nr_samples);
+}
+
+static void add_places(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct lines_tree *tree)
+{
+	yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "places");
+
+	for (u32 i = 0; i < tree->nr_places; i++) {
+		yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, list);
+
+		add_frame(doc, object, tree->places[i].frame);
+		add_time(doc, object, tree, tree->places[i].ns, tree->places[i].nr_samples);
+	}
+}
+
+/* `lists` has a member for each node: the array of its children. */
+static void add_nodes(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct lines_tree *tree,
+		      yyjson_mut_val **lists)
+{
+	lists[0] = yyjson_mut_obj_add_arr(doc, root, "tree");
+	for (u32 at = lines_tree_next(tree, 0); at; at = lines_tree_next(tree, at)) {
+		const struct lines_node *node = &tree->nodes[at];
+		yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, lists[node->parent]);
+
+		if (node->frame)
+			add_frame(doc, object, node->frame);
+		else
+			yyjson_mut_obj_add_str(doc, object, "cause", idle_cause_label(node->cause));
+		add_time(doc, object, tree, node->ns, node->nr_samples);
+		lists[at] = yyjson_mut_obj_add_arr(doc, object, "children");
+	}
+}
+
+int lines_write_json(const struct lines_tree *tree, FILE *out)
+{
+	CLEANUP_FREE yyjson_mut_val **lists = calloc(tree->nr_nodes, sizeof(*lists));
+	CLEANUP(yyjson_mut_doc_free_cleanup) yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+	yyjson_mut_val *root = yyjson_mut_obj(doc);
+	const struct lines *lines = tree->lines;
+	char sentence[LINES_SENTENCE_LEN];
+	CLEANUP_FREE char *text = NULL;
+
+	if (!lists || !root)
+		return -ENOMEM;
+	lines_sentence(tree, sentence);
+	yyjson_mut_doc_set_root(doc, root);
+	yyjson_mut_obj_add_uint(doc, root, "pid", lines->pid);
+	yyjson_mut_obj_add_strcpy(doc, root, "answer", sentence);
+	yyjson_mut_obj_add_uint(doc, root, "window_ns", lines->window_ns);
+	yyjson_mut_obj_add_uint(doc, root, "idle_ns", lines->idle_ns);
+	yyjson_mut_obj_add_real(doc, root, "idle_points", lines_idle_points(tree));
+	yyjson_mut_obj_add_real(doc, root, "missed_points", lines_missed_points(tree));
+	yyjson_mut_obj_add_uint(doc, root, "samples", lines->nr_samples);
+	yyjson_mut_obj_add_uint(doc, root, "dropped", lines->nr_dropped);
+	yyjson_mut_obj_add_uint(doc, root, "unreadable", lines->nr_unreadable);
+	add_places(doc, root, tree);
+	add_nodes(doc, root, tree, lists);
+	text = yyjson_mut_write(doc, 0, NULL);
+	if (!text)
+		return -ENOMEM;
+	return fprintf(out, "%s\n", text) > 0 ? 0 : -EIO;
+}
