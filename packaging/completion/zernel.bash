@@ -16,6 +16,7 @@ _zernel() {
 		'zernel top') path="$path $word" ;;
 		'zernel why') path="$path $word" ;;
 		'zernel hang') path="$path $word" ;;
+		'zernel memory') path="$path $word" ;;
 		'zernel jobs') path="$path $word" ;;
 		'zernel ab') path="$path $word" ;;
 		'zernel scheduler') path="$path $word" ;;
@@ -40,11 +41,12 @@ _zernel() {
 		esac
 	done
 	case "$path" in
-	'zernel') words='status top why hang jobs ab scheduler record replay export doctor config procdb serve demo version ' more=nothing ;;
+	'zernel') words='status top why hang memory jobs ab scheduler record replay export doctor config procdb serve demo version ' more=nothing ;;
 	'zernel status') words='--socket ' more=nothing ;;
 	'zernel top') words='--interval --socket ' more=nothing ;;
 	'zernel why') words='--seconds --watch --ended --lines --folded --svg --pprof --socket ' more=jobs ;;
 	'zernel hang') words='--socket ' more=jobs ;;
+	'zernel memory') words='--socket ' more=jobs ;;
 	'zernel jobs') words='--socket ' more=nothing ;;
 	'zernel ab') words='--minutes --bound --seed --socket ' more=jobs ;;
 	'zernel scheduler') words='on off ' more=nothing ;;
@@ -74,6 +76,7 @@ _zernel() {
 	'zernel why --seconds') words='' common='' more=nothing ;;
 	'zernel why --socket') words='' common='' more=files ;;
 	'zernel hang --socket') words='' common='' more=files ;;
+	'zernel memory --socket') words='' common='' more=files ;;
 	'zernel jobs --socket') words='' common='' more=files ;;
 	'zernel ab --minutes') words='' common='' more=nothing ;;
 	'zernel ab --bound') words='' common='' more=nothing ;;

@@ -41,6 +41,7 @@ enum event_kind {
 	EVENT_GPU,	   /* the process uses a GPU for the first time */
 	EVENT_LAUNCHER,	   /* the process has its first launcher */
 	EVENT_STEP, /* value: number of steps that ended up to time_ns; sent like EVENT_PHASE */
+	EVENT_OOM,  /* PyTorch reported that it is out of memory: core/oom.h */
 	EVENT_NR,
 };
 

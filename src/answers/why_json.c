@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <yyjson.h>
 #include "answers/job_text.h"
+#include "answers/memory.h"
 #include "answers/why.h"
 
 static void add_steps(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct blame *blame)
@@ -81,6 +82,8 @@ static void add_blame(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct sn
 	yyjson_mut_obj_add_str(doc, object, "gpu_evidence",
 			       gpu_evidence_label(process->gpu_evidence));
 	add_gpu(doc, object, process);
+	if (process->oom.nr)
+		memory_oom_to_json(process, doc, object);
 	if (blame->waited != WAITED_UNKNOWN)
 		yyjson_mut_obj_add_uint(doc, object,
 					blame->waited == WAITED_MEASURED

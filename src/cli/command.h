@@ -118,6 +118,7 @@ extern const struct command command_doctor;
 extern const struct command command_export;
 extern const struct command command_hang;
 extern const struct command command_jobs;
+extern const struct command command_memory;
 extern const struct command command_procdb;
 extern const struct command command_record;
 extern const struct command command_replay;

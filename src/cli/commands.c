@@ -28,6 +28,7 @@ static const struct command *const commands[] = {
 	&command_top,
 	&command_why,
 	&command_hang,
+	&command_memory,
 	&command_jobs,
 	&command_ab,
 	&command_scheduler,

@@ -31,7 +31,7 @@ static const struct {
 	{ FEATURE_GPU_MEMORY,
 	  { "alloc_return", "alloc_late_enter", "free_enter", "free_return", "hold_return",
 	    "map_return", "unmap_enter", "device_return", "device_id_return", "context_new_return",
-	    "context_set_return", "context_free_enter", "context_free_return" } },
+	    "context_set_return", "context_free_enter", "context_free_return", "oom_enter" } },
 	{ FEATURE_RANKS,
 	  { "collective_enter", "collective_return", "comm_enter", "comm_return",
 	    "comm_told_return", "comm_free_enter", "group_start_enter", "group_end_return",

@@ -161,7 +161,8 @@ static void keep(struct history *h, struct record *record, const struct snapshot
 {
 	struct kept *larger = NULL;
 
-	if (!process->launcher_tid)
+	/* A process can run out of memory before its first launch. */
+	if (!process->launcher_tid && !process->oom.nr)
 		return;
 	if (h->nr_kept >= HISTORY_PROCESSES_MAX)
 		drop_details(h, h->records[find_victim(h, detail_size)]);
@@ -296,12 +297,14 @@ static bool is_shown(const struct record *record, u32 uid, const char *who)
 	       (!who || strcmp(record->job.name, who) == 0 || strcmp(record->job.cgroup, who) == 0);
 }
 
-static void show_kept(struct snapshot *s, const struct kept *kept)
+static void show_kept(struct snapshot *s, const struct kept *kept, bool is_own)
 {
 	struct snapshot_process *process = snapshot_add_process(s, kept->process.pid);
 
 	*process = kept->process;
 	process->job = s->nr_jobs;
+	if (is_own)
+		snapshot_oom_hide_others(process);
 	/* Their order in the snapshot, which its reader restores. */
 	for (size_t i = 0; i < ARRAY_SIZE(hist_kinds); i++)
 		if (kept->hists[i].count)
@@ -350,7 +353,7 @@ int history_show(const struct history *h, const struct snapshot *now, u32 uid, c
 			continue;
 		s->jobs[s->nr_jobs++] = record->job;
 		for (u32 k = 0; who && k < record->nr_kept; k++)
-			show_kept(s, &record->kept[k]);
+			show_kept(s, &record->kept[k], uid != SNAPSHOT_UID_UNKNOWN);
 	}
 	if (uid == SNAPSHOT_UID_UNKNOWN)
 		s->nr_dropped[DROP_SNAPSHOT_JOBS] = h->nr_forgotten;

@@ -9,6 +9,7 @@
 #include "core/book.h"
 #include "core/boundary.h"
 #include "core/idle.h"
+#include "core/oom.h"
 #include "core/step.h"
 
 /* The sampling interval of inferred evidence. By default, three equal samples change the phase. */
@@ -84,6 +85,7 @@ struct process_state {
 	char comm[COMM_LEN];
 	struct memory_book books[LEVEL_NR][GPU_MAX]; /* by device number of the process */
 	struct memory_book host_books[LEVEL_NR];     /* pinned host memory */
+	struct oom_report oom;
 	u64 nr_writes_begun;
 };
 _Static_assert(sizeof(struct process_state) % 8 == 0, "shared with BPF");

@@ -144,6 +144,35 @@ struct snapshot_culprit {
 	char name[SNAPSHOT_COMM_LEN];
 };
 
+#define OOM_OTHERS_MAX 8
+
+struct snapshot_oom_other {
+	u32 pid; /* 0: a process of another user, whose name is hidden */
+	u32 uid;
+	u64 bytes;
+	char comm[SNAPSHOT_COMM_LEN];
+};
+
+/*
+ * The latest out-of-memory error of a process, by PyTorch's own report (core/oom.h), and the
+ * memory of the other processes on this GPU soon after it.
+ */
+struct snapshot_oom {
+	u64 nr; /* errors so far; 0: none, and the other fields are not valid */
+	u64 time_ns;
+	u64 time_ms; /* since the epoch */
+	u64 asked_bytes;
+	u64 allocated_bytes;
+	u64 reserved_bytes;
+	u32 gpu; /* the number of the GPU on this machine, or SNAPSHOT_GPU_UNKNOWN */
+	u32 tid;
+	u64 others_ns;	  /* time of the snapshot that had the other processes; 0: not known */
+	u64 others_bytes; /* of all of them */
+	u32 nr_holders;	  /* all of them */
+	u32 nr_others;
+	struct snapshot_oom_other others[OOM_OTHERS_MAX]; /* sorted by bytes, largest first */
+};
+
 /* The part of the task state (core/task.h) that struct snapshot_process itself does not have. */
 struct snapshot_task {
 	u32 known; /* 0: the snapshot is from an older zerneld and lacks the other fields */
@@ -211,6 +240,7 @@ struct snapshot_process {
 	struct snapshot_culprit culprits[CULPRITS_MAX]; /* sorted by time, largest first */
 	struct snapshot_hists hists;
 	struct snapshot_collectives collectives;
+	struct snapshot_oom oom;
 };
 
 struct snapshot_thread {
@@ -481,6 +511,11 @@ static inline struct snapshot_job *snapshot_job(const struct snapshot *snapshot,
  * threads. A loader needs no evidence of its own: that of its consumer counts.
  */
 bool snapshot_is_unproven(const struct snapshot *snapshot, const struct snapshot_process *process);
+
+/* Sets the other processes on the GPU of an out-of-memory error from this snapshot. */
+void snapshot_oom_find_others(const struct snapshot *snapshot, struct snapshot_process *process);
+/* Removes the names of processes of other users. */
+void snapshot_oom_hide_others(struct snapshot_process *process);
 
 /* Adds an ended job to a later one. */
 void snapshot_job_add(struct snapshot_job *to, const struct snapshot_job *from);

@@ -114,6 +114,7 @@ static void add_process(struct snapshot *to, const struct snapshot *all,
 	if (own->consumer_pid && !is_own(all, process->uid, own->consumer_pid))
 		own->consumer_pid = 0;
 	keep_own_culprits(own, all);
+	snapshot_oom_hide_others(own);
 	copy_hists(to, &own->hists, all, &process->hists);
 }
 

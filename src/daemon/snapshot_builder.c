@@ -20,6 +20,8 @@
 #define OWN_FRESH_NS	  NSEC_PER_SEC
 /* Build interval without a request, so that data of ended processes does not fill the snapshot. */
 #define BUILD_INTERVAL_NS (30 * NSEC_PER_SEC)
+/* Processes whose allocations fail can make zerneld build so often. */
+#define OOM_INTERVAL_NS	  NSEC_PER_SEC
 
 /* A rendered snapshot of one user. */
 struct own_text {
@@ -43,6 +45,7 @@ struct snapshot_builder {
 	struct process_key exits[EXITS_MAX];
 	u32 nr_exits;
 	bool has_exits; /* since the last snapshot */
+	bool has_oom;	/* the same: an allocation failed */
 };
 
 int snapshot_builder_new(const char *version, struct snapshot_builder **ret)
@@ -297,11 +300,14 @@ static void build(struct snapshot_builder *b)
 	fold_learning(b->sources.learning, s);
 	counts_fold(&b->sources, s);
 	b->has_exits = false;
+	b->has_oom = false;
 }
 
 void snapshot_builder_tick(struct snapshot_builder *b)
 {
-	if (time_now_ns() >= b->built_ns + BUILD_INTERVAL_NS ||
+	u64 interval_ns = b->has_oom ? OOM_INTERVAL_NS : BUILD_INTERVAL_NS;
+
+	if (time_now_ns() >= b->built_ns + interval_ns ||
 	    2 * b->now->nr_processes > b->now->limits.nr_processes ||
 	    2 * b->now->nr_hists > b->now->limits.nr_hists)
 		build(b);
@@ -317,6 +323,8 @@ void snapshot_builder_on_event(struct snapshot_builder *b, struct kernel *kernel
 {
 	const struct process_state *process = &((const struct exit_event *)event)->process;
 
+	/* The snapshot keeps the memory of the other processes at this time. */
+	b->has_oom |= event->kind == EVENT_OOM;
 	if (event->kind != EVENT_EXIT)
 		return;
 	b->has_exits = true;

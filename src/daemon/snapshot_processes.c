@@ -124,6 +124,38 @@ static void fold_memory(const struct gpu_numbers *numbers, const struct process_
 		to->memory[to->nr_memory++] = unknown;
 }
 
+/* The other processes of an error that the snapshot before has are kept. */
+static void fold_oom(const struct gpu_numbers *numbers, const struct process_state *process,
+		     const struct snapshot_process *known, struct snapshot_process *to)
+{
+	const struct oom_report *oom = &process->oom;
+	bool is_known_device = oom->device < GPU_MAX && numbers->of[oom->device];
+
+	if (!oom->nr)
+		return;
+	if (known && known->oom.time_ns == oom->time_ns && known->oom.others_ns) {
+		to->oom = known->oom;
+		return;
+	}
+	to->oom = (struct snapshot_oom){
+		.nr = oom->nr,
+		.time_ns = oom->time_ns,
+		.time_ms = wall_ms(CLOCK_MONOTONIC, oom->time_ns),
+		.asked_bytes = oom->asked_bytes,
+		.allocated_bytes = oom->allocated_bytes,
+		.reserved_bytes = oom->reserved_bytes,
+		.gpu = is_known_device ? numbers->of[oom->device] - 1U : SNAPSHOT_GPU_UNKNOWN,
+		.tid = oom->tid,
+	};
+}
+
+/* Needs the memory of all processes. */
+static void find_others(const struct snapshot *s, struct snapshot_process *process)
+{
+	if (process->oom.nr && !process->oom.others_ns)
+		snapshot_oom_find_others(s, process);
+}
+
 static void fold_collectives(const struct process_state *process, struct snapshot_process *to)
 {
 	memcpy(to->collectives.nr, process->nr_collectives, sizeof(to->collectives.nr));
@@ -296,6 +328,7 @@ static struct snapshot_process *fold_process(struct kernel *kernel, const struct
 	fold_task(&numbers, process, &to->task);
 	fold_account(process, now_ns, to);
 	fold_memory(&numbers, process, to);
+	fold_oom(&numbers, process, find(before, process), to);
 	fold_collectives(process, to);
 	fold_hists(kernel, process, s, &to->hists);
 	snapshot_join_job(s, to);
@@ -360,6 +393,8 @@ void processes_fold(struct kernel *kernel, const struct kernel_snapshot *all,
 			fold_unread(kernel, before, s, &all->processes[i]);
 		fold_comms(kernel, &all->processes[i], s);
 	}
+	for (u32 i = 0; i < s->nr_processes; i++)
+		find_others(s, &s->processes[i]);
 	fold_culprits(kernel, s);
 	for (u32 i = 0; i < all->nr_threads; i++) {
 		const struct thread_record *thread = &all->threads[i];
@@ -386,12 +421,14 @@ void processes_keep(struct kernel *kernel, const struct process_state *process, 
 		fold_collectives(process, known);
 		known->nr_memory = 0;
 		fold_memory(&numbers, process, known);
+		fold_oom(&numbers, process, known, known);
 		snapshot_join_job(s, known);
 	} else {
 		known = fold_process(kernel, s, s, now_ns, process);
 	}
 	if (!known)
 		return;
+	find_others(s, known);
 	snapshot_recount(known);
 	known->ended_ms = wall_ms(CLOCK_MONOTONIC, now_ns);
 }

@@ -136,6 +136,29 @@ const struct field culprit_fields[] = {
 	{},
 };
 
+const struct field oom_fields[] = {
+	{ "errors",          FIELD_U64, AT(snapshot_oom, nr) },
+	{ "time_ns",         FIELD_U64, AT(snapshot_oom, time_ns) },
+	{ "time_ms",         FIELD_U64, AT(snapshot_oom, time_ms) },
+	{ "gpu",             FIELD_GPU, AT(snapshot_oom, gpu) },
+	{ "tid",             FIELD_U32, AT(snapshot_oom, tid) },
+	{ "asked_bytes",     FIELD_U64, AT(snapshot_oom, asked_bytes) },
+	{ "allocated_bytes", FIELD_U64, AT(snapshot_oom, allocated_bytes) },
+	{ "reserved_bytes",  FIELD_U64, AT(snapshot_oom, reserved_bytes) },
+	{ "others_ns",       FIELD_U64, AT(snapshot_oom, others_ns) },
+	{ "others_bytes",    FIELD_U64, AT(snapshot_oom, others_bytes) },
+	{ "nr_others",       FIELD_U32, AT(snapshot_oom, nr_holders) },
+	{},
+};
+
+const struct field oom_other_fields[] = {
+	{ "pid",   FIELD_U32, AT(snapshot_oom_other, pid) },
+	{ "uid",   FIELD_UID, AT(snapshot_oom_other, uid) },
+	{ "comm",  TEXT(snapshot_oom_other, comm) },
+	{ "bytes", FIELD_U64, AT(snapshot_oom_other, bytes) },
+	{},
+};
+
 const struct field thread_fields[] = {
 	{ "tid",  FIELD_U32,   AT(snapshot_thread, tid) },
 	{ "pid",  FIELD_U32,   AT(snapshot_thread, pid) },

@@ -37,6 +37,8 @@ extern const struct field process_fields[];
 extern const struct field task_fields[];
 extern const struct field memory_fields[];
 extern const struct field culprit_fields[];
+extern const struct field oom_fields[];
+extern const struct field oom_other_fields[];
 extern const struct field thread_fields[];
 extern const struct field comm_fields[];
 extern const struct field call_fields[];

@@ -134,6 +134,18 @@ static bool put_task(yyjson_mut_doc *doc, yyjson_mut_val *task,
 	return ok;
 }
 
+static bool put_oom(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct snapshot_oom *oom)
+{
+	yyjson_mut_val *value = yyjson_mut_obj_add_obj(doc, object, "oom");
+	bool ok = put_fields(doc, value, oom_fields, oom);
+	yyjson_mut_val *others = yyjson_mut_obj_add_arr(doc, value, "others");
+
+	for (u32 i = 0; ok && i < oom->nr_others; i++)
+		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, others), oom_other_fields,
+				&oom->others[i]);
+	return ok;
+}
+
 static bool put_process(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct snapshot *s,
 			u32 i)
 {
@@ -153,6 +165,8 @@ static bool put_process(yyjson_mut_doc *doc, yyjson_mut_val *object, const struc
 	for (u32 c = 0; ok && c < process->nr_culprits; c++)
 		ok = put_fields(doc, yyjson_mut_arr_add_obj(doc, culprits), culprit_fields,
 				&process->culprits[c]);
+	if (ok && process->oom.nr)
+		ok = put_oom(doc, object, &process->oom);
 	return ok && put_hists(doc, object, "hists", s, &process->hists);
 }
 

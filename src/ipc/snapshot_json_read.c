@@ -249,6 +249,23 @@ static int get_task(yyjson_val *object, struct snapshot_process *process)
 	return get_fields(object, task_fields, process);
 }
 
+/* Only a process that had an error has this member. */
+static int get_oom(yyjson_val *object, struct snapshot_oom *ret)
+{
+	yyjson_val *others = yyjson_obj_get(object, "others");
+	int err;
+
+	if (!object)
+		return 0;
+	ret->gpu = SNAPSHOT_GPU_UNKNOWN;
+	for (u32 i = 0; i < OOM_OTHERS_MAX && i < yyjson_arr_size(others); i++)
+		ret->others[i].uid = SNAPSHOT_UID_UNKNOWN;
+	err = get_fields(object, oom_fields, ret);
+	return err < 0 ? err
+		       : get_inner(others, oom_other_fields, ret->others, sizeof(ret->others[0]),
+				   OOM_OTHERS_MAX, &ret->nr_others);
+}
+
 static int get_process(yyjson_val *object, struct snapshot *s, u32 i)
 {
 	struct snapshot_process *process = &s->processes[i];
@@ -272,6 +289,8 @@ static int get_process(yyjson_val *object, struct snapshot *s, u32 i)
 		return err;
 	err = get_inner(yyjson_obj_get(object, "culprits"), culprit_fields, process->culprits,
 			sizeof(process->culprits[0]), CULPRITS_MAX, &process->nr_culprits);
+	if (err == 0)
+		err = get_oom(yyjson_obj_get(object, "oom"), &process->oom);
 	return err < 0 ? err : get_hists(yyjson_obj_get(object, "hists"), s, &process->hists);
 }
 

@@ -182,6 +182,25 @@ static void add_rank(struct snapshot *s, const struct node *node, u32 rank)
 			  .nr_allocs = 300,
 			  .nr_frees = 100 },
 	};
+	if (rank == 1)
+		process->oom = (struct snapshot_oom){
+			.nr = 2,
+			.time_ns = 123456789000000,
+			.time_ms = 1700000000000,
+			.asked_bytes = 2ULL << 30,
+			.allocated_bytes = 27ULL << 30,
+			.reserved_bytes = 30ULL << 30,
+			.gpu = 1,
+			.tid = process->pid,
+			.others_ns = 123456789012345,
+			.others_bytes = 8ULL << 30,
+			.nr_holders = 1,
+			.nr_others = 1,
+			.others = { { .pid = 4711,
+				      .uid = 1000,
+				      .bytes = 8ULL << 30,
+				      .comm = "jupyter" } },
+		};
 	fill_collectives(&process->collectives, node);
 	if (rank == 0)
 		fill_hists(s, process, node);
@@ -308,6 +327,30 @@ static void random_task_state(struct random *r, struct snapshot_task *task)
 	};
 }
 
+static void random_oom(struct random *r, struct snapshot_oom *oom)
+{
+	oom->nr = random_below(r, 2);
+	if (!oom->nr)
+		return;
+	oom->time_ns = random_any(r);
+	oom->time_ms = random_any(r);
+	oom->asked_bytes = random_any(r);
+	oom->allocated_bytes = random_any(r);
+	oom->reserved_bytes = random_any(r);
+	oom->gpu = (u32)random_any(r);
+	oom->tid = (u32)random_any(r);
+	oom->others_ns = random_any(r);
+	oom->others_bytes = random_any(r);
+	oom->nr_holders = (u32)random_any(r);
+	oom->nr_others = random_below(r, OOM_OTHERS_MAX + 1);
+	for (u32 i = 0; i < oom->nr_others; i++) {
+		oom->others[i].pid = (u32)random_any(r);
+		oom->others[i].uid = (u32)random_any(r);
+		oom->others[i].bytes = random_any(r);
+		random_text(r, oom->others[i].comm, sizeof(oom->others[i].comm));
+	}
+}
+
 static void random_process(struct random *r, struct snapshot *s)
 {
 	struct snapshot_process *process = snapshot_add_process(s, (u32)random_u64(r));
@@ -334,6 +377,7 @@ static void random_process(struct random *r, struct snapshot *s)
 	}
 	random_hists(r, s, &process->hists);
 	random_words(r, process->collectives.nr, sizeof(process->collectives));
+	random_oom(r, &process->oom);
 	process->stepped_ns = random_any(r);
 	random_words(r, &process->counted.nr_steps, sizeof(process->counted));
 }

@@ -22,6 +22,7 @@ LIBRARIES = {
     "libmpi.so.40": ("/usr/lib/*-linux-gnu/libmpi.so.40", "layer runtimes"),
     "libmpich.so.12": ("/usr/lib/*-linux-gnu/libmpich.so.12", "layer runtimes"),
     "libtorch_cpu.so.2.6": ("/usr/lib/*-linux-gnu/libtorch_cpu.so.2.6", "layer runtimes"),
+    "libc10.so.2.6": ("/usr/lib/*-linux-gnu/libc10.so.2.6", "layer runtimes"),
 }
 
 

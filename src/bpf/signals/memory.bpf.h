@@ -175,6 +175,19 @@ static inline u64 gpu_bytes(struct process_state *process, u32 device)
 	       process->books[LEVEL_DRIVER][device].current_bytes;
 }
 
+/* Wakes user space. */
+static inline void report_send(u32 kind, struct task_struct *p, u64 now)
+{
+	struct event *event = bpf_ringbuf_reserve(&reports, sizeof(*event), 0);
+
+	if (!event) {
+		__sync_fetch_and_add(&nr_dropped_events, 1);
+		return;
+	}
+	event_fill(event, kind, p, 0, now);
+	bpf_ringbuf_submit(event, 0);
+}
+
 /*
  * The process selected a device or allocated memory on it. Its main device is the
  * one with most of its memory, or the last selected one while it has no memory.
@@ -184,7 +197,6 @@ static inline void gpu_used(const struct traced_call *call, u32 device)
 	struct process_state *process = call->process;
 	struct task_state *task = &process->task;
 	bool first = !task->has_gpu;
-	struct event *event;
 	u64 held;
 
 	if (device >= GPU_MAX)
@@ -198,11 +210,5 @@ static inline void gpu_used(const struct traced_call *call, u32 device)
 	task->has_gpu = 1;
 	if (!first)
 		return;
-	event = bpf_ringbuf_reserve(&reports, sizeof(*event), 0);
-	if (!event) {
-		__sync_fetch_and_add(&nr_dropped_events, 1);
-		return;
-	}
-	event_fill(event, EVENT_GPU, call->p, 0, call->now);
-	bpf_ringbuf_submit(event, 0);
+	report_send(EVENT_GPU, call->p, call->now);
 }

@@ -209,6 +209,7 @@ static const char *const kind_meanings[] = {
 	[CALL_KIND_COMM_SIZE] = "size of a communicator",
 	[CALL_KIND_SCOPE_ENTER] = "start of a scope that the framework names",
 	[CALL_KIND_SCOPE_LEAVE] = "end of that scope",
+	[CALL_KIND_OOM] = "out-of-memory error",
 	[CALL_KIND_COMM_FREE] = "end of a communicator",
 	[CALL_KIND_GROUP_START] = "start of a group of calls",
 	[CALL_KIND_GROUP_END] = "end of a group of calls",

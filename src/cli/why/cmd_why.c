@@ -196,12 +196,10 @@ const struct command command_why = {
 		       "and advice.\n"
 		       "PID selects a process. JOB is a job name or a cgroup, as zernel status "
 		       "shows them.\n"
-		       "Without an operand, the answer covers all jobs.\n"
-		       "With --ended, JOB is an ended job, as zernel jobs shows it.\n"
-		       "With --lines, zerneld samples the stacks of one process while its GPU is "
-		       "idle.\n"
-		       "The answer gives the time in each line of code, in percent (points) of the "
-		       "time.",
+		       "Without an operand, the answer covers all jobs. With --ended, JOB is an "
+		       "ended job.\n"
+		       "With --lines, it gives the time in each line of code in points: percent of "
+		       "the time.",
 	.options = options,
 	.statuses = statuses,
 	.run = run,

@@ -6,6 +6,7 @@
 #include "answers/why.h"
 #include "base/cleanup.h"
 #include "base/user.h"
+#include "cli/memory/memory_print.h"
 
 /* Lines of the terminal outside the list of ranks, and the minimum rows of that list. */
 #define FIXED_LINES 18
@@ -328,7 +329,11 @@ int why_print_ended(struct snapshot *ended, bool json, const struct term *term)
 
 	if (err < 0)
 		return err;
-	if (!json && ended->nr_jobs)
+	if (!json && ended->nr_jobs) {
 		print_life(&ended->jobs[0], term);
+		err = memory_print_ooms(ended, term);
+		if (err < 0)
+			return err;
+	}
 	return why_print(before, ended, &(struct why_options){ .json = json }, term);
 }

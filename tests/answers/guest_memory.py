@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests zernel memory on two jobs with known allocations, one of which reports that it is out of memory.
+
+The report must have its sizes and the memory of the other job, and stay after the end of the process. The jobs run beside a
+zerneld that only watches, in a guest in virtual time. The output is TAP.
+"""
+import json
+import subprocess
+import sys
+
+import guest
+import harness
+from compare import run as lab_run
+
+BOOT_SECONDS, RUN_SECONDS = 900, 300  # of the machine; virtual time is slow there
+GIB = 1 << 30
+HELD = {"neighbor": GIB, "victim": 2 * GIB}
+ASKED, ALLOCATED, RESERVED = 4 * GIB, GIB + GIB // 2, 2 * GIB
+OTHER_BYTES = 4096  # vgpu.py allocates so much at the start, which zerneld may not see
+DEVICES = (("VGPU_DEVICES", "1"),)
+
+
+class Job:
+    def __init__(self, name):
+        group = lab_run.cgroup(name)
+        self.name = name
+        self.process = subprocess.Popen(
+            [sys.executable, "tests/answers/oom_job.py", f"{guest.BUILD}/lab/vgpu", f"{guest.BUILD}/tests/signals/libc10.so"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            preexec_fn=lambda: (group / "cgroup.procs").write_text("0"))
+
+    def do(self, *words):
+        print(*words, file=self.process.stdin, flush=True)
+        return self.process.stdout.readline() == "done\n"
+
+    def end(self):
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def processes(server):
+    """pid -> process, and the name of its job."""
+    with server.client() as client:
+        snapshot = client.ask("snapshot")["result"]
+    return {process["pid"]: (process, snapshot["jobs"][process["job"] - 1]["name"])
+            for process in snapshot["processes"] if process["launcher_tid"] and process["job"]}
+
+
+def memory(lab, server):
+    return json.loads(lab.zernel(server, "memory", "--json").stdout)
+
+
+def start(server, name):
+    """Returns a job whose calls zerneld sees, and the name that zerneld gives it."""
+    job = Job(name)
+    _, known = harness.wait_until(lambda: job.do("launch") and processes(server).get(job.process.pid),
+                                  f"launches of {name} are seen: {server.text()}")
+    assert job.do("alloc", HELD[name])
+    return job, known
+
+
+def check_held(tap, jobs, found):
+    for job in jobs:
+        held = [each["current_bytes"] for each in found["processes"] if each["pid"] == job.process.pid]
+        tap.check(len(held) == 1 and held[0] - HELD[job.name] in (0, OTHER_BYTES), f"{job.name} holds {held} bytes")
+
+
+def check_report(tap, report, neighbor):
+    sizes = [report[f"{name}_bytes"] for name in ("asked", "allocated", "reserved")]
+    tap.check(sizes == [ASKED, ALLOCATED, RESERVED], f"the report has the sizes {sizes}")
+    tap.check(report["gpu"] == 0, f"the report is about GPU {report['gpu']}")
+    others = [(each["pid"], each["bytes"] - GIB) for each in report.get("others", [])]
+    tap.check(others in ([(neighbor.process.pid, 0)], [(neighbor.process.pid, OTHER_BYTES)]),
+              f"the other process is {others}, expected pid {neighbor.process.pid}")
+
+
+def fail(lab, server, job):
+    """Reports errors until zerneld has attached its probe and has looked at the other processes."""
+    assert job.do("oom", ASKED, ALLOCATED, RESERVED)
+    return next((each["oom"] for each in memory(lab, server)["out_of_memory"] if "others" in each["oom"]), None)
+
+
+def run(lab, tap, server, _):
+    neighbor, _ = start(server, "neighbor")
+    victim, name = start(server, "victim")
+    check_held(tap, [neighbor, victim], memory(lab, server))
+    report = harness.wait_until(lambda: fail(lab, server, victim), f"a report: {server.text()}")
+    check_report(tap, report, neighbor)
+    victim.end()
+    ended = harness.wait_until(
+        lambda: (done := lab.zernel(server, "why", "--ended", name)) and "out of memory" in done.stdout and done,
+        f"the ended job: {server.text()}")
+    print("#", "\n# ".join(ended.stdout.splitlines()), flush=True)
+    tap.check("it asked for 4.0 GiB on GPU 0. PyTorch had reserved 2.0 GiB and allocated 1.5 GiB of it" in ended.stdout,
+              "zernel why --ended shows the report")
+    neighbor.end()
+
+
+if __name__ == "__main__":
+    sys.exit(guest.main(sys.argv[1:], __file__, DEVICES, run, BOOT_SECONDS, RUN_SECONDS))
