@@ -6,6 +6,9 @@
  * sampled for some seconds. Processes choose the names of their functions and files, so every
  * output cleans them.
  *
+ * While a job does not wait for its work, it is not known whether the GPU is idle. This open time
+ * counts as idle, and then all times are upper bounds.
+ *
  * Several threads can be sampled at the same time. If all stacks together have more time than the
  * GPU was idle, their times are scaled down, so that they add up to the idle time.
  */
@@ -20,7 +23,7 @@
 #define LINES_STACKS_MAX 16384
 #define LINES_DEPTH_MAX	 256
 #define LINES_FRAMES_MAX (1U << 20) /* of all stacks together */
-#define LINES_NS_MAX	 (1ULL << 49)
+#define LINES_NS_MAX	 (1ULL << 48)
 
 enum lines_kind {
 	LINES_PYTHON,
@@ -51,7 +54,8 @@ struct lines {
 	u32 pid;
 	u64 start_ns;
 	u64 window_ns;
-	u64 idle_ns;
+	u64 idle_ns; /* at most: with the open time */
+	u64 open_ns;
 	u64 nr_samples;
 	u64 nr_dropped;
 	u64 nr_unreadable;
@@ -107,6 +111,10 @@ u32 lines_tree_skip(const struct lines_tree *tree, u32 at);
 /* Percent of the watched time, scaled as described above. */
 double lines_points(const struct lines_tree *tree, u64 ns);
 double lines_idle_points(const struct lines_tree *tree);
+/* Percent of the watched time in which the GPU may have worked. */
+double lines_open_points(const struct lines_tree *tree);
+/* Whether the open time is long enough that points are upper bounds. */
+bool lines_is_range(const struct lines_tree *tree);
 /* Idle time in which no stack was sampled, in percent of the watched time. */
 double lines_missed_points(const struct lines_tree *tree);
 

@@ -89,7 +89,9 @@ int lines_write_json(const struct lines_tree *tree, FILE *out)
 	yyjson_mut_obj_add_strcpy(doc, root, "answer", sentence);
 	yyjson_mut_obj_add_uint(doc, root, "window_ns", lines->window_ns);
 	yyjson_mut_obj_add_uint(doc, root, "idle_ns", lines->idle_ns);
+	yyjson_mut_obj_add_uint(doc, root, "open_ns", lines->open_ns);
 	yyjson_mut_obj_add_real(doc, root, "idle_points", lines_idle_points(tree));
+	yyjson_mut_obj_add_real(doc, root, "open_points", lines_open_points(tree));
 	yyjson_mut_obj_add_real(doc, root, "missed_points", lines_missed_points(tree));
 	yyjson_mut_obj_add_uint(doc, root, "samples", lines->nr_samples);
 	yyjson_mut_obj_add_uint(doc, root, "dropped", lines->nr_dropped);

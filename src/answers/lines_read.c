@@ -27,6 +27,17 @@ static int read_numbers(yyjson_val *object, const struct number *numbers)
 	return 0;
 }
 
+/* Adds a number that an older zerneld does not send. */
+static int add_optional(yyjson_val *object, const char *key, u64 *sum, u64 *ret)
+{
+	if (!yyjson_obj_get(object, key))
+		return 0;
+	if (read_numbers(object, (struct number[]){ { key, LINES_NS_MAX, ret }, {} }) < 0)
+		return -EPROTO;
+	*sum += *ret;
+	return 0;
+}
+
 /* Returns the index of the label that equals the text, or `nr`. */
 static u32 find_label(yyjson_val *text, const char *(*label)(u32), u32 nr)
 {
@@ -74,13 +85,15 @@ static int read_table(yyjson_val *table, struct lines_frame **ret)
 static int read_stack(yyjson_val *value, struct lines_stack *ret)
 {
 	yyjson_val *cut = yyjson_obj_get(value, "cut");
-	u64 tid = 0;
+	u64 tid = 0, open_ns = 0;
 	int err = read_numbers(value,
 			       (struct number[]){ { "ns", LINES_NS_MAX, &ret->ns },
 						  { "samples", LINES_NS_MAX, &ret->nr_samples },
 						  { "tid", UINT32_MAX, &tid },
 						  {} });
 
+	if (err == 0)
+		err = add_optional(value, "open_ns", &ret->ns, &open_ns);
 	if (err < 0 || !yyjson_is_bool(cut))
 		return -EPROTO;
 	ret->tid = (u32)tid;
@@ -139,7 +152,7 @@ static int read_head(yyjson_val *value, struct lines *ret)
 				      });
 
 	ret->pid = (u32)pid;
-	return err;
+	return err < 0 ? err : add_optional(value, "open_ns", &ret->idle_ns, &ret->open_ns);
 }
 
 int lines_read(yyjson_val *value, struct lines **ret)

@@ -122,6 +122,18 @@ double lines_idle_points(const struct lines_tree *tree)
 	return lines->window_ns ? 100.0 * (double)lines->idle_ns / (double)lines->window_ns : 0;
 }
 
+double lines_open_points(const struct lines_tree *tree)
+{
+	const struct lines *lines = tree->lines;
+
+	return lines->window_ns ? 100.0 * (double)lines->open_ns / (double)lines->window_ns : 0;
+}
+
+bool lines_is_range(const struct lines_tree *tree)
+{
+	return 10 * lines_open_points(tree) > WHY_RANGE_PERMILLE;
+}
+
 double lines_missed_points(const struct lines_tree *tree)
 {
 	double missed = lines_idle_points(tree) - lines_points(tree, tree->nodes->ns);
@@ -134,10 +146,15 @@ void lines_sentence(const struct lines_tree *tree, char ret[static LINES_SENTENC
 	struct sentence sentence = { .text = ret, .size = LINES_SENTENCE_LEN };
 	double rest = lines_points(tree, tree->nodes->ns);
 	char label[LINES_LABEL_LEN];
+	bool is_range = lines_is_range(tree);
 	u32 nr = 0;
 
 	ret[0] = '\0';
-	sentence_add(&sentence, "idle %.0f %%", lines_idle_points(tree));
+	sentence_add(&sentence, "idle ");
+	if (is_range)
+		sentence_add(&sentence, "%.0f to ",
+			     lines_idle_points(tree) - lines_open_points(tree));
+	sentence_add(&sentence, "%.0f %%", lines_idle_points(tree));
 	if (!tree->nr_places) {
 		sentence_add(&sentence, ": no stack was sampled in %s.",
 			     unit_ns(tree->lines->window_ns).text);
@@ -149,8 +166,8 @@ void lines_sentence(const struct lines_tree *tree, char ret[static LINES_SENTENC
 		if (points < POINTS_MIN)
 			break;
 		lines_frame_label(tree->places[nr].frame, label);
-		sentence_add(&sentence, "%s %.0f %sin %s", nr ? "," : ":", points,
-			     nr ? "" : "points ", label);
+		sentence_add(&sentence, "%s %s%.0f %sin %s", nr ? "," : ":",
+			     is_range && !nr ? "at most " : "", points, nr ? "" : "points ", label);
 		rest -= points;
 	}
 	if (nr && rest >= POINTS_MIN)

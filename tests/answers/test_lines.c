@@ -90,6 +90,24 @@ static void sentence_names_lines_by_time(void **state)
 		      "DataLoader.__next__() dataloader.py:701, 2 in [unknown], 1 not sampled.");
 }
 
+static void open_time_makes_upper_bounds(void **state)
+{
+	struct lines lines = make();
+	CLEANUP(lines_tree_free_cleanup) struct lines_tree *tree = NULL;
+	CLEANUP_FREE char *shown = NULL;
+	char text[LINES_SENTENCE_LEN];
+
+	lines.open_ns = 250 * MS;
+	assert_int_equal(lines_tree_new(&lines, &tree), 0);
+	lines_sentence(tree, text);
+	assert_has(text, "idle 6 to 31 %: at most 22 points in collate() train.py:142, 6 in ");
+	shown = print(&lines, LINES_TEXT);
+	assert_has(shown, "The GPU may have worked for 25.0 points of this time");
+	lines.open_ns = 30 * MS; /* known exactly enough */
+	lines_sentence(tree, text);
+	assert_has(text, "idle 31 %: 22 points in ");
+}
+
 static void tree_adds_up(void **state)
 {
 	struct lines lines = make();
@@ -352,6 +370,22 @@ static char *damaged(const char *from, const char *to)
 	return text;
 }
 
+static void open_time_is_read(void **state)
+{
+	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
+	CLEANUP(lines_free_cleanup) struct lines *lines = NULL;
+	CLEANUP_FREE char *text = damaged("\"pid\":4711,", "\"pid\":4711,\"open_ns\":50,");
+	CLEANUP_FREE char *both = NULL;
+	char *at = strstr(text, "\"tid\":7,");
+
+	assert_true(asprintf(&both, "%.*s\"open_ns\":40,%s", (int)(at - text), text, at) > 0);
+	assert_int_equal(read_text(both, &doc, &lines), 0);
+	assert_int_equal(lines->open_ns, 50);
+	assert_int_equal(lines->idle_ns, 360);
+	assert_int_equal(lines->stacks[0].ns, 240);
+	assert_int_equal(lines->stacks[1].ns, 100);
+}
+
 static void invalid_replies_are_refused(void **state)
 {
 	static const struct {
@@ -368,6 +402,8 @@ static void invalid_replies_are_refused(void **state)
 		{ "\"line\":1", "\"line\":4294967296" },
 		{ "\"function\":\"main\"", "\"function\":null" },
 		{ "\"pid\":4711,", "" },
+		{ "\"pid\":4711,", "\"pid\":4711,\"open_ns\":-1," },
+		{ "\"tid\":7,", "\"tid\":7,\"open_ns\":\"1\"," },
 	};
 	struct lines *lines = (struct lines *)1;
 
@@ -406,6 +442,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(sentence_names_lines_by_time),
+		cmocka_unit_test(open_time_makes_upper_bounds),
 		cmocka_unit_test(tree_adds_up),
 		cmocka_unit_test(text_is_a_tree),
 		cmocka_unit_test(text_has_colours_on_a_terminal),
@@ -417,6 +454,7 @@ int main(void)
 		cmocka_unit_test(names_are_cleaned),
 		cmocka_unit_test(many_deep_stacks),
 		cmocka_unit_test(reply_is_read),
+		cmocka_unit_test(open_time_is_read),
 		cmocka_unit_test(invalid_replies_are_refused),
 		cmocka_unit_test(large_replies_are_refused),
 	};

@@ -72,12 +72,19 @@ static int print_tree(const struct lines_tree *tree, const struct term *term)
 	return err;
 }
 
-static void print_notes(const struct lines *lines, const struct term *term)
+static void print_notes(const struct lines_tree *tree, const struct term *term)
 {
+	const struct lines *lines = tree->lines;
 	u64 nr_cut = 0;
 
 	for (u32 i = 0; i < lines->nr_stacks; i++)
 		nr_cut += lines->stacks[i].is_cut ? lines->stacks[i].nr_samples : 0;
+	if (lines_is_range(tree))
+		term_print(term, STYLE_DIM,
+			   "The GPU may have worked for %.1f points of this time: all points are "
+			   "upper "
+			   "bounds.\n",
+			   lines_open_points(tree));
 	if (nr_cut)
 		term_print(term, STYLE_WARNING,
 			   "stacks too deep, their outermost calls are cut: %llu samples\n",
@@ -102,7 +109,7 @@ static int print_text(const struct lines_tree *tree, const struct term *term)
 		term_print(term, STYLE_PLAIN, "\n");
 		err = print_tree(tree, term);
 	}
-	print_notes(tree->lines, term);
+	print_notes(tree, term);
 	return err;
 }
 
