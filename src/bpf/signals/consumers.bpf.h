@@ -77,6 +77,7 @@ static inline void consumer_ends(struct task_struct *p, struct thread_state *thr
 	if (thread->consumer.tid != (u32)p->pid)
 		return;
 	bpf_map_delete_elem(&consumers, &thread->consumer);
+	thread->consumer.tid = 0;
 	__sync_fetch_and_add(&((struct process_storage *)process)->nr_consumers, -1);
 }
 

@@ -76,10 +76,12 @@ static inline void launcher_found(struct task_struct *p, struct thread_state *th
 
 /* A thread that only opened the GPU is no launcher if another thread launches the work. */
 static inline void launcher_confirm(struct task_struct *p, struct thread_state *thread,
-				    const struct process_state *process, u64 now)
+				    struct process_state *process, u64 now)
 {
-	if (is_launcher(thread) && !thread->has_fed && process->launcher_tid != (u32)p->pid)
-		thread_set_role(p, thread, ROLE_OTHER, now);
+	if (!is_launcher(thread) || thread->has_fed || process->launcher_tid == (u32)p->pid)
+		return;
+	thread_set_role(p, thread, ROLE_OTHER, now);
+	consumer_ends(p, thread, process);
 }
 
 /* The thread works for this launcher. */
