@@ -8,9 +8,9 @@
  * A task that ends a wait of the launcher works for it, and so does a task that wakes such a
  * task during the wait. How many wakeups it is away from the launcher is its distance.
  *
- * A thread that the launcher wakes was asked. If no work was launched when one of the threads
- * that were asked together wakes the launcher, they are a team: the launcher could not go on
- * without them. Loaders of the same process differ: the launcher launches while they work.
+ * A task that the launcher wakes was asked. If a task that was asked wakes the launcher before
+ * it has launched again, or stops its work about when the launcher goes on, the launcher could
+ * not go on without it. Loaders differ: the launcher launches while they work.
  */
 #include <stdbool.h>
 #include "abi/types.h"
@@ -24,16 +24,20 @@
 /* Answers that make a thread a member of a team, and the most that are counted. */
 #define ROLE_ANSWERS	  2
 #define ROLE_ANSWERS_MAX  4
-/* Turns that end with a yield before a launcher polls, and how long such a turn is at most. */
+/* A task that worked for less says nothing by its end; one that works on for longer is a loader. */
+#define ROLE_WORKED_NS	  (500 * NSEC_PER_USEC)
+#define ROLE_WORKS_ON_NS  (2 * NSEC_PER_MSEC)
+/* Turns that end with a yield before a launcher polls. */
 #define ROLE_YIELDS	  3
-#define ROLE_YIELD_NS	  (2 * NSEC_PER_MSEC)
 
 struct role_evidence {
 	u64 presumed_ns; /* when its ancestry was taken for evidence; 0: never */
 	u64 proven_ns;	 /* when it last was part of a wait; 0: never */
-	u64 asked; /* launches of its process plus 1 when the launcher woke it; 0: not asked */
-	u64 nr_switches; /* of its parent when it last stopped polling */
-	u32 nr_yields;	 /* turns in a row that ended with a yield */
+	u64 asked;	 /* launches of its process plus 1 when the launcher woke it; 0: not asked */
+	u64 asked_ns;
+	u64 asked_cpu_ns; /* its CPU time at that moment */
+	u64 nr_switches;  /* of its parent when it last stopped polling */
+	u32 nr_yields;	  /* turns in a row that ended with a yield */
 	u16 distance;
 	u16 nr_answers;
 };
@@ -67,9 +71,11 @@ static inline bool role_chain_goes_on(const struct role_evidence *e)
 	return e->distance && e->distance < ROLE_DISTANCE_MAX;
 }
 
-static inline void role_ask(struct role_evidence *e, u64 nr_launches)
+static inline void role_ask(struct role_evidence *e, u64 nr_launches, u64 cpu_ns, u64 now)
 {
 	e->asked = nr_launches + 1;
+	e->asked_ns = now;
+	e->asked_cpu_ns = cpu_ns;
 }
 
 /* Whether the launcher has launched nothing since it asked this thread. */
@@ -78,19 +84,29 @@ static inline bool role_delays(const struct role_evidence *e, u64 nr_launches)
 	return e->asked == nr_launches + 1;
 }
 
-/*
- * A thread that was asked goes to sleep. `answered`: the question that a thread of its process
- * answered last. One that was not answered counts against it only if the launcher went on.
- */
-static inline void role_rests(struct role_evidence *e, u64 answered, u64 nr_launches)
+/* What a task that was asked can know of its launcher. */
+struct role_question {
+	u64 answered_ns; /* when a task that was asked last ended a wait of the launcher */
+	u64 fed_ns;	 /* when the launcher last gave work to an idle GPU */
+	u64 cpu_ns;	 /* CPU time of the task */
+	u64 now;
+};
+
+/* A task that was asked goes to sleep. */
+static inline void role_rests(struct role_evidence *e, const struct role_question *q)
 {
+	bool went_on = q->fed_ns > e->asked_ns;
+	u64 until = went_on ? q->fed_ns : q->now, worked = q->cpu_ns - e->asked_cpu_ns;
+
 	if (!e->asked)
 		return;
-	if (e->asked == answered)
-		e->nr_answers += e->nr_answers < ROLE_ANSWERS_MAX;
-	else if (!role_delays(e, nr_launches))
-		e->nr_answers -= e->nr_answers > 0;
 	e->asked = 0;
+	if (q->answered_ns > e->asked_ns ||
+	    (went_on && q->now - until < ROLE_WORKS_ON_NS && worked > ROLE_WORKED_NS &&
+	     2 * worked > until - e->asked_ns))
+		e->nr_answers += e->nr_answers < ROLE_ANSWERS_MAX;
+	else if (q->now - until > ROLE_WORKS_ON_NS)
+		e->nr_answers -= e->nr_answers > 0;
 }
 
 static inline bool role_is_team(const struct role_evidence *e)
@@ -98,10 +114,10 @@ static inline bool role_is_team(const struct role_evidence *e)
 	return e->nr_answers >= ROLE_ANSWERS;
 }
 
-/* A turn of `ran_ns` ended. A task that is preempted between two yields still polls. */
-static inline void role_turn(struct role_evidence *e, bool runnable, bool yielded, u64 ran_ns)
+/* A turn ended. A task that is preempted between two yields still polls. */
+static inline void role_turn(struct role_evidence *e, bool runnable, bool yielded)
 {
-	if (!runnable || ran_ns > ROLE_YIELD_NS)
+	if (!runnable)
 		e->nr_yields = 0;
 	else if (yielded && e->nr_yields < ROLE_YIELDS)
 		e->nr_yields++;

@@ -8,24 +8,44 @@
 
 #define NOW (100 * NSEC_PER_SEC)
 
-/* The launcher asks, and the thread rests after `nr_launches` further launches. */
-static void question(struct role_evidence *e, u64 at, u64 nr_launches, bool answered)
+#define MS NSEC_PER_MSEC
+
+/*
+ * The launcher asks at NOW. The thread works for `work` ms and rests after `rest` ms; the launcher
+ * goes on after `fed` ms (0: it does not), and is woken after `answer` ms (0: it is not).
+ */
+static void question(struct role_evidence *e, u64 work, u64 rest, u64 fed, u64 answer)
 {
-	role_ask(e, at);
-	role_rests(e, answered ? at + 1 : 0, at + nr_launches);
+	struct role_question q = {
+		.answered_ns = answer ? NOW + answer * MS : 0,
+		.fed_ns = fed ? NOW + fed * MS : NOW - 1,
+		.cpu_ns = 7 + work * MS,
+		.now = NOW + rest * MS,
+	};
+
+	role_ask(e, 3, 7, NOW);
+	role_rests(e, &q);
 	assert_int_equal(e->asked, 0);
+	role_rests(e, &q); /* it was not asked again */
 }
 
-static void a_team_answers_before_the_next_launch(void **state)
+static void a_team_ends_the_wait_of_the_launcher(void **state)
 {
 	struct role_evidence e = {};
 
-	question(&e, 10, 0, true);
+	question(&e, 1, 5, 0, 4);
 	assert_false(role_is_team(&e));
-	question(&e, 20, 0, true);
+	question(&e, 1, 5, 0, 4);
 	assert_true(role_is_team(&e));
-	/* The member that spins before it sleeps sees the next launch. */
-	question(&e, 30, 5, true);
+}
+
+/* The launcher spins, and the team spins for a while after its work. */
+static void a_team_stops_when_the_launcher_goes_on(void **state)
+{
+	struct role_evidence e = {};
+
+	question(&e, 8, 11, 10, 0);
+	question(&e, 8, 11, 10, 0);
 	assert_true(role_is_team(&e));
 }
 
@@ -34,26 +54,26 @@ static void a_thread_that_works_while_the_launcher_launches_is_no_team(void **st
 	struct role_evidence e = {};
 
 	for (u32 i = 0; i < 10; i++)
-		question(&e, 10 * i, 3, false);
+		question(&e, 9, 10, 1, 0);
 	assert_false(role_is_team(&e));
 	for (u32 i = 0; i < 10; i++)
-		question(&e, 10 * i, 0, true);
+		question(&e, 1, 5, 0, 4);
 	assert_int_equal(e.nr_answers, ROLE_ANSWERS_MAX);
 	for (u32 i = 0; i < ROLE_ANSWERS_MAX; i++)
-		question(&e, 10 * i, 3, false);
+		question(&e, 9, 10, 1, 0);
 	assert_int_equal(e.nr_answers, 0);
-	question(&e, 10, 3, false);
+	question(&e, 9, 10, 1, 0);
 	assert_int_equal(e.nr_answers, 0);
 }
 
-/* A thread that was asked and rests while the launcher still waits for others is undecided. */
-static void no_answer_yet_is_no_evidence(void **state)
+/* It rests while the launcher still waits for others, or it had little to do. */
+static void a_short_or_undecided_rest_is_no_evidence(void **state)
 {
 	struct role_evidence e = { .nr_answers = 1 };
 
-	question(&e, 10, 0, false);
-	assert_int_equal(e.nr_answers, 1);
-	role_rests(&e, 11, 10);
+	question(&e, 4, 5, 0, 0);
+	question(&e, 0, 2, 1, 0);
+	question(&e, 1, 11, 10, 0);
 	assert_int_equal(e.nr_answers, 1);
 }
 
@@ -62,7 +82,7 @@ static void a_thread_delays_the_launcher_until_the_next_launch(void **state)
 	struct role_evidence e = {};
 
 	assert_false(role_delays(&e, 0));
-	role_ask(&e, 0);
+	role_ask(&e, 0, 0, NOW);
 	assert_true(role_delays(&e, 0));
 	assert_false(role_delays(&e, 1));
 }
@@ -103,23 +123,20 @@ static void a_chain_is_bounded_and_keeps_the_shortest_distance(void **state)
 	assert_int_equal(e.distance, 2);
 }
 
-static void a_launcher_polls_after_short_turns_that_end_with_yields(void **state)
+static void a_launcher_polls_after_turns_that_end_with_yields(void **state)
 {
 	struct role_evidence e = {};
 
 	for (u32 i = 0; i < ROLE_YIELDS; i++) {
 		assert_false(role_polls(&e));
-		role_turn(&e, true, true, NSEC_PER_USEC);
+		role_turn(&e, true, true);
 		/* It is preempted before the next yield. */
-		role_turn(&e, true, false, NSEC_PER_USEC);
+		role_turn(&e, true, false);
 	}
 	assert_true(role_polls(&e));
-	role_turn(&e, true, true, ROLE_YIELD_NS + 1);
-	assert_false(role_polls(&e));
-	for (u32 i = 0; i < 2 * ROLE_YIELDS; i++)
-		role_turn(&e, true, true, NSEC_PER_USEC);
+	role_turn(&e, true, true);
 	assert_true(role_polls(&e));
-	role_turn(&e, false, true, NSEC_PER_USEC);
+	role_turn(&e, false, true);
 	assert_false(role_polls(&e));
 }
 
@@ -136,14 +153,15 @@ static void a_parent_that_did_not_run_brought_nothing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_team_answers_before_the_next_launch),
+		cmocka_unit_test(a_team_ends_the_wait_of_the_launcher),
+		cmocka_unit_test(a_team_stops_when_the_launcher_goes_on),
 		cmocka_unit_test(a_thread_that_works_while_the_launcher_launches_is_no_team),
-		cmocka_unit_test(no_answer_yet_is_no_evidence),
+		cmocka_unit_test(a_short_or_undecided_rest_is_no_evidence),
 		cmocka_unit_test(a_thread_delays_the_launcher_until_the_next_launch),
 		cmocka_unit_test(a_guess_is_dropped_when_the_launcher_goes_on_without),
 		cmocka_unit_test(a_proof_gets_old),
 		cmocka_unit_test(a_chain_is_bounded_and_keeps_the_shortest_distance),
-		cmocka_unit_test(a_launcher_polls_after_short_turns_that_end_with_yields),
+		cmocka_unit_test(a_launcher_polls_after_turns_that_end_with_yields),
 		cmocka_unit_test(a_parent_that_did_not_run_brought_nothing),
 	};
 

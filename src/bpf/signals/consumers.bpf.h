@@ -13,14 +13,15 @@
 #define CONSUMERS_OF_PROCESS 8
 
 struct consumer {
-	u64 waited_ns; /* when a task last ended its wait for data */
-	u64 fed_ns;    /* when it last gave its first work to an idle GPU */
-	u64 answered;  /* the question (core/role.h) that was answered last */
-	u64 sleeps_since_ns;
-	u64 polled_ns;	 /* when it last polled for work and had none */
-	u32 waits;	 /* for data; written by the scheduler */
-	u32 has_loaders; /* so that nobody searches for a loader in vain */
-	u32 device;	 /* number in its process; launchers of one device wait for each other */
+	u64 waited_ns;	     /* when a task last ended its wait for data */
+	u64 fed_ns;	     /* when it last gave its first work to an idle GPU */
+	u64 answered_ns;     /* when a task that it had asked ended its wait: core/role.h */
+	u64 proven_ns;	     /* when a loader was last part of its work */
+	u64 sleeps_since_ns; /* 0: it does not sleep, or not for data */
+	u64 polled_ns;	     /* when it last polled for work and had none */
+	u32 waits;	     /* for data; written by the scheduler */
+	u32 has_loaders;     /* so that nobody searches for a loader in vain */
+	u32 device; /* number in its process; launchers of one device wait for each other */
 	u32 pad;
 };
 

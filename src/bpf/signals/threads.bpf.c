@@ -21,7 +21,7 @@
 
 /* One of several bits: a futex wait is also freezable. */
 #define TASK_INTERRUPTIBLE 1
-/* For so long after a wait for data, the loaders of a process are known. */
+/* For so long after a loader has proven itself, the loaders of a launcher are known. */
 #define LOADERS_KNOWN_NS   (2 * NSEC_PER_SEC)
 
 /* The utilization of the GPU that the process mainly uses, plus one; 0: unknown. */
@@ -51,10 +51,14 @@ static void look_at(struct task_struct *p, struct process_state *process, u64 no
 static void thread_loads(struct task_struct *p, struct thread_state *thread,
 			 const struct consumer_key *consumer, u32 distance, u64 now)
 {
+	struct consumer *row = consumer_at(consumer);
+
 	if (distance)
 		role_prove(&thread->evidence, distance, now);
 	else
 		role_presume(&thread->evidence, now);
+	if (distance && row)
+		row->proven_ns = now;
 	works_for(thread, consumer);
 	thread_set_role(p, thread, ROLE_LOADER, now);
 }
@@ -117,18 +121,26 @@ static void role_expires(struct task_struct *p, struct thread_state *thread, u64
 		thread_set_role(p, thread, ROLE_OTHER, now);
 }
 
-/* A thread that the launcher woke goes to sleep. */
-static void asked_rests(struct task_struct *p, struct thread_state *thread,
-			const struct process_state *process, u64 now)
+/* A task that the launcher woke goes to sleep. */
+static __noinline int asked_rests(struct task_struct *p, struct thread_state *thread, u64 now)
 {
 	const struct consumer *row = consumer_at(&thread->consumer);
 	struct role_evidence *evidence = &thread->evidence;
+	struct role_question question = { .cpu_ns = p->se.sum_exec_runtime, .now = now };
 
-	role_rests(evidence, row ? row->answered : 0, process_launches(process));
-	if (role_is_team(evidence) && may_load(thread))
+	if (row) {
+		question.answered_ns = row->answered_ns;
+		question.fed_ns = row->fed_ns;
+	}
+	role_rests(evidence, &question);
+	if (role_is_team(evidence) && may_load(thread)) {
 		thread_set_role(p, thread, ROLE_CRITICAL, now);
-	else if (thread->role == ROLE_CRITICAL && !evidence->nr_answers)
+		role_prove(evidence, 1, now);
+	} else if (thread->role == ROLE_CRITICAL && !evidence->nr_answers &&
+		   thread->consumer.tgid == (u32)p->tgid) {
 		thread_set_role(p, thread, ROLE_OTHER, now);
+	}
+	return 0;
 }
 
 /* The launcher may wait for data from now on; `since` 0: it does not any more. */
@@ -156,8 +168,7 @@ static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 st
 		process_burst(process, now - thread->running_since_ns);
 		if (!thread->depth)
 			role_turn(&thread->evidence, runnable,
-				  compat_syscall(p) == SYSCALL_SCHED_YIELD,
-				  now - thread->running_since_ns);
+				  compat_syscall(p) == SYSCALL_SCHED_YIELD);
 	}
 	if (thread->role == ROLE_LOADER)
 		loader_did(p, SHARE_CPU, thread->running_since_ns, now);
@@ -165,8 +176,8 @@ static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 st
 	gpu_waiter_does(thread, runnable ? GPU_WAIT_QUEUED : GPU_WAIT_SLEEPS, now);
 	if (process && is_launcher_of(p, thread, process))
 		launcher_leaves(p, thread, process, runnable, now);
-	if (process && !runnable && thread->evidence.asked && !is_launcher(thread))
-		asked_rests(p, thread, process, now);
+	if (!runnable && thread->evidence.asked && !is_launcher(thread))
+		asked_rests(p, thread, now);
 	if (runnable) {
 		thread->runnable_since_ns = now;
 		if (process)
@@ -317,7 +328,7 @@ static bool launcher_fed(struct task_struct *p, struct thread_state *thread,
 		return true;
 	}
 	if (row)
-		row->answered = nr_launches + 1;
+		row->answered_ns = now;
 	return waking->role != ROLE_CRITICAL;
 }
 
@@ -348,43 +359,61 @@ static void process_hears(struct task_struct *p, struct thread_state *thread,
 }
 
 /*
- * A launcher wakes another task: a thread of its process that it asks for something, or a loader
- * that was ahead and has room again. A launcher that asks another one waits for that one and
- * not for data.
+ * A launcher wakes another task: one that it asks for something, or a loader that was ahead and
+ * has room again. A launcher that asks another one of its process waits for that one and not
+ * for data.
  */
 static void launcher_asks(struct task_struct *p, struct thread_state *thread,
 			  struct task_struct *waker, struct thread_state *waking, u64 now)
 {
 	struct process_state *process;
 
-	if (p->tgid != waker->tgid) {
-		if (is_family(p, waker->tgid))
-			loader_found(p, &waking->consumer, 1, now);
+	if (p->tgid != waker->tgid && is_family(p, waker->tgid)) {
+		loader_found(p, &waking->consumer, 1, now);
 		return;
 	}
+	if (waking->depth || (p->tgid != waker->tgid && !is_one_tenant(p, waker)))
+		return;
 	process = process_find(waker);
 	thread = thread ?: thread_get(p);
-	if (!process || !thread || waking->depth)
+	if (!process || !thread)
 		return;
-	if (is_launcher(thread))
+	if (is_launcher(thread) && p->tgid == waker->tgid)
 		thread = waking;
 	else if (thread->role == ROLE_OTHER || thread->role == ROLE_CRITICAL)
 		works_for(thread, &waking->consumer);
-	role_ask(&thread->evidence, process_launches(process));
+	else
+		return;
+	role_ask(&thread->evidence, process_launches(process), p->se.sum_exec_runtime, now);
 }
 
-/* A task wakes one that works for a launcher. If the launcher waits, it is part of the chain. */
+/* Threads of an interpreter wake each other to pass on its lock. */
+static bool passes_on_interpreter(struct task_struct *waker, u32 tgid)
+{
+	struct process_state *process = (u32)waker->tgid == tgid ? process_find(waker) : NULL;
+
+	return process && process->tells_waits;
+}
+
+/*
+ * A task wakes one that works for a launcher: it is part of the chain. If it is not of the
+ * family, then only while the launcher waits.
+ */
 static void chain_grows(struct task_struct *p, struct thread_state *thread,
 			struct task_struct *waker, u64 now)
 {
-	const struct consumer *row = consumer_at(&thread->consumer);
 	u32 distance = thread->evidence.distance + 1;
+	const struct consumer *row;
 
-	if (!row || !row->sleeps_since_ns || !is_cause(waker))
+	if (!is_cause(waker))
 		return;
-	if (thread->role == ROLE_LOADER && is_family(waker, thread->consumer.tgid))
-		loader_found(waker, &thread->consumer, distance, now);
-	else if (is_one_tenant(p, waker))
+	if (thread->role == ROLE_LOADER && is_family(waker, thread->consumer.tgid)) {
+		if (!passes_on_interpreter(waker, thread->consumer.tgid))
+			loader_found(waker, &thread->consumer, distance, now);
+		return;
+	}
+	row = consumer_at(&thread->consumer);
+	if (row && row->sleeps_since_ns && is_one_tenant(p, waker))
 		critical_found(waker, &thread->consumer, distance, now);
 }
 
@@ -463,16 +492,19 @@ static bool makes_helpers(const struct thread_state *thread)
 	       thread->role == ROLE_COLLECTIVE_HELPER;
 }
 
-/* Whether a loader has brought data recently: a further child process may be something else. */
-static bool has_loaders(struct process_state *process, u64 now)
+/* Whether the launcher has loaders that work: a further child process may be something else. */
+static bool has_loaders(const struct consumer_key *consumer, u64 now)
 {
-	return process->data_waited_ns && now < process->data_waited_ns + LOADERS_KNOWN_NS;
+	const struct consumer *row = consumer_at(consumer);
+
+	return row && row->proven_ns && now < row->proven_ns + LOADERS_KNOWN_NS;
 }
 
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct thread_state *thread = thread_find(parent), *made;
+	const struct consumer_key *consumer;
 	struct process_state *process;
 	u64 now = bpf_ktime_get_ns();
 
@@ -483,10 +515,11 @@ int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
 		return 0;
 	}
 	process = process_find(parent);
-	if (process && process->launcher_tid && !has_loaders(process, now))
-		loader_found(child,
-			     is_launcher(thread) ? &thread->consumer : last_consumer(process), 0,
-			     now);
+	if (!process || !process->launcher_tid)
+		return 0;
+	consumer = is_launcher(thread) ? &thread->consumer : last_consumer(process);
+	if (!has_loaders(consumer, now))
+		loader_found(child, consumer, 0, now);
 	return 0;
 }
 
