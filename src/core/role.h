@@ -33,7 +33,7 @@
 struct role_evidence {
 	u64 presumed_ns; /* when its ancestry was taken for evidence; 0: never */
 	u64 proven_ns;	 /* when it last was part of a wait; 0: never */
-	u64 asked;	 /* launches of its process plus 1 when the launcher woke it; 0: not asked */
+	u64 asked; /* launches of its process plus 1 when the launcher woke it; 0: not asked */
 	u64 asked_ns;
 	u64 asked_cpu_ns; /* its CPU time at that moment */
 	u64 nr_switches;  /* of its parent when it last stopped polling */
