@@ -5,9 +5,14 @@
 #include "abi/idle.h"
 #include "abi/python.h"
 
-/* A running thread is sampled so often, in samples per second: not a divisor of usual rates. */
+/*
+ * A running thread is sampled so often, in samples per second. Of the ticks in a period, a random
+ * one counts: a job whose steps have the length of some periods would show the same lines each
+ * time.
+ */
 #define LINES_RATE	99
-#define LINES_TICK_NS	(NSEC_PER_SEC / LINES_RATE)
+#define LINES_TICKS	10
+#define LINES_PERIOD_NS (NSEC_PER_SEC / LINES_RATE)
 /* Processes that can be sampled at the same time, and entries of all of them together. */
 #define LINES_PROCESSES 64
 #define LINES_THREADS	1024

@@ -25,18 +25,15 @@ static int open_event(int cpu, int prog)
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
 		.freq = 1,
-		.sample_freq = LINES_RATE,
+		.sample_freq = LINES_RATE * LINES_TICKS,
 		.disabled = 1,
 	};
 	CLEANUP_FD int fd =
 		(int)syscall(__NR_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
-	int opened;
 
 	if (fd < 0 || ioctl(fd, PERF_EVENT_IOC_SET_BPF, prog) < 0)
 		return -errno;
-	opened = fd;
-	fd = -EBADF;
-	return opened;
+	return TAKE_FD(fd);
 }
 
 void kernel_open_lines(struct kernel *kernel)

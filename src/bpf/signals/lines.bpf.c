@@ -3,11 +3,11 @@
  * Adds idle time to the stacks of the threads that cause it, while a client wants to know the lines
  * of a process. Both programs are attached only then.
  *
- * A launcher that runs is sampled LINES_RATE times a second. When it leaves its CPU, its stack is
- * read once, and the time until it runs again belongs to that stack, split by the causes that the
- * ledger books (core/idle.h). Loaders are sampled while their consumer waits for data.
- * Nothing is sampled while the GPU certainly works. A thread inside a runtime call, while the GPU
- * may have work, is not sampled either: the call may wait for that work.
+ * A launcher that runs is sampled LINES_RATE times a second, at random ticks. When it leaves its
+ * CPU, its stack is read once, and the time until it runs again belongs to that stack, split by the
+ * causes that the ledger books (core/idle.h). Loaders are sampled while their consumer waits for
+ * data. Nothing is sampled while the GPU certainly works. A thread inside a runtime call, while the
+ * GPU may have work, is not sampled either: the call may wait for that work.
  *
  * Trusts nothing in the memory of the process: core/python.h. Both programs run with interrupts
  * disabled, so one scratch memory for each CPU is enough. lines_switch must run after
@@ -74,6 +74,8 @@ struct {
 } lines_threads SEC(".maps");
 
 struct scratch {
+	u32 tick;   /* in the current period */
+	u32 chosen; /* the tick that counts */
 	struct lines_stack_value stack;
 	struct python_code code;
 };
@@ -362,11 +364,20 @@ static struct process_state *process_of(struct task_struct *p, const struct thre
 	return *ret_loads ? waiting_consumer(p) : NULL;
 }
 
+/* Whether this tick of the CPU counts. */
+static bool is_chosen(struct scratch *scratch)
+{
+	if (scratch->tick++ % LINES_TICKS == 0)
+		scratch->chosen = bpf_get_prandom_u32() % LINES_TICKS;
+	return (scratch->tick - 1) % LINES_TICKS == scratch->chosen;
+}
+
 SEC("perf_event")
 int lines_tick(void *ctx)
 {
 	struct task_struct *p = bpf_get_current_task_btf();
-	struct thread_state *thread = thread_find(p);
+	struct scratch *scratch = scratch_get();
+	struct thread_state *thread;
 	struct process_state *process;
 	const struct lines_process *python;
 	struct lines_sum_key key;
@@ -374,6 +385,9 @@ int lines_tick(void *ctx)
 	bool loads;
 	u64 open;
 
+	if (!scratch || !is_chosen(scratch))
+		return 0;
+	thread = thread_find(p);
 	process = thread ? process_of(p, thread, &loads) : NULL;
 	python = process ? wanted(process->task.pid) : NULL;
 	away = python ? away_get(p) : NULL;
@@ -383,9 +397,9 @@ int lines_tick(void *ctx)
 	if (key.cause >= IDLE_CAUSE_NR)
 		return 0;
 	__sync_fetch_and_add(&lines_counts.nr_samples, 1);
-	open = process->idle.gpu == IDLE_GPU_OPEN ? LINES_TICK_NS : 0;
+	open = process->idle.gpu == IDLE_GPU_OPEN ? LINES_PERIOD_NS : 0;
 	take_stack(p, python, away, &key.stack);
-	charge(&key, LINES_TICK_NS - open, open);
+	charge(&key, LINES_PERIOD_NS - open, open);
 	return 0;
 }
 
