@@ -2,7 +2,8 @@
 """A training loop that spends known time in known lines while its GPU is idle, and writes that truth to a file.
 
 The GPU is idle from the return of item() to the next launch. What happens between them is the same in each step: functions
-that burn CPU time, directly, in a generator, in a coroutine and deep in a recursion, and one that sleeps.
+that burn CPU time, directly, in a generator, in a coroutine and deep in a recursion, one that sleeps, and one that waits for
+a loader, which is a forked process and burns CPU time as well.
 """
 import argparse
 import asyncio
@@ -50,6 +51,30 @@ def checkpoint(seconds):
     time.sleep(seconds)
 
 
+def decode(seconds):
+    burn(seconds)
+
+
+class Loader:
+    def __init__(self, seconds):
+        asked, self.ask = os.pipe()
+        self.answer, answered = os.pipe()
+        if os.fork():
+            os.close(asked)
+            os.close(answered)
+            return
+        os.close(self.ask)
+        os.close(self.answer)
+        while os.read(asked, 1):  # ends with its parent
+            decode(seconds)
+            os.write(answered, b"x")
+        os._exit(0)
+
+    def fetch(self):
+        os.write(self.ask, b"x")
+        os.read(self.answer, 1)
+
+
 def line_of(function, number):
     """The line `number` lines below the first one of a function."""
     return function.__code__.co_firstlineno + number
@@ -57,10 +82,12 @@ def line_of(function, number):
 
 class Job:
     def __init__(self, args):
+        choose = random.Random(args.seed)
+        names = "collate", "samples", "report", "deep", "checkpoint", "fetch"
+        self.seconds = {name: choose.randint(2, 12) * MS for name in names}
+        self.loader = Loader(self.seconds["fetch"])
         self.device = vgpu.Device(args.vgpu, None)
         self.loop = asyncio.new_event_loop()
-        choose = random.Random(args.seed)
-        self.seconds = {name: choose.randint(2, 12) * MS for name in ("collate", "samples", "report", "deep", "checkpoint")}
         self.samples = samples(self.seconds["samples"])
         self.parts = {
             "collate": lambda: collate(self.seconds["collate"]),
@@ -68,6 +95,7 @@ class Job:
             "report": lambda: self.loop.run_until_complete(report(self.seconds["report"])),
             "deep": lambda: deep(self.seconds["deep"], args.depth),
             "checkpoint": lambda: checkpoint(self.seconds["checkpoint"]),
+            "fetch": self.loader.fetch,
         }
         self.spent = dict.fromkeys(self.parts, 0.0)
 
@@ -87,7 +115,8 @@ class Job:
             ["samples", line_of(samples, 2), self.spent["samples"]],
             ["report", line_of(report, 2), self.spent["report"]],
             ["deep", line_of(deep, 1), self.spent["deep"]],
-            ["checkpoint", line_of(checkpoint, 1), self.spent["checkpoint"]]]}
+            ["checkpoint", line_of(checkpoint, 1), self.spent["checkpoint"]],
+            ["Loader.fetch", line_of(Loader.fetch, 2), self.spent["fetch"]]]}
 
 
 def main():

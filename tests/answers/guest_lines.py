@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Compares idle time by source line with what a Python job knows itself: each share must be within 5 points.
 
-Each run starts the job with other times, beside a zerneld that only watches, in a guest in virtual time. The output is TAP.
+Each run starts the job with other times, beside a zerneld that only watches, in a guest in virtual time. Every second run has a
+deeper recursion, and two of four the Python of forky, if its tree exists. The output is TAP.
 """
 import contextlib
 import json
+import pathlib
 import subprocess
 import sys
+import time
 
 import guest
-import harness
-from compare import run as lab_run
 
 BOOT_SECONDS, RUN_SECONDS = 1200, 600  # of the machine; virtual time is slow there
 WATCH_SECONDS = 10
@@ -19,11 +20,16 @@ UNREADABLE_MAX = 0.01
 FRAMES_MAX = 128
 DEPTHS = (60, 200)  # the second one is cut
 DEVICES = (("VGPU_DEVICES", "1"),)
+JOB = "lab/framework/lines_job.py"
+FORKY = pathlib.Path("/forky/.complete")
+PROGRAMS = "lines_tick", "lines_switch"
+DECODED_MIN = 90  # percent of the loader's time in the line that works
 
 
 @contextlib.contextmanager
 def job(seed, truth):
-    with subprocess.Popen([sys.executable, "lab/framework/lines_job.py", "--vgpu", f"{guest.BUILD}/lab/vgpu", "--truth", truth,
+    python = ["tools/in-forky", "python3"] if seed % 4 > 1 and FORKY.exists() else [sys.executable]
+    with subprocess.Popen([*python, JOB, "--vgpu", f"{guest.BUILD}/lab/vgpu", "--truth", truth,
                            "--seed", str(seed), "--depth", str(DEPTHS[seed % len(DEPTHS)])]) as process:
         try:
             yield process.pid
@@ -65,9 +71,39 @@ def check(tap, where, answer, truth):
     # A stack that cannot be read has one frame without a name.
     unknown = {i for i, frame in enumerate(answer["frames"]) if frame["kind"] != "python"}
     partly = [stack for stack in answer["stacks"] if len(stack["frames"]) > 1 and unknown & set(stack["frames"])]
-    tap.check(answer["dropped"] == 0 and not partly, f"{where}: nothing was dropped, {len(partly)} stacks lack a name")
-    tap.check(answer["unreadable"] <= answer["samples"] * UNREADABLE_MAX,
-              f"{where}: {answer['unreadable']} of {answer['samples']} stacks were not readable")
+    for stack in partly:
+        print(f"# {where}: a name is missing: {[answer['frames'][i]['function'] for i in stack['frames']]}", flush=True)
+    unread = answer["unreadable"] + sum(stack["samples"] for stack in partly)
+    tap.check(answer["dropped"] == 0 and unread <= answer["samples"] * UNREADABLE_MAX,
+              f"{where}: nothing was dropped; {unread} of {answer['samples']} stacks were not readable, or not completely")
+
+
+def functions(code):
+    """All functions and lines of a code object, as the interpreter knows them."""
+    yield from ((code.co_qualname, line) for _, _, line in code.co_lines() if line)
+    for constant in code.co_consts:
+        if hasattr(constant, "co_lines"):
+            yield from functions(constant)
+
+
+def check_names(tap, where, answer):
+    """Each line of the job must belong to the function that is named with it."""
+    known = set(functions(compile(pathlib.Path(JOB).read_text(encoding="utf-8"), JOB, "exec")))
+    own = [(frame["function"], frame["line"]) for frame in answer["frames"] if frame["file"].endswith(JOB)]
+    wrong = [frame for frame in own if frame not in known]
+    tap.check(own and not wrong, f"{where}: {len(own)} frames of the job are lines of their function, except {wrong}")
+
+
+def check_loader(tap, where, answer, share):
+    """The loader decodes while the launcher waits for it."""
+    frames = [frame["function"] for frame in answer["frames"]]
+    stacks = [stack for stack in answer["stacks"] if stack["role"] == "loader"]
+    total = sum(stack["ns"] for stack in answer["stacks"] if stack["role"] == "launcher")
+    loaded = sum(stack["ns"] for stack in stacks)
+    decoded = sum(stack["ns"] for stack in stacks if "decode" in {frames[i] for i in stack["frames"]})
+    tap.check(total and abs(100 * loaded / total - share) <= POINTS and 100 * decoded >= DECODED_MIN * loaded,
+              f"{where}: the launcher waits {share:.1f} %, the loader has {100 * loaded / max(total, 1):.1f} %, "
+              f"{100 * decoded / max(loaded, 1):.1f} % of it in decode()")
 
 
 def check_depth(tap, where, answer, depth):
@@ -78,24 +114,48 @@ def check_depth(tap, where, answer, depth):
               f"{where}: a recursion of {depth} has {deepest} frames, {len(cut)} stacks are cut")
 
 
+def costs():
+    """Run time and runs of the programs that sample, since they were loaded."""
+    shown = json.loads(subprocess.run(["bpftool", "-j", "prog", "show"], capture_output=True, check=True).stdout)
+    return {prog["name"]: (prog.get("run_time_ns", 0), prog.get("run_cnt", 0)) for prog in shown if prog.get("name") in PROGRAMS}
+
+
+def print_cost(where, before, after, window_ns):
+    """In virtual time, each instruction takes 4 ns, so this is no cost of a real machine."""
+    for name in PROGRAMS:
+        spent_ns, runs = (new - old for new, old in zip(after[name], before[name]))
+        print(f"# {where}: {name}: {runs} runs of {spent_ns / max(runs, 1) / 1000:.1f} us, {100 * spent_ns / window_ns:.2f} % "
+              "of the time", flush=True)
+
+
 def run(lab, tap, server, seed):
-    path = lab_run.WORK / f"lines-{seed}.json"
+    path = pathlib.Path("/dev/shm", f"lines-{seed}.json")  # the tree of forky sees it at the same place
+    path.unlink(missing_ok=True)
     where = f"run {seed}"
     with job(seed, path) as pid:
         assert pid in lab.launchers(server)
+        idle = costs()
+        time.sleep(1)
+        tap.check(costs() == idle, f"{where}: no program runs before a client asks")
         before = read(path)
         with server.client() as client:
             reply = client.ask("lines", pid=pid, seconds=WATCH_SECONDS)
-        after = read(path)
+        after, cost = read(path), costs()
     tap.check("result" in reply, f"{where}: zerneld answers {reply.get('error', '')}")
     if "result" not in reply:
         print("# " + server.text().replace("\n", "\n# "), flush=True)
         return
     answer = reply["result"]["lines"]
     print(f"# {where}: Python {after['python']}, {after['steps'] - before['steps']} steps", flush=True)
-    check(tap, where, answer, spent(before, after))
+    truth = spent(before, after)
+    check(tap, where, answer, truth)
+    check_names(tap, where, answer)
+    check_loader(tap, where, answer, next(share for (name, _), share in truth.items() if name == "Loader.fetch"))
+    print_cost(where, idle, cost, answer["window_ns"])
     check_depth(tap, where, answer, DEPTHS[seed % len(DEPTHS)])
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["guest"]:
+        pathlib.Path("/proc/sys/kernel/bpf_stats_enabled").write_text("1")
     sys.exit(guest.main(sys.argv[1:], __file__, DEVICES, run, BOOT_SECONDS, RUN_SECONDS))
