@@ -72,6 +72,8 @@ struct python_text {
 struct python_code {
 	u32 first_line;
 	u32 table_bytes; /* of the whole table */
+	u32 part_bytes;	 /* of this part of it */
+	u32 pad;
 	struct python_text name;
 	struct python_text file;
 	u8 name_bytes[PYTHON_NAME_BYTES];
@@ -79,5 +81,5 @@ struct python_code {
 	u8 table[PYTHON_TABLE_BYTES]; /* one part */
 };
 _Static_assert(sizeof(struct python_code) ==
-		       32 + PYTHON_NAME_BYTES + PYTHON_FILE_BYTES + PYTHON_TABLE_BYTES,
+		       40 + PYTHON_NAME_BYTES + PYTHON_FILE_BYTES + PYTHON_TABLE_BYTES,
 	       "no padding");

@@ -22,7 +22,7 @@
 /* The largest answer that is read. */
 #define LINES_STACKS_MAX 16384
 #define LINES_DEPTH_MAX	 256
-#define LINES_FRAMES_MAX (1U << 20) /* of all stacks together */
+#define LINES_FRAMES_MAX (1U << 21) /* of all stacks together */
 #define LINES_NS_MAX	 (1ULL << 48)
 
 enum lines_kind {

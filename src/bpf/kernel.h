@@ -42,10 +42,14 @@ struct signal_struct {
 	} live;
 };
 
+typedef struct {
+	u32 val;
+} kuid_t;
+
 struct cred {
-	struct {
-		u32 val;
-	} uid;
+	kuid_t uid;
+	kuid_t suid;
+	kuid_t euid;
 };
 
 struct super_block {

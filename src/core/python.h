@@ -202,6 +202,7 @@ static inline bool python_table_read(const struct python_memory *memory,
 	asm volatile("" : "+r"(size));
 	if (size > PYTHON_TABLE_BYTES)
 		return false;
+	ret->part_bytes = (u32)size;
 	return !python_copy(memory, ret->table, size, table + offsets->bytes_data + from);
 }
 

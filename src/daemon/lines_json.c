@@ -8,8 +8,12 @@
 #include "core/snapshot.h"
 #include "ipc/json.h"
 
-/* More than all entries of the kernel's tables together would need. */
-#define FRAMES_MAX (1U << 16)
+/*
+ * Frames that a reply describes. A process decides how many it has and how long their tables are,
+ * and the loop of zerneld waits for the reply. Further frames are not known.
+ */
+#define FRAMES_MAX   2048
+#define FRAMES_SLOTS (2 * FRAMES_MAX)
 
 /* A frame that is in the list already. */
 struct listed {
@@ -23,8 +27,9 @@ struct writer {
 	yyjson_mut_doc *doc;
 	yyjson_mut_val *frames;
 	yyjson_mut_val *stacks;
-	struct listed *listed; /* FRAMES_MAX, by hash */
+	struct listed *listed; /* FRAMES_SLOTS, by hash */
 	u32 nr_frames;
+	u32 left_out; /* index of the frame that stands for all further ones, plus 1; 0: none */
 };
 
 /* Lines behind a part that was not copied are not known. */
@@ -38,13 +43,17 @@ static u32 line_of(struct kernel *kernel, u32 tgid, const struct python_frame *f
 	if (!part || !table)
 		return 0;
 	for (u32 i = 0; i < PYTHON_PARTS_MAX && read < size; i++) {
-		u32 left = size - read;
+		u32 bytes;
 
 		if (kernel_read_code(kernel, tgid, frame, i, part) < 0)
 			break;
-		left = left < PYTHON_TABLE_BYTES ? left : PYTHON_TABLE_BYTES;
-		memcpy(table + read, part->table, left);
-		read += left;
+		/* The process may have changed its table between two parts. */
+		bytes = part->part_bytes < PYTHON_TABLE_BYTES ? part->part_bytes
+							      : PYTHON_TABLE_BYTES;
+		memcpy(table + read, part->table, bytes);
+		read += bytes;
+		if (bytes < PYTHON_TABLE_BYTES)
+			break;
 	}
 	return python_line(table, read, first->first_line, frame->instruction);
 }
@@ -92,18 +101,31 @@ static u64 hash_of(u32 tgid, const struct python_frame *frame)
 	return hash * 0x9e3779b97f4a7c15ULL >> 40;
 }
 
+static bool index_of_left_out(struct writer *w, u32 *ret)
+{
+	if (!w->left_out) {
+		if (!put_frame(w, "?", "", 0, "unknown"))
+			return false;
+		w->left_out = w->nr_frames + 1;
+	}
+	*ret = w->left_out - 1;
+	return true;
+}
+
 /* The index of a frame in the list, which is extended for a new one. */
 static bool index_of(struct writer *w, u32 tgid, const struct python_frame *frame, u32 *ret)
 {
 	for (u64 at = hash_of(tgid, frame);; at++) {
-		struct listed *slot = &w->listed[at % FRAMES_MAX];
+		struct listed *slot = &w->listed[at % FRAMES_SLOTS];
 
 		if (slot->index &&
 		    (slot->tgid != tgid || memcmp(&slot->frame, frame, sizeof(*frame)) != 0))
 			continue;
 		if (!slot->index) {
-			/* A free slot ends every search. */
-			if (w->nr_frames == FRAMES_MAX - 1 || !describe(w, tgid, frame))
+			/* Half of the slots stay free, so every search ends. */
+			if (w->nr_frames == FRAMES_MAX)
+				return index_of_left_out(w, ret);
+			if (!describe(w, tgid, frame))
 				return false;
 			*slot = (struct listed){ *frame, tgid, ++w->nr_frames };
 		}
@@ -179,7 +201,7 @@ static bool put_head(struct writer *w, yyjson_mut_val *lines, const struct lines
 struct message *lines_to_json(struct kernel *kernel, const struct lines_head *head)
 {
 	CLEANUP(yyjson_mut_doc_free_cleanup) yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
-	CLEANUP_FREE struct listed *listed = calloc(FRAMES_MAX, sizeof(*listed));
+	CLEANUP_FREE struct listed *listed = calloc(FRAMES_SLOTS, sizeof(*listed));
 	struct writer w = { .kernel = kernel, .doc = doc, .listed = listed };
 	yyjson_mut_val *root = yyjson_mut_obj(doc), *lines;
 	size_t length = 0;

@@ -20,7 +20,10 @@
 #define OWN_FRESH_NS	  NSEC_PER_SEC
 /* Build interval without a request, so that data of ended processes does not fill the snapshot. */
 #define BUILD_INTERVAL_NS (30 * NSEC_PER_SEC)
-/* Processes whose allocations fail can make zerneld build so often. */
+/*
+ * An allocation that fails makes zerneld build sooner, but only once in BUILD_INTERVAL_NS: a
+ * process can let allocations fail all the time.
+ */
 #define OOM_INTERVAL_NS	  NSEC_PER_SEC
 
 /* A rendered snapshot of one user. */
@@ -46,6 +49,7 @@ struct snapshot_builder {
 	u32 nr_exits;
 	bool has_exits; /* since the last snapshot */
 	bool has_oom;	/* the same: an allocation failed */
+	u64 built_for_oom_ns;
 };
 
 int snapshot_builder_new(const char *version, struct snapshot_builder **ret)
@@ -305,9 +309,13 @@ static void build(struct snapshot_builder *b)
 
 void snapshot_builder_tick(struct snapshot_builder *b)
 {
-	u64 interval_ns = b->has_oom ? OOM_INTERVAL_NS : BUILD_INTERVAL_NS;
+	u64 now = time_now_ns();
+	bool for_oom = b->has_oom && now >= b->built_ns + OOM_INTERVAL_NS &&
+		       now >= b->built_for_oom_ns + BUILD_INTERVAL_NS;
 
-	if (time_now_ns() >= b->built_ns + interval_ns ||
+	if (for_oom)
+		b->built_for_oom_ns = now;
+	if (for_oom || now >= b->built_ns + BUILD_INTERVAL_NS ||
 	    2 * b->now->nr_processes > b->now->limits.nr_processes ||
 	    2 * b->now->nr_hists > b->now->limits.nr_hists)
 		build(b);

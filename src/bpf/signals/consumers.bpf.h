@@ -53,33 +53,35 @@ static inline void consumer_begins(struct task_struct *p, struct thread_state *t
 	struct process_storage *storage = (struct process_storage *)process;
 	struct consumer empty = { .device = thread->device };
 
-	if (thread->consumer.tid == (u32)p->pid)
+	if (thread->consumer_rights != CONSUMER_NONE)
 		return;
-	if (storage->nr_consumers >= CONSUMERS_OF_PROCESS) {
-		__sync_fetch_and_add(&nr_dropped_consumers, 1);
-		return;
-	}
 	thread->consumer = (struct consumer_key){
 		.start_ns = p->start_boottime,
 		.tid = p->pid,
 		.tgid = p->tgid,
 	};
-	if (bpf_map_update_elem(&consumers, &thread->consumer, &empty, BPF_NOEXIST)) {
-		thread->consumer.tid = 0;
-		__sync_fetch_and_add(&nr_dropped_consumers, 1);
+	if (storage->nr_consumers < CONSUMERS_OF_PROCESS &&
+	    !bpf_map_update_elem(&consumers, &thread->consumer, &empty, BPF_NOEXIST)) {
+		thread->consumer_rights = CONSUMER_OWNS;
+		__sync_fetch_and_add(&storage->nr_consumers, 1);
 		return;
 	}
-	__sync_fetch_and_add(&storage->nr_consumers, 1);
+	thread->consumer.tid = 0;
+	thread->consumer_rights = CONSUMER_REFUSED;
+	__sync_fetch_and_add(&nr_dropped_consumers, 1);
 }
 
-static inline void consumer_ends(struct task_struct *p, struct thread_state *thread,
-				 struct process_state *process)
+/* `process` is NULL if its leader is gone: a thread that execs takes the place of its leader. */
+static inline void consumer_ends(struct thread_state *thread, struct process_state *process)
 {
-	if (thread->consumer.tid != (u32)p->pid)
-		return;
-	bpf_map_delete_elem(&consumers, &thread->consumer);
+	if (thread->consumer_rights == CONSUMER_OWNS) {
+		bpf_map_delete_elem(&consumers, &thread->consumer);
+		if (process)
+			__sync_fetch_and_add(&((struct process_storage *)process)->nr_consumers,
+					     -1);
+	}
 	thread->consumer.tid = 0;
-	__sync_fetch_and_add(&((struct process_storage *)process)->nr_consumers, -1);
+	thread->consumer_rights = CONSUMER_NONE;
 }
 
 /* A launcher gives work to a device: another launcher of this device does not wait for data. */

@@ -21,6 +21,8 @@
 
 /* Code objects that are copied in one run, so that a run is short. */
 #define COPIES_MAX 16
+/* After a stack was read, the thread is left alone for this multiple of the time it took. */
+#define READ_PAUSE 20
 /* Frames and further parts of tables that one run looks at. */
 #define NAME_STEPS (2 * PYTHON_FRAMES_MAX)
 
@@ -60,14 +62,15 @@ struct {
 struct away {
 	u64 state; /* address of its state in the interpreter, which is checked before each use */
 	u64 since_ns; /* 0: its time is not wanted */
+	u64 next_ns;  /* its stack may be read again */
 	u64 wait_ns;  /* loader: the wait of its consumer */
 	struct lines_sum_key key;
 	struct idle_sums done, open; /* of its process, when it left */
 };
 
+/* Threads end without notice, so the oldest entries make room. */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, LINES_THREADS);
 	__type(key, u32);
 	__type(value, struct away);
@@ -203,26 +206,31 @@ struct naming {
 	u32 nr_failed;
 };
 
+static bool has_part(const struct python_code *code, u32 part)
+{
+	return part < PYTHON_PARTS_MAX && code->table_bytes > part * PYTHON_TABLE_BYTES;
+}
+
 /* Copies a part of the code of a frame, unless it is known. Returns whether there are more parts.
  */
 static bool name_part(struct naming *naming, const struct python_frame *frame)
 {
-	struct python_code *code = &naming->scratch->code;
+	struct python_code *code = &naming->scratch->code, *known;
 	struct lines_code_key key = { .code = frame->code,
 				      .lines = frame->lines,
 				      .tgid = naming->tgid,
 				      .part = naming->part };
 
-	if (bpf_map_lookup_elem(&lines_codes, &key))
-		return false;
+	known = bpf_map_lookup_elem(&lines_codes, &key);
+	if (known)
+		return has_part(known, key.part + 1);
 	naming->nr_copied++;
 	if (!python_code_read(&memory, naming->offsets, frame->code, key.part, code) ||
 	    bpf_map_update_elem(&lines_codes, &key, code, BPF_NOEXIST)) {
 		naming->nr_failed++;
 		return false;
 	}
-	return key.part + 1 < PYTHON_PARTS_MAX &&
-	       code->table_bytes > (key.part + 1) * PYTHON_TABLE_BYTES;
+	return has_part(code, key.part + 1);
 }
 
 static int name_step(u32 i, struct naming *naming)
@@ -284,25 +292,46 @@ static u32 native_id_of(struct task_struct *p)
 }
 
 /*
- * Reads the stack of the current task and keeps it. Where it cannot be read, the time still counts.
- * A loader that was forked has the interpreter of its consumer.
+ * Whether the memory of the current task may be read for those who may see its process. A loader
+ * that was forked has the interpreter of its consumer; after an exec it is another program, which
+ * may have the rights of another user.
  */
-static void take_stack(struct task_struct *p, const struct lines_process *process,
-		       struct away *away, struct lines_stack_key *ret)
+static bool may_read(struct task_struct *p, const struct process_state *process)
 {
-	const struct lines_process *own = wanted(p->tgid);
-	struct scratch *scratch = scratch_get();
+	u32 uid = process->uid;
 
-	if (!scratch)
-		return;
-	if (own)
-		process = own;
+	if (!p->mm || (p->flags & PF_EXITING) || BPF_CORE_READ(p, cred, uid.val) != uid ||
+	    BPF_CORE_READ(p, cred, euid.val) != uid || BPF_CORE_READ(p, cred, suid.val) != uid)
+		return false;
+	return (u32)p->tgid == process->task.pid || (p->flags & PF_FORKNOEXEC);
+}
+
+/*
+ * Reads the stack of the current task and keeps it. Where it cannot be read, the time still
+ * counts. A thread spends a small part of its time here at most, however often it leaves its CPU
+ * and whatever its memory contains.
+ */
+static void take_stack(struct task_struct *p, const struct process_state *process,
+		       const struct lines_process *python, struct away *away,
+		       struct lines_stack_key *ret)
+{
+	struct scratch *scratch = scratch_get();
+	u64 now = bpf_ktime_get_ns();
+
 	*ret = (struct lines_stack_key){ .tgid = p->tgid };
-	ret->hash = stack_read(process, away, native_id_of(p), &scratch->stack.stack);
-	if (!ret->hash)
-		__sync_fetch_and_add(&lines_counts.nr_unreadable, 1);
-	else if (!stack_keep(process, scratch, ret))
+	if (!scratch || now < away->next_ns) {
 		__sync_fetch_and_add(&lines_counts.nr_dropped, 1);
+		return;
+	}
+	if (may_read(p, process))
+		ret->hash = stack_read(python, away, native_id_of(p), &scratch->stack.stack);
+	if (!ret->hash) {
+		__sync_fetch_and_add(&lines_counts.nr_unreadable, 1);
+	} else if (!stack_keep(python, scratch, ret)) {
+		ret->hash = 0;
+		__sync_fetch_and_add(&lines_counts.nr_dropped, 1);
+	}
+	away->next_ns = now + READ_PAUSE * (bpf_ktime_get_ns() - now);
 }
 
 static void charge(const struct lines_sum_key *key, u64 done_ns, u64 open_ns)
@@ -398,7 +427,7 @@ int lines_tick(void *ctx)
 		return 0;
 	__sync_fetch_and_add(&lines_counts.nr_samples, 1);
 	open = process->idle.gpu == IDLE_GPU_OPEN ? LINES_PERIOD_NS : 0;
-	take_stack(p, python, away, &key.stack);
+	take_stack(p, process, python, away, &key.stack);
 	charge(&key, LINES_PERIOD_NS - open, open);
 	return 0;
 }
@@ -430,7 +459,7 @@ static __noinline int thread_left(struct task_struct *p, bool runnable, u64 now)
 		return 0;
 	__sync_fetch_and_add(&lines_counts.nr_samples, 1);
 	away->key = key_of(p, thread, process, cause);
-	take_stack(p, python, away, &away->key.stack);
+	take_stack(p, process, python, away, &away->key.stack);
 	away->wait_ns = loads ? process->data_wait_since_ns : 0;
 	away->done = process->idle.done;
 	away->open = process->idle.open;

@@ -81,7 +81,7 @@ static inline void launcher_confirm(struct task_struct *p, struct thread_state *
 	if (!is_launcher(thread) || thread->has_fed || process->launcher_tid == (u32)p->pid)
 		return;
 	thread_set_role(p, thread, ROLE_OTHER, now);
-	consumer_ends(p, thread, process);
+	consumer_ends(thread, process);
 }
 
 /* The thread works for this launcher. */

@@ -48,6 +48,12 @@ struct consumer_key {
 	u32 tgid;
 };
 
+enum consumer_rights {
+	CONSUMER_NONE,
+	CONSUMER_OWNS,
+	CONSUMER_REFUSED, /* its process has too many */
+};
+
 struct thread_state {
 	u32 role;
 	u32 depth;     /* nested runtime calls that this thread is in */
@@ -69,6 +75,7 @@ struct thread_state {
 	u64 io_wait_ns;
 	/* Launcher: its own row; others: that of the launcher for which they work. */
 	struct consumer_key consumer;
+	u64 consumer_rights; /* enum consumer_rights: whether the row is its own */
 	struct role_evidence evidence;
 	struct loader_wait wait; /* loader: its part in the current wait of its consumer */
 	struct rank_wait rank_wait;

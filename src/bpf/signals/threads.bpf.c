@@ -541,7 +541,7 @@ static void launcher_gone(struct task_struct *p, struct process_state *process)
 	struct thread_state *thread = thread_find(p);
 
 	if (thread)
-		consumer_ends(p, thread, process);
+		consumer_ends(thread, process);
 }
 
 static void process_gone(struct task_struct *p, struct process_state *process, u64 now)
@@ -576,12 +576,12 @@ int BPF_PROG(thread_exit, struct task_struct *p)
 	struct process_state *process = process_find(p);
 	u64 now = bpf_ktime_get_ns();
 
+	launcher_gone(p, process);
 	if (!process)
 		return 0;
 	if (process->launcher_tid == (u32)p->pid)
 		idle_doing(&process->idle, IDLE_OTHER, now);
 	thread_gone(p, now);
-	launcher_gone(p, process);
 	bpf_task_storage_delete(&threads, p);
 	if (p->signal->live.counter || !p->group_leader)
 		return 0;
@@ -597,9 +597,9 @@ int BPF_PROG(thread_exec, struct task_struct *p)
 	struct process_state *process = process_find(p);
 	u64 now = bpf_ktime_get_ns();
 
+	launcher_gone(p, process);
 	if (process) {
 		thread_gone(p, now);
-		launcher_gone(p, process);
 		process_gone(p, process, now);
 	}
 	bpf_task_storage_delete(&threads, p);
