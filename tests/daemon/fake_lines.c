@@ -112,7 +112,9 @@ int kernel_read_code(struct kernel *kernel, u32 tgid, const struct python_frame 
 
 	if (frame->code != CODE || part)
 		return -ENOENT;
-	*ret = (struct python_code){ .first_line = 141, .table_bytes = sizeof(table) };
+	*ret = (struct python_code){ .first_line = 141,
+				     .table_bytes = sizeof(table),
+				     .part_bytes = sizeof(table) };
 	ret->name = (struct python_text){ .width = 1, .length = 7 };
 	ret->file = (struct python_text){ .width = 1, .length = 8, .is_cut = 1 };
 	memcpy(ret->name_bytes, "collate", 7);

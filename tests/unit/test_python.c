@@ -207,6 +207,7 @@ static void names_are_copied_and_long_ones_lose_their_beginning(void **state)
 	assert_true(python_code_read(&fake.memory, &fake.offsets, CODE, 0, &code));
 	assert_int_equal(code.first_line, 140);
 	assert_int_equal(code.table_bytes, 4);
+	assert_int_equal(code.part_bytes, 4);
 	python_text_print(&code.name, code.name_bytes, sizeof(code.name_bytes), text, sizeof(text));
 	assert_string_equal(text, "collate");
 	assert_false(code.file.is_cut);

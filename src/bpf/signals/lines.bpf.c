@@ -20,11 +20,12 @@
 #include "core/python.h"
 
 /* Code objects that are copied in one run, so that a run is short. */
-#define COPIES_MAX 16
-/* After a stack was read, the thread is left alone for this multiple of the time it took. */
-#define READ_PAUSE 20
+#define COPIES_MAX    16
+/* Reading stacks may take an eighth of the time of a thread, and so much at once. */
+#define READ_PART     8
+#define READ_BURST_NS (5 * NSEC_PER_MSEC)
 /* Frames and further parts of tables that one run looks at. */
-#define NAME_STEPS (2 * PYTHON_FRAMES_MAX)
+#define NAME_STEPS    (2 * PYTHON_FRAMES_MAX)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -62,7 +63,8 @@ struct {
 struct away {
 	u64 state; /* address of its state in the interpreter, which is checked before each use */
 	u64 since_ns; /* 0: its time is not wanted */
-	u64 next_ns;  /* its stack may be read again */
+	u64 read_ns;  /* time that reading its stack took, less what time has paid off */
+	u64 paid_ns;  /* until then */
 	u64 wait_ns;  /* loader: the wait of its consumer */
 	struct lines_sum_key key;
 	struct idle_sums done, open; /* of its process, when it left */
@@ -306,6 +308,15 @@ static bool may_read(struct task_struct *p, const struct process_state *process)
 	return (u32)p->tgid == process->task.pid || (p->flags & PF_FORKNOEXEC);
 }
 
+static bool reads_too_much(struct away *away, u64 now)
+{
+	u64 paid = (now - away->paid_ns) / READ_PART;
+
+	away->read_ns -= paid < away->read_ns ? paid : away->read_ns;
+	away->paid_ns = now;
+	return away->read_ns > READ_BURST_NS;
+}
+
 /*
  * Reads the stack of the current task and keeps it. Where it cannot be read, the time still
  * counts. A thread spends a small part of its time here at most, however often it leaves its CPU
@@ -319,7 +330,7 @@ static void take_stack(struct task_struct *p, const struct process_state *proces
 	u64 now = bpf_ktime_get_ns();
 
 	*ret = (struct lines_stack_key){ .tgid = p->tgid };
-	if (!scratch || now < away->next_ns) {
+	if (!scratch || reads_too_much(away, now)) {
 		__sync_fetch_and_add(&lines_counts.nr_dropped, 1);
 		return;
 	}
@@ -331,7 +342,7 @@ static void take_stack(struct task_struct *p, const struct process_state *proces
 		ret->hash = 0;
 		__sync_fetch_and_add(&lines_counts.nr_dropped, 1);
 	}
-	away->next_ns = now + READ_PAUSE * (bpf_ktime_get_ns() - now);
+	away->read_ns += bpf_ktime_get_ns() - now;
 }
 
 static void charge(const struct lines_sum_key *key, u64 done_ns, u64 open_ns)
