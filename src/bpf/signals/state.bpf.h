@@ -103,10 +103,9 @@ struct process_storage {
 	struct process_state state;
 	struct process_ledger ledger;
 	struct busy_estimate busy[BUSY_DEVICES];
-	struct gpu_claims claims;
 	struct consumer_key last_consumer;
-	u32 nr_consumers;
-	u32 pad;
+	u64 nr_consumers;
+	struct gpu_claims claims; /* user space reads the first and the last member */
 };
 
 struct thread_map {
