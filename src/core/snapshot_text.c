@@ -223,11 +223,11 @@ const char *sched_rule_label(u32 rule)
 		[RULE_LATE_LOADER] = "late-loader",
 		[RULE_SPINNER] = "spinner",
 		[RULE_HELPER] = "helper",
-		[RULE_CRITICAL] = "critical",
-		[RULE_POLLER] = "poller",
 		[RULE_PREEMPT] = "preempt",
 		[RULE_TIER] = "tier",
 		[RULE_PLACE] = "place",
+		[RULE_CRITICAL] = "critical",
+		[RULE_POLLER] = "poller",
 	};
 
 	return LABEL(labels, rule);
