@@ -12,7 +12,7 @@
 #include "vgpu/include/vgpu_cudart.h"
 
 /* Short rounds, because the shortest one counts: on a busy machine few are undisturbed. */
-#define NR_ROUNDS	200
+#define NR_ROUNDS	100
 #define CALLS_PER_ROUND 1000
 #define MAX_RATIO	1.25
 #define ENDBR64_BYTES	4

@@ -60,6 +60,7 @@ struct thread_state {
 	u32 nr_groups; /* open groups of collective calls */
 	u32 device;    /* that it used last, by its number in the process */
 	u32 has_fed;   /* it has launched work or copied data to a GPU */
+	u32 queued;    /* its outermost call queued work in the ledger: slot plus 1, or 0 */
 	struct launch_timing launch_timing;
 	struct call_frame frames[MAX_CALL_DEPTH];
 	u64 scope;	       /* address of the loader scope that it is in, or 0 */
@@ -81,8 +82,7 @@ struct thread_state {
 	struct rank_wait rank_wait;
 	u32 is_waiting;	 /* for work that is not done */
 	u32 is_evidence; /* it sleeps or runs while it waits: counted in nr_waiting */
-	u32 queued;	 /* its outermost call queued work in the ledger: slot plus 1, or 0 */
-	u32 doing;	 /* enum gpu_wait_doing, while it waits */
+	u64 doing;	 /* enum gpu_wait_doing, while it waits */
 	u64 doing_since_ns;
 	u64 doing_ns[GPU_WAIT_SLOTS];
 	struct ledger_target target;
