@@ -48,7 +48,7 @@ void ml_launcher_begins(struct task_struct *p, u32 gpu, u32 node)
 	thread_get(p)->has_fed = 1;
 	process->launcher_tid = (u32)p->pid;
 	consumer_begins(p, thread_get(p), process);
-	consumer_feeds(p, thread_get(p), process, bpf_ktime_get_ns());
+	consumer_feeds(thread_get(p), process, bpf_ktime_get_ns());
 	process->task.has_gpu = 1;
 	bpf_map_update_elem(&gpu_numbers, &key, &numbers, BPF_ANY);
 	gpu_node[gpu] = (u8)(node + 1);

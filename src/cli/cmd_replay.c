@@ -6,13 +6,13 @@
 #include <string.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cli/answer.h"
 #include "cli/command.h"
 #include "cli/recording.h"
 #include "cli/status.h"
 #include "cli/why/why_print.h"
 #include "ipc/snapshot_json.h"
 
-#define EXIT_NOBODY 3 /* as in zernel why */
 #define SECONDS_MAX 1e9
 
 struct request {

@@ -16,8 +16,7 @@ static struct process_key key_of(const struct process_state *process)
 	return (struct process_key){ .start_ns = process->start_ns, .tgid = process->task.pid };
 }
 
-/* The storage of a process begins with its state and ends with its claims. Only BPF uses the rest.
- */
+/* The storage of a process begins with its state and ends with its claims. */
 static int read_storage(const struct kernel *kernel, int pidfd, struct process_state *ret,
 			struct gpu_claims *ret_claims)
 {

@@ -85,8 +85,8 @@ static inline void consumer_ends(struct thread_state *thread, struct process_sta
 }
 
 /* A launcher gives work to a device: another launcher of this device does not wait for data. */
-static inline void consumer_feeds(struct task_struct *p, struct thread_state *thread,
-				  struct process_state *process, u64 now)
+static inline void consumer_feeds(struct thread_state *thread, struct process_state *process,
+				  u64 now)
 {
 	struct consumer_key *last = last_consumer(process);
 	struct consumer *own = consumer_at(&thread->consumer), *other;

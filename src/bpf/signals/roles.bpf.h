@@ -67,7 +67,7 @@ static inline void launcher_found(struct task_struct *p, struct thread_state *th
 	process->launcher_tid = p->pid;
 	process->consumer_tgid = 0;
 	consumer_begins(p, thread, process);
-	consumer_feeds(p, thread, process, now);
+	consumer_feeds(thread, process, now);
 	if (is_first) {
 		process_expect_samples(process);
 		loaders_wanted(p, now);

@@ -1,34 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* zernel memory: takes a snapshot and says who holds the memory of the GPUs. */
-#include <errno.h>
-#include <getopt.h>
-#include <stdlib.h>
-#include <string.h>
-#include "base/cleanup.h"
-#include "base/log.h"
-#include "cli/ask.h"
-#include "cli/command.h"
+#include "cli/answer.h"
 #include "cli/memory/memory_print.h"
-
-#define EXIT_NOBODY 3
 
 static int run(struct command_call *call)
 {
-	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
-	const struct term term = term_open(stdout, call->colour);
-	const char *socket;
-	int err;
-
-	if (command_socket(call, 1, &socket) < 0)
-		return COMMAND_MISUSED;
-	if (ask_snapshot(socket, &snapshot) < 0)
-		return EXIT_FAILURE;
-	err = memory_print(snapshot, call->argv[optind], call->json, &term);
-	if (err == -ENOENT)
-		return EXIT_NOBODY;
-	if (err < 0)
-		log_error("cannot print the memory: %s", strerror(-err));
-	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return answer_run(call, memory_print, "cannot print the memory");
 }
 
 static const struct command_option options[] = { OPTION_SOCKET, {} };

@@ -6,6 +6,7 @@
 #include <time.h>
 #include "base/cleanup.h"
 #include "base/log.h"
+#include "cli/answer.h"
 #include "cli/ask.h"
 #include "cli/command.h"
 #include "cli/progress.h"
@@ -14,7 +15,6 @@
 
 #define SECONDS_DEFAULT 5
 #define SECONDS_MAX	3600
-#define EXIT_NOBODY	3
 #define PROGRESS_NS	(100 * NSEC_PER_MSEC)
 
 struct request {
