@@ -20,7 +20,7 @@ def record(kind, tid, start, end, sub=0, a=0):
 RECORDS = (record("thread", 1, 0, 100, LAUNCHER), record("thread", 2, 0, 100, LOADER), record("thread", 3, 0, 100, FEEDER),
            record("thread", 4, 0, 100, OTHER), record("role", 3, 0, 25, OTHER), record("role", 3, 25, 100, FEEDER),
            record("wait", 1, 20, 50, a=2), record("wait", 2, 10, 30, a=3), record("wait", 2, 60, 70, a=4))
-TIMELINE = "role 1 1 10 launcher\nrole 1 2 40 loader\nrole 1 3 50 loader\nrole 4 4 10 loader\nexit 4 4 30\n"
+TIMELINE = "role 1 1 10 launcher\nrole 1 2 40 loader\nrole 1 3 50 critical\nrole 4 4 10 loader\nexit 4 4 30\n"
 
 
 class Roles(unittest.TestCase):
@@ -39,10 +39,10 @@ class Roles(unittest.TestCase):
         self.assertEqual(dict(self.roles[4]), {("other", "other"): 80, ("other", "loader"): 20})
 
     def test_changes_of_the_true_role(self):
-        self.assertEqual(dict(self.roles[3]), {("other", "other"): 25, ("feeder_path", "other"): 25, ("feeder_path", "loader"): 50})
+        self.assertEqual(dict(self.roles[3]), {("other", "other"): 25, ("feeder_path", "other"): 25, ("feeder_path", "critical"): 50})
 
     def test_role_without_a_name_in_the_product(self):
-        self.assertEqual(agreement.share_of_roles(self.roles[3]), 0.5)
+        self.assertEqual(agreement.share_of_roles(self.roles[3]), 0.75)
 
     def test_critical_path_follows_chains_within_a_wait(self):
         self.assertEqual(agreement.critical_of(self.truth), {2: [[20, 50]], 3: [[20, 30]]})

@@ -74,7 +74,7 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 		view.awaited = is_awaited(p, thread, process, now);
 	} else if (view.role == ROLE_LOADER && thread) {
 		row = consumer_at(&thread->consumer);
-		if (!row)
+		if (!row || !row->holds_gpu)
 			return CLASS_ORDINARY;
 		view.consumer_waits = row->waits;
 		view.consumer_waited = row->waited_ns && now < row->waited_ns + LATE_MAX_NS;
@@ -263,7 +263,10 @@ static void note_launcher(struct task_struct *p, bool asleep)
 		return;
 	process = process_find(p);
 	row = consumer_at(&thread->consumer);
-	if (!process || !row || !holds_gpu(p))
+	if (!process || !row)
+		return;
+	row->holds_gpu = holds_gpu(p);
+	if (!row->holds_gpu)
 		return;
 	row->waits = asleep && !waits_for_launcher(thread, process, row);
 	if (row->waits && row->has_loaders)
