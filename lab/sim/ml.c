@@ -47,12 +47,12 @@ void ml_launcher_begins(struct task_struct *p, u32 gpu, u32 node)
 	role_set(p, ROLE_LAUNCHER);
 	thread_get(p)->has_fed = 1;
 	process->launcher_tid = (u32)p->pid;
+	bpf_task_storage_get(&gpu_holders, p->group_leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	consumer_begins(p, thread_get(p), process);
 	consumer_feeds(thread_get(p), process, bpf_ktime_get_ns());
 	process->task.has_gpu = 1;
 	bpf_map_update_elem(&gpu_numbers, &key, &numbers, BPF_ANY);
 	gpu_node[gpu] = (u8)(node + 1);
-	bpf_task_storage_get(&gpu_holders, p->group_leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
 void ml_loader_begins(struct task_struct *p, struct task_struct *launcher)

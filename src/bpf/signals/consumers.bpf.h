@@ -51,7 +51,7 @@ static inline void consumer_begins(struct task_struct *p, struct thread_state *t
 				   struct process_state *process)
 {
 	struct process_storage *storage = (struct process_storage *)process;
-	struct consumer empty = { .device = thread->device };
+	struct consumer empty = { .device = thread->device, .holds_gpu = holds_gpu(p) };
 
 	if (thread->consumer_rights != CONSUMER_NONE)
 		return;
