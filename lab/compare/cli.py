@@ -54,7 +54,7 @@ def parser():
     what.add_argument("--random", type=int, metavar="N",
                       help="draw N scenarios by --seed; random-SEED-0 to random-SEED-(N-1) are their names for --scenario")
     compare.add_argument("--sched", type=sched_names, action="append", metavar="S[,S]|NAME=COMMAND",
-                         help="schedulers to run (default: all; with --random: eevdf, nice and zernel), or the loader of a sched_ext "
+                         help="schedulers to run (default: those of `lab list` that do not only watch; with --random: eevdf, nice and zernel), or the loader of a sched_ext "
                          "scheduler, which must exist in the guest; may be repeated; eevdf is the reference and always runs")
     compare.add_argument("--rounds", type=int, default=3, metavar="N",
                          help="run each scenario N times under each scheduler in each boot (default: 3)")
@@ -169,7 +169,7 @@ def choose(args):
         args.scenario = draws.names(args.seed, args.random)
     chosen = {name: command for part in args.sched or [] for name, command in part.items()}
     args.external = {name: command for name, command in chosen.items() if command}
-    args.sched = list(dict.fromkeys(["eevdf", *(chosen or (draws.SCHEDULERS if args.random else schedulers.BY_NAME))]))
+    args.sched = list(dict.fromkeys(["eevdf", *(chosen or (draws.SCHEDULERS if args.random else schedulers.COMPARED))]))
 
 
 def show_draws(args, made):

@@ -2,10 +2,10 @@
 """Formats the figures as a Markdown table and a picture. Pure: takes rows, returns text."""
 from html import escape
 
-COLUMNS = ("scenario", "scheduler", "mean step, ms [{}]", "p50, ms", "p99, ms", "GPU busy", "CPU time of the job",
+COLUMNS = ("scenario", "scheduler", "mean step, ms [{}]", "p50, ms", "p99, ms", "slowest of the first 3, ms", "GPU busy", "CPU time of the job",
            "CPU time of the noise", "noise compared with EEVDF", "recovered [{}]", "valid runs")
 NAMES = {"eevdf": "EEVDF", "nice": "EEVDF with nice", "fifo": "EEVDF with SCHED_FIFO", "zernel": "Zernel",
-         "zernel-nice": "Zernel with nice"}
+         "zernel-nice": "Zernel with nice", "watched": "EEVDF, watched", "nice-watched": "EEVDF with nice, watched"}
 
 
 def name_of(row):
@@ -35,7 +35,7 @@ def cells_of(row, figures, name):
     recovered = [figures[key] for key in ("recovered", "recovered_low", "recovered_high")]
     return (name, name_of(row),
             with_interval(figures["step_mean_ms"], figures["step_mean_low"], figures["step_mean_high"], "{:.1f}"),
-            number(figures["step_p50_ms"]), number(figures["step_p99_ms"]), number(figures["gpu_busy"], "{:.0%}"),
+            number(figures["step_p50_ms"]), number(figures["step_p99_ms"]), number(figures["step_first_ms"]), number(figures["gpu_busy"], "{:.0%}"),
             number(figures["cpu_share"], "{:.1%}"),
             number(row["noise_share"], "{:.0%}"), number(row["noise_vs_eevdf"], "{:.0%}"),
             with_interval(*recovered, "{:.2f}"), verdict(row))

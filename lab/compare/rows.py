@@ -53,13 +53,14 @@ def job_figures(cells, scenario, sched, job):
     """Returns the figures of one job of a cell. Every key is present; unknown figures are None."""
     key = (scenario.name, sched)
     figures = dict.fromkeys(("step_mean_ms", "step_mean_low", "step_mean_high", "step_p50_ms", "step_p99_ms",
-                             "gpu_busy", "cpu_share", "slowdown", "recovered", "recovered_low", "recovered_high"))
+                             "step_first_ms", "gpu_busy", "cpu_share", "slowdown", "recovered", "recovered_low", "recovered_high"))
     figures["job"] = scenario.jobs[job].name
     this = cells.means(key, job)
     if not this:
         return figures
     summary = stats.summarise(cells.values(key, job))
     figures.update(step_mean_ms=summary["mean"], step_p50_ms=summary["p50"], step_p99_ms=summary["p99"],
+                   step_first_ms=stats.slowest_first(cells.values(key, job)),
                    gpu_busy=mean_of(run["jobs"][job]["gpu_busy"] for run in cells.good(key)),
                    cpu_share=mean_of(run["jobs"][job]["cpu_share"] for run in cells.good(key)))
     figures["step_mean_low"], figures["step_mean_high"] = stats.interval(this[1])

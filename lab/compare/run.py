@@ -55,6 +55,14 @@ def start(command, group, nice, env=None):
                             preexec_fn=prepare, env={**os.environ, **(env or {})})
 
 
+def end(process):
+    try:
+        process.communicate(timeout=GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+
+
 @contextlib.contextmanager
 def noise(plan, scenario, nice):
     """Yields the cgroup of the noise; None for a scenario without noise."""
@@ -64,7 +72,7 @@ def noise(plan, scenario, nice):
     group = cgroup("noise")
     WORK.mkdir(exist_ok=True)
     program = shutil.copy(f"{plan['build']}/lab/noise/noise-static", WORK)
-    process = start([program, *scenario.noise.split()], group, nice)
+    processes = [start([program, *kind.split()], group, nice) for kind in scenario.noise.split(scenarios.AND)]
     try:
         # While the guest waits for a file of a busy host, its virtual time advances fast.
         before = cpu_seconds(group)
@@ -73,12 +81,10 @@ def noise(plan, scenario, nice):
         time.sleep(SETTLE_SECONDS)
         yield group
     finally:
-        process.terminate()
-        try:
-            process.communicate(timeout=GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.communicate()
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            end(process)
 
 
 def children(pid):

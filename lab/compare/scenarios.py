@@ -8,6 +8,7 @@ seconds has a hundred steps or more in an emulated guest.
 from dataclasses import dataclass, replace
 
 CPUS = 2  # CPUs of the guest; more than the machine has would distort every duration
+AND = " and "
 QUIET = ", quiet"  # ends the name of a quiet twin that is no scenario itself
 IO_DEVICE = "/tmp/lab-disk"  # a null_blk device; each read takes IO_LATENCY_NS
 IO_LATENCY_NS = 10_000_000
@@ -28,7 +29,7 @@ class Scenario:
     name: str
     help: str
     jobs: tuple  # the scenario measures the steps of the first job
-    noise: str = ""  # arguments for lab/noise
+    noise: str = ""  # arguments for lab/noise, of each kind of noise with AND between them
     quiet_jobs: tuple = ()  # jobs of the quiet twin, where removing the noise is not enough
     needs_io_device: bool = False
     compared: bool = True  # runs in a comparison that names no scenarios
@@ -48,6 +49,8 @@ THREE_GPUS = Job("3 GPUs", "train", f"{RANK} --ranks 3", launchers=3,
 STRAGGLER = Job("straggler", "train", f"{RANK} --ranks 2 --slow-rank 1 --slow-factor 1.5",
                 launchers=2, env=(("VGPU_DEVICES", "2"),))
 HOST_STEP = Job("host-step", "train", TRAIN.args.replace("--optimizer-us 1000", "--optimizer-us 15000"))
+LAUNCH_HEAVY = Job("launch-heavy", "train", "--launches 200 --kernel-us 80 --optimizer-us 1000 --sync block --loaders 3 "
+                   "--load-cpu-us 6000")
 HIDDEN = Job("hidden", "train", f"{STEP} --sync block --loaders 1 --load-cpu-us 4000 --ranks 2 "
              "--collective hidden --allreduce-bytes 12582912", launchers=2)
 SERVE = Job("serve", "serve", "--rate 15 --tokenizers 2 --tokenize-us 3000 --prefill-us 8000 "
@@ -101,6 +104,8 @@ SCENARIOS = (
              f"hogs {2 * CPUS}"),
     Scenario("straggler", "training with 2 ranks, one on a GPU that is 1.5 times slower, beside 4 CPU hogs per CPU", (STRAGGLER,),
              f"hogs {4 * CPUS}"),
+    Scenario("launch-heavy", "training with 200 launches of 80 us per step, beside a CPU hog per CPU and some short processes",
+             (LAUNCH_HEAVY,), f"hogs {CPUS}{AND}forkstorm {5 * CPUS}"),
     Scenario("hidden", "training with 2 ranks whose collectives block and have no probes, no noise", (HIDDEN,)),
     Scenario("serve-noisy", "serving (measures time to first token) beside 4 CPU hogs per CPU", (SERVE,), f"hogs {4 * CPUS}"),
     Scenario("serve-spin-mixed", "serving whose syncs spin (measures the time between tokens): a first token of 40 ms, "

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 SYSFS = pathlib.Path("/sys/kernel/sched_ext")
 START_SECONDS = 120
 STOP_SECONDS = 15
+WATCH = "{build}/src/daemon/zerneld --attach no"
+WATCHES = " predicted"  # in the log when the BPF programs are loaded
 
 
 @dataclass(frozen=True)
@@ -24,6 +26,7 @@ class Scheduler:
     job_nice: int = 0
     noise_nice: int = 0
     fifo_launcher: bool = False
+    compared: bool = True  # runs in a comparison that names no schedulers
     external: bool = False  # a sched_ext scheduler of any name; SIGINT stops it
 
     @property
@@ -42,8 +45,13 @@ SCHEDULERS = (
     # The service of zerneld has the same nice value: under EEVDF it would wait for the noise.
     Scheduler("zernel-nice", "Zernel with the nice actuator",
               "nice -n -10 {build}/src/daemon/zerneld --attach yes --actuator nice", ready="the nice actuator acts"),
+    # With these, the cost of the probes is a part of both sides of a comparison with Zernel.
+    Scheduler("watched", "EEVDF, zerneld watches and does not schedule", f"nice -n -10 {WATCH}", ready=WATCHES, compared=False),
+    Scheduler("nice-watched", "as nice, zerneld watches and does not schedule", f"nice -n -10 {WATCH}", ready=WATCHES,
+              job_nice=-19, noise_nice=19, compared=False),
 )
 BY_NAME = {scheduler.name: scheduler for scheduler in SCHEDULERS}
+COMPARED = [scheduler.name for scheduler in SCHEDULERS if scheduler.compared]
 
 
 def find(name, external=()):

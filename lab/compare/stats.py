@@ -9,6 +9,7 @@ consecutive steps, never single steps.
 import math
 
 BLOCK_STEPS = 10
+FIRST_STEPS = 3
 RESAMPLES = 2000
 CONFIDENCE = 0.95
 # The 97.5 % quantile of Student's t distribution with 1, 2, ... degrees of freedom, and of the normal distribution.
@@ -26,6 +27,11 @@ def summarise(runs):
     ordered = sorted(value for run in runs for value in run)
     return {"mean": math.fsum(ordered) / len(ordered), "p50": quantile(ordered, 50),
             "p99": quantile(ordered, 99)}
+
+
+def slowest_first(runs):
+    """Returns the slowest of the first steps of any run: how long a new process waits for its first results."""
+    return max(value for run in runs for value in run[:FIRST_STEPS])
 
 
 def blocks_of(run):

@@ -39,6 +39,9 @@ class Stats(unittest.TestCase):
         hundred = stats.summarise([[float(value) for value in range(200)]])
         self.assertEqual((hundred["p50"], hundred["p99"]), (100.0, 198.0))
 
+    def test_slowest_first_step_is_that_of_any_run(self):
+        self.assertEqual(stats.slowest_first([[2.0, 3.0, 1.0, 9.0], [1.0, 5.0, 1.0]]), 5.0)
+
     def test_blocks_contain_every_step(self):
         blocks = stats.blocks_of([1.0] * 25)
         self.assertEqual(blocks, [(10.0, 10), (10.0, 10), (5.0, 5)])

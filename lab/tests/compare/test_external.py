@@ -83,7 +83,7 @@ class External(unittest.TestCase):
         self.assertIn("mine", {run["sched"] for run in plan["runs"]})
         self.assertEqual(schedulers.command_of(schedulers.find("mine", plan["external"]), plan["places"]),
                          ["out/scx_mine", "--slice=3,4", "{x}"])
-        self.assertEqual(self.args("--seed", "1").sched, list(schedulers.BY_NAME))
+        self.assertEqual(self.args("--seed", "1").sched, schedulers.COMPARED)
 
     def test_wrong_names_are_rejected(self):
         for text in ("unknown", "eevdf,unknown", "zernel=true", "=true", "mine=", "a b=true"):
