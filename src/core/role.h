@@ -24,8 +24,9 @@
 /* Answers that make a thread a member of a team, and the most that are counted. */
 #define ROLE_ANSWERS	  2
 #define ROLE_ANSWERS_MAX  4
-/* A task that worked for less says nothing by its end; one that works on for longer is a loader. */
+/* A launcher that goes on sooner has not waited for the task that it asked. */
 #define ROLE_WORKED_NS	  (500 * NSEC_PER_USEC)
+/* Members of a team may spin for so long after their work. A task that works on is a loader. */
 #define ROLE_WORKS_ON_NS  (2 * NSEC_PER_MSEC)
 /* Turns that end with a yield before a launcher polls. */
 #define ROLE_YIELDS	  3
@@ -92,20 +93,29 @@ struct role_question {
 	u64 now;
 };
 
+/*
+ * Whether the task worked for most of the time in which the launcher did not go on, and stopped
+ * soon after: half of this time allows for a task that spins before it sleeps.
+ */
+static inline bool role_was_awaited(u64 waited, u64 worked, u64 works_on)
+{
+	return waited > ROLE_WORKED_NS && 2 * worked > waited && 2 * works_on < waited;
+}
+
 /* A task that was asked goes to sleep. */
 static inline void role_rests(struct role_evidence *e, const struct role_question *q)
 {
 	bool went_on = q->fed_ns > e->asked_ns;
-	u64 until = went_on ? q->fed_ns : q->now, worked = q->cpu_ns - e->asked_cpu_ns;
+	u64 until = went_on ? q->fed_ns : q->now;
+	u64 waited = until - e->asked_ns, works_on = q->now - until;
 
 	if (!e->asked)
 		return;
 	e->asked = 0;
 	if (q->answered_ns > e->asked_ns ||
-	    (went_on && q->now - until < ROLE_WORKS_ON_NS && worked > ROLE_WORKED_NS &&
-	     2 * worked > until - e->asked_ns))
+	    (went_on && role_was_awaited(waited, q->cpu_ns - e->asked_cpu_ns, works_on)))
 		e->nr_answers += e->nr_answers < ROLE_ANSWERS_MAX;
-	else if (q->now - until > ROLE_WORKS_ON_NS)
+	else if (works_on > ROLE_WORKS_ON_NS && works_on > waited)
 		e->nr_answers -= e->nr_answers > 0;
 }
 

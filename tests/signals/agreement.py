@@ -115,9 +115,10 @@ def confusion(spans, changes, before):
 
 def show(where, matrix, what="phase", labels=tuple(PHASES)):
     """Prints the time in ms: one row for each true label, one column for each detected label."""
-    print(f"# {where}: {'time in ms':>30}" + "".join(f"{'detected ' + seen:>27}" for seen in labels))
+    reported = [REPORTED_AS.get(label, label) for label in labels]
+    print(f"# {where}: {'time in ms':>30}" + "".join(f"{'detected ' + seen:>27}" for seen in reported))
     for truth in labels:
-        row = [matrix[truth, seen] / 1e6 for seen in labels]
+        row = [matrix[truth, seen] / 1e6 for seen in reported]
         if any(row):
             print(f"# {where}: {f'true {what} {truth}':>30}" + "".join(f"{ms:27.1f}" for ms in row))
 

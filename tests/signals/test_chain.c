@@ -20,7 +20,7 @@
 #define ROUNDS		   40
 #define LAPS		   4
 #define MEMBER_NS	   (200 * NSEC_PER_USEC)
-/* A wakeup that finds a role needs about a third of it. */
+/* A wakeup that finds a role needs about half of it. */
 #define INSTRUCTIONS_MAX   4000
 #define COST_GROWS_MAX	   1.2
 #define SERVICE_CGROUP	   "/sys/fs/cgroup/service"

@@ -66,6 +66,40 @@ static void a_thread_that_works_while_the_launcher_launches_is_no_team(void **st
 	assert_int_equal(e.nr_answers, 0);
 }
 
+/* The wait is what counts, not a fixed time. */
+static void a_team_may_spin_for_half_of_the_wait(void **state)
+{
+	struct role_evidence e = {};
+
+	question(&e, 10, 11, 8, 0);
+	question(&e, 10, 11, 8, 0);
+	assert_true(role_is_team(&e));
+	e = (struct role_evidence){};
+	question(&e, 10, 12, 8, 0);
+	assert_int_equal(e.nr_answers, 0);
+}
+
+/* A loader with little work ends soon after the launcher went on, which did not wait for it. */
+static void a_short_loader_is_no_team(void **state)
+{
+	struct role_evidence e = {};
+	struct role_question q = {
+		.fed_ns = NOW + ROLE_WORKED_NS,
+		.cpu_ns = ROLE_WORKED_NS,
+		.now = NOW + ROLE_WORKED_NS + 1,
+	};
+
+	role_ask(&e, 3, 0, NOW);
+	role_rests(&e, &q);
+	assert_int_equal(e.nr_answers, 0);
+	q.fed_ns++;
+	q.cpu_ns++;
+	q.now++;
+	role_ask(&e, 3, 0, NOW);
+	role_rests(&e, &q);
+	assert_int_equal(e.nr_answers, 1);
+}
+
 /* It rests while the launcher still waits for others, or it had little to do. */
 static void a_short_or_undecided_rest_is_no_evidence(void **state)
 {
@@ -74,6 +108,7 @@ static void a_short_or_undecided_rest_is_no_evidence(void **state)
 	question(&e, 4, 5, 0, 0);
 	question(&e, 0, 2, 1, 0);
 	question(&e, 1, 11, 10, 0);
+	question(&e, 15, 15, 8, 0);
 	assert_int_equal(e.nr_answers, 1);
 }
 
@@ -156,6 +191,8 @@ int main(void)
 		cmocka_unit_test(a_team_ends_the_wait_of_the_launcher),
 		cmocka_unit_test(a_team_stops_when_the_launcher_goes_on),
 		cmocka_unit_test(a_thread_that_works_while_the_launcher_launches_is_no_team),
+		cmocka_unit_test(a_team_may_spin_for_half_of_the_wait),
+		cmocka_unit_test(a_short_loader_is_no_team),
 		cmocka_unit_test(a_short_or_undecided_rest_is_no_evidence),
 		cmocka_unit_test(a_thread_delays_the_launcher_until_the_next_launch),
 		cmocka_unit_test(a_guess_is_dropped_when_the_launcher_goes_on_without),

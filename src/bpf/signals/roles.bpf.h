@@ -10,8 +10,9 @@
  * cgroup: a service of the machine gets no other role because a job uses it.
  *
  * A process that is forked from a process with a launcher is taken for a loader until it has
- * had time to prove it, unless the launcher has loaders already. It stops being a loader when
- * it makes calls of its own.
+ * had time to prove it, unless the launcher has loaders already, and again after its exec. If it
+ * forks before it has proven anything, it is a fork server: its children are taken for loaders
+ * instead. A process stops being a loader when it makes calls of its own.
  */
 #include "bpf/compat.bpf.h"
 #include "bpf/signals/consumers.bpf.h"

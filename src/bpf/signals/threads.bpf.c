@@ -500,12 +500,37 @@ static bool has_loaders(const struct consumer_key *consumer, u64 now)
 	return row && row->proven_ns && now < row->proven_ns + LOADERS_KNOWN_NS;
 }
 
+/* Whether only its ancestry spoke for the task, and it has proven nothing. */
+static bool is_presumed(const struct thread_state *thread)
+{
+	return thread && thread->evidence.presumed_ns && !thread->evidence.proven_ns &&
+	       thread->consumer.tid && may_load(thread);
+}
+
+/* A process begins, by a fork or by an exec: roles.bpf.h. `thread`: that of the parent. */
+static __noinline int child_begins(struct task_struct *child, struct task_struct *parent,
+				   struct thread_state *thread, u64 now)
+{
+	struct process_state *process = process_find(parent);
+	struct consumer_key consumer;
+
+	if (is_launcher(thread) || is_presumed(thread))
+		consumer = thread->consumer;
+	else if (process && process->launcher_tid)
+		consumer = *last_consumer(process);
+	else
+		return 0;
+	if (is_presumed(thread))
+		thread_set_role(parent, thread, ROLE_OTHER, now);
+	if (is_family(child, consumer.tgid) && !has_loaders(&consumer, now))
+		loader_found(child, &consumer, 0, now);
+	return 0;
+}
+
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
 {
 	struct thread_state *thread = thread_find(parent), *made;
-	const struct consumer_key *consumer;
-	struct process_state *process;
 	u64 now = bpf_ktime_get_ns();
 
 	if (parent->tgid == child->tgid) {
@@ -514,12 +539,7 @@ int BPF_PROG(thread_fork, struct task_struct *parent, struct task_struct *child)
 			thread_set_role(child, made, ROLE_COLLECTIVE_HELPER, now);
 		return 0;
 	}
-	process = process_find(parent);
-	if (!process || !process->launcher_tid)
-		return 0;
-	consumer = is_launcher(thread) ? &thread->consumer : last_consumer(process);
-	if (!has_loaders(consumer, now))
-		loader_found(child, consumer, 0, now);
+	child_begins(child, parent, thread, now);
 	return 0;
 }
 
@@ -595,6 +615,7 @@ SEC("tp_btf/sched_process_exec")
 int BPF_PROG(thread_exec, struct task_struct *p)
 {
 	struct process_state *process = process_find(p);
+	struct task_struct *parent;
 	u64 now = bpf_ktime_get_ns();
 
 	launcher_gone(p, process);
@@ -607,5 +628,9 @@ int BPF_PROG(thread_exec, struct task_struct *p)
 	bpf_task_storage_delete(&collectives, p);
 	bpf_task_storage_delete(&gpu_threads, p);
 	bpf_task_storage_delete(&collective_mappings, p);
+	/* Only children of an ML process: the exec of any other program ends here. */
+	parent = p->real_parent;
+	if (parent && process_find(parent))
+		child_begins(p, parent, thread_find(parent), bpf_ktime_get_ns());
 	return 0;
 }
