@@ -105,6 +105,14 @@ struct process_key {
 };
 _Static_assert(sizeof(struct process_key) == 16, "shared with BPF");
 
+/* A launcher: the row of it that other tasks see (consumers.bpf.h). */
+struct consumer_key {
+	u64 start_ns; /* of the thread */
+	u32 tid;      /* 0: none */
+	u32 tgid;
+};
+_Static_assert(sizeof(struct consumer_key) == 16, "shared with BPF");
+
 struct hist_key {
 	u64 start_ns;
 	u32 tgid;

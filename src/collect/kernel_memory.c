@@ -169,10 +169,67 @@ static u32 mark_live(struct process_list *list, const struct kernel_snapshot *sn
 	return nr_dead;
 }
 
+/* Rows of launchers, sorted. */
+struct launchers {
+	struct consumer_key *rows;
+	u32 nr;
+};
+
+static int compare_launchers(const void *a, const void *b)
+{
+	const struct consumer_key *x = a, *y = b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+static int list_launchers(const struct kernel *kernel, struct launchers *ret)
+{
+	const struct bpf_map *map = kernel->skel->maps.consumers;
+	u32 max = bpf_map__max_entries(map);
+	struct consumer_key at, next;
+	int more = bpf_map__get_next_key(map, NULL, &next, sizeof(next));
+
+	ret->rows = calloc(max, sizeof(*ret->rows));
+	if (!ret->rows)
+		return -ENOMEM;
+	while (more == 0 && ret->nr < max) {
+		at = ret->rows[ret->nr++] = next;
+		more = bpf_map__get_next_key(map, &at, &next, sizeof(next));
+	}
+	qsort(ret->rows, ret->nr, sizeof(*ret->rows), compare_launchers);
+	return 0;
+}
+
+/*
+ * Deletes the rows of threads that are gone. The end of a thread deletes its row, but the kernel
+ * does not report each end.
+ */
+static void delete_launchers(const struct kernel *kernel, struct launchers *launchers,
+			     const struct kernel_snapshot *snapshot)
+{
+	for (u32 i = 0; i < snapshot->nr_threads; i++) {
+		const struct thread_record *thread = &snapshot->threads[i];
+		const struct consumer_key key = { .tid = thread->tid,
+						  .start_ns = thread->start_ns };
+		struct consumer_key *row = bsearch(&key, launchers->rows, launchers->nr,
+						   sizeof(key), compare_launchers);
+
+		if (row)
+			row->tgid = 0;
+	}
+	for (u32 i = 0; i < launchers->nr; i++)
+		if (launchers->rows[i].tgid)
+			bpf_map__delete_elem(kernel->skel->maps.consumers, &launchers->rows[i],
+					     sizeof(*launchers->rows), 0);
+}
+
 /* Lists the entries before the running processes: a process is known before it has entries. */
 int kernel_sweep(struct kernel *kernel)
 {
 	struct process_list list = {};
+	struct launchers launchers = {};
 	struct kernel_snapshot snapshot = {};
 	struct walk note = { .fn = note_process, .list = &list };
 	struct walk delete = { .fn = delete_dead, .list = &list };
@@ -182,13 +239,17 @@ int kernel_sweep(struct kernel *kernel)
 	kernel->swept_drops = kernel->skel->bss->nr_dropped_events;
 	err = for_each_key(kernel, &note);
 	if (err == 0)
+		err = list_launchers(kernel, &launchers);
+	if (err == 0)
 		err = kernel_snapshot_take(kernel, &snapshot);
 	if (err == 0) {
 		if (mark_live(&list, &snapshot))
 			for_each_key(kernel, &delete);
+		delete_launchers(kernel, &launchers, &snapshot);
 		kernel_recount_tenants(kernel, &snapshot, &list);
 	}
 	kernel_snapshot_done(&snapshot);
+	free(launchers.rows);
 	free(list.items);
 	return err < 0 ? err : kernel_sweep_groups(kernel);
 }
@@ -202,7 +263,10 @@ bool kernel_sweep_is_due(const struct kernel *kernel)
 u64 kernel_nr_entries(const struct kernel *kernel)
 {
 	struct walk walk = { .fn = count_key };
+	struct launchers launchers = {};
 
 	for_each_key(kernel, &walk);
-	return walk.nr + kernel_nr_groups(kernel);
+	list_launchers(kernel, &launchers);
+	free(launchers.rows);
+	return walk.nr + launchers.nr + kernel_nr_groups(kernel);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * A process whose state changes during each read does not hide the other processes. One process
- * of this test looks as if it was written all the time.
+ * of this test looks as if it was written all the time. And a launcher whose end was not reported
+ * leaves nothing: no program of this test sees ends.
  */
 #include "signals/native.h"
 
@@ -87,10 +88,48 @@ static void test_the_others_are_read(void **state)
 	kernel_free(kernel);
 }
 
+static u32 nr_launchers(struct kernel *kernel)
+{
+	struct consumer_key at, next;
+	u32 nr = 0;
+
+	for (int more =
+		     bpf_map__get_next_key(kernel->skel->maps.consumers, NULL, &next, sizeof(next));
+	     more == 0;
+	     more = bpf_map__get_next_key(kernel->skel->maps.consumers, &at, &next, sizeof(next))) {
+		at = next;
+		nr++;
+	}
+	return nr;
+}
+
+static void test_a_launcher_that_is_gone(void **state)
+{
+	struct library library = native_library(launches_lib, RUNTIME_CUDA, -1);
+	struct kernel *kernel = native_kernel();
+	pid_t pids[2];
+
+	assert_int_equal(kernel_attach_library(kernel, &library), 0);
+	for (u32 i = 0; i < 2; i++)
+		pids[i] = start();
+	assert_int_equal(kernel_sweep(kernel), 0);
+	assert_int_equal(nr_launchers(kernel), 2);
+	stop(pids[0]);
+	assert_int_equal(nr_launchers(kernel), 2);
+	assert_int_equal(kernel_sweep(kernel), 0);
+	assert_int_equal(nr_launchers(kernel), 1);
+	stop(pids[1]);
+	assert_int_equal(kernel_sweep(kernel), 0);
+	assert_int_equal(nr_launchers(kernel), 0);
+	assert_int_equal(kernel_nr_entries(kernel), 0);
+	kernel_free(kernel);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_others_are_read),
+		cmocka_unit_test(test_a_launcher_that_is_gone),
 	};
 
 	if (argc != 2)

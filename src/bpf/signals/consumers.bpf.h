@@ -5,8 +5,9 @@
  * What the tasks that work for a launcher see of it: a row for each launcher. A task that
  * brings data may be in any process, and programs cannot reach one task from another.
  *
- * A row is deleted with its launcher. The number of rows of a process is bounded, and so is the
- * number of processes of a user.
+ * A row is deleted with its launcher, or by a sweep of user space if the kernel did not report the
+ * end of the launcher. The number of rows of a process is bounded, and so is the number of
+ * processes of a user.
  */
 #include "bpf/signals/state.bpf.h"
 

@@ -41,13 +41,6 @@ enum gpu_wait_doing {
 	GPU_WAIT_SLOTS = 4, /* a power of two, so that the verifier can check a masked index */
 };
 
-/* A launcher: the row of it that other tasks see (consumers.bpf.h). */
-struct consumer_key {
-	u64 start_ns;
-	u32 tid; /* 0: none */
-	u32 tgid;
-};
-
 enum consumer_rights {
 	CONSUMER_NONE,
 	CONSUMER_OWNS,
