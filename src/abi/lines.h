@@ -13,23 +13,44 @@
 #define LINES_RATE	99
 #define LINES_TICKS	10
 #define LINES_PERIOD_NS (NSEC_PER_SEC / LINES_RATE)
-/* Processes that can be sampled at the same time, and entries of all of them together. */
-#define LINES_PROCESSES 64
-#define LINES_THREADS	1024
-#define LINES_STACKS	4096
-#define LINES_SUMS	16384
-#define LINES_CODES	8192
+/*
+ * Processes that can be sampled at the same time, in all and of one user, and the entries that each
+ * of them can have in the tables. The share of a process holds what its loaders need too. No
+ * process can take the room of another one.
+ */
+#define LINES_PROCESSES 32
+#define LINES_OF_USER	8
+#define LINES_THREADS	512
+#define LINES_STACKS	512
+#define LINES_SUMS	1024
+#define LINES_CODES	512
 
-/* Set by user space, with the process ID as the key: a process whose lines a client wants. */
+struct lines_counts {
+	u64 nr_samples;
+	u64 nr_dropped;	   /* the share of the process was used up, or reading took too long */
+	u64 nr_unreadable; /* the stack could not be read */
+};
+
+/* Entries that a process has. */
+struct lines_used {
+	u64 nr_threads;
+	u64 nr_stacks;
+	u64 nr_sums;
+	u64 nr_codes;
+};
+
+/* With the process ID as the key: a process whose lines a client wants. Set by user space. */
 struct lines_process {
 	u64 runtime; /* address of the runtime of its interpreter; 0: it has none */
 	struct python_offsets offsets;
+	struct lines_counts counts; /* these members: written by the programs */
+	struct lines_used used;
 };
 
 struct lines_stack_key {
-	u64 hash; /* of the frames */
-	u32 tgid; /* of the process whose memory was read: a loader can be a process */
-	u32 pad;
+	u64 hash;  /* of the frames */
+	u32 tgid;  /* of the process whose memory was read: a loader can be a process */
+	u32 owner; /* process ID of the process that is sampled, which has the share */
 };
 
 struct lines_stack_value {
@@ -58,11 +79,10 @@ struct lines_code_key {
 	u32 lines;
 	u32 tgid;
 	u32 part;
-	u32 pad;
+	u32 owner;
 };
 
-struct lines_counts {
-	u64 nr_samples;
-	u64 nr_dropped;	   /* a table was full */
-	u64 nr_unreadable; /* the stack could not be read */
+struct lines_thread_key {
+	u32 owner;
+	u32 tid;
 };

@@ -212,8 +212,8 @@ int kernel_read_hist(struct kernel *kernel, const struct process_state *process,
  */
 int kernel_begin_lines(struct kernel *kernel, u32 tgid, const struct lines_process *process);
 void kernel_end_lines(struct kernel *kernel, u32 tgid);
-/* Of all processes, since the programs were loaded. */
-struct lines_counts kernel_lines_counts(const struct kernel *kernel);
+/* Of a process whose lines are wanted. */
+struct lines_counts kernel_lines_counts(const struct kernel *kernel, u32 tgid);
 /* Calls `fn` for each sum of the process, until it returns a negative value, which is returned. */
 typedef int (*kernel_lines_fn)(void *ctx, const struct lines_sum_key *key,
 			       const struct lines_sum *sum);
@@ -221,5 +221,5 @@ int kernel_read_lines(struct kernel *kernel, u32 tgid, kernel_lines_fn fn, void 
 /* -ENOENT: it was not kept, or not copied. */
 int kernel_read_stack(struct kernel *kernel, const struct lines_stack_key *key,
 		      struct python_stack *ret);
-int kernel_read_code(struct kernel *kernel, u32 tgid, const struct python_frame *frame, u32 part,
-		     struct python_code *ret);
+int kernel_read_code(struct kernel *kernel, const struct lines_stack_key *stack,
+		     const struct python_frame *frame, u32 part, struct python_code *ret);

@@ -17,6 +17,8 @@
 #include "base/cleanup.h"
 #include "collect/kernel_internal.h"
 
+#define KEY_BYTES_MAX 64
+
 /* Returns a negative errno if the CPU is offline or the kernel refuses. */
 static int open_event(int cpu, int prog)
 {
@@ -76,30 +78,40 @@ void kernel_close_lines(struct kernel *kernel)
 	free(kernel->sampling.events);
 }
 
-/* Deletes the entries whose key has this number at `offset`; 0: all entries. */
-static void delete_entries(const struct bpf_map *map, size_t key_size, size_t offset, u32 wanted)
+/* Deletes the entries whose key has this owner at `offset`; 0: all entries. */
+static void delete_entries(const struct bpf_map *map, size_t offset, u32 owner)
 {
-	u8 key[64], next[64];
-	int err = bpf_map__get_next_key(map, NULL, next, key_size);
+	size_t size = bpf_map__key_size(map);
+	u8 key[KEY_BYTES_MAX], next[KEY_BYTES_MAX];
+	int err = bpf_map__get_next_key(map, NULL, next, size);
 
 	while (err == 0) {
-		u32 number;
+		u32 found;
 
-		memcpy(key, next, key_size);
-		memcpy(&number, key + offset, sizeof(number));
+		memcpy(key, next, size);
+		memcpy(&found, key + offset, sizeof(found));
 		/* The next key is found before this one is gone. */
-		err = bpf_map__get_next_key(map, key, next, key_size);
-		if (!wanted || number == wanted)
-			bpf_map__delete_elem(map, key, key_size, 0);
+		err = bpf_map__get_next_key(map, key, next, size);
+		if (!owner || found == owner)
+			bpf_map__delete_elem(map, key, size, 0);
 	}
 }
 
-static void forget_all(struct kernel *kernel)
+/* Deletes all that is known of a process; 0: of all processes. */
+static void forget(struct kernel *kernel, u32 owner)
 {
-	delete_entries(kernel->skel->maps.lines_sums, sizeof(struct lines_sum_key), 0, 0);
-	delete_entries(kernel->skel->maps.lines_stacks, sizeof(struct lines_stack_key), 0, 0);
-	delete_entries(kernel->skel->maps.lines_codes, sizeof(struct lines_code_key), 0, 0);
-	delete_entries(kernel->skel->maps.lines_threads, sizeof(u32), 0, 0);
+	const struct {
+		const struct bpf_map *map;
+		size_t owner;
+	} tables[] = {
+		{ kernel->skel->maps.lines_sums, offsetof(struct lines_sum_key, tgid) },
+		{ kernel->skel->maps.lines_stacks, offsetof(struct lines_stack_key, owner) },
+		{ kernel->skel->maps.lines_codes, offsetof(struct lines_code_key, owner) },
+		{ kernel->skel->maps.lines_threads, offsetof(struct lines_thread_key, owner) },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
+		delete_entries(tables[i].map, tables[i].owner, owner);
 }
 
 /* Attached after the programs that follow threads, and therefore run after them. */
@@ -121,8 +133,6 @@ int kernel_begin_lines(struct kernel *kernel, u32 tgid, const struct lines_proce
 
 	if (err < 0)
 		return err;
-	delete_entries(kernel->skel->maps.lines_sums, sizeof(struct lines_sum_key),
-		       offsetof(struct lines_sum_key, tgid), tgid);
 	if (kernel->sampling.nr_wanted++ == 0)
 		err = start(kernel);
 	if (err < 0)
@@ -132,17 +142,25 @@ int kernel_begin_lines(struct kernel *kernel, u32 tgid, const struct lines_proce
 
 void kernel_end_lines(struct kernel *kernel, u32 tgid)
 {
+	bool is_last;
+
 	/* Programs that were loaded again do not know the process. */
-	if (bpf_map__delete_elem(kernel->skel->maps.lines_processes, &tgid, sizeof(tgid), 0) < 0 ||
-	    --kernel->sampling.nr_wanted > 0)
+	if (bpf_map__delete_elem(kernel->skel->maps.lines_processes, &tgid, sizeof(tgid), 0) < 0)
 		return;
-	stop(kernel);
-	forget_all(kernel);
+	is_last = --kernel->sampling.nr_wanted == 0;
+	if (is_last)
+		stop(kernel);
+	/* A program that still ran may have left an entry. The last process leaves none. */
+	forget(kernel, is_last ? 0 : tgid);
 }
 
-struct lines_counts kernel_lines_counts(const struct kernel *kernel)
+struct lines_counts kernel_lines_counts(const struct kernel *kernel, u32 tgid)
 {
-	return kernel->skel->bss->lines_counts;
+	struct lines_process process = {};
+
+	bpf_map__lookup_elem(kernel->skel->maps.lines_processes, &tgid, sizeof(tgid), &process,
+			     sizeof(process), 0);
+	return process.counts;
 }
 
 int kernel_read_lines(struct kernel *kernel, u32 tgid, kernel_lines_fn fn, void *ctx)
@@ -175,12 +193,14 @@ int kernel_read_stack(struct kernel *kernel, const struct lines_stack_key *key,
 	return err;
 }
 
-int kernel_read_code(struct kernel *kernel, u32 tgid, const struct python_frame *frame, u32 part,
-		     struct python_code *ret)
+int kernel_read_code(struct kernel *kernel, const struct lines_stack_key *stack,
+		     const struct python_frame *frame, u32 part, struct python_code *ret)
 {
-	struct lines_code_key key = {
-		.code = frame->code, .lines = frame->lines, .tgid = tgid, .part = part
-	};
+	struct lines_code_key key = { .code = frame->code,
+				      .lines = frame->lines,
+				      .tgid = stack->tgid,
+				      .part = part,
+				      .owner = stack->owner };
 
 	return bpf_map__lookup_elem(kernel->skel->maps.lines_codes, &key, sizeof(key), ret,
 				    sizeof(*ret), 0);

@@ -25,7 +25,6 @@ struct watch {
 	struct process_state process; /* when it was read last */
 	u64 read_ns;
 	struct idle_account before; /* when the watch began */
-	struct lines_counts counts;
 };
 
 struct lines {
@@ -78,7 +77,6 @@ static void begin(struct watch *watch, const struct python_scan *python)
 		return;
 	}
 	watch->before = watch->process.idle;
-	watch->counts = kernel_lines_counts(kernel);
 	watch->err = kernel_begin_lines(kernel, (u32)watch->pid, &process);
 	watch->is_begun = watch->err == 0;
 }
@@ -95,16 +93,13 @@ static void on_python(void *ctx, pid_t pid, const struct python_scan *python)
 static void answer(const struct watch *watch, struct kernel *kernel, struct reply *reply)
 {
 	const struct idle_account *now = &watch->process.idle, *before = &watch->before;
-	struct lines_counts counts = kernel_lines_counts(kernel);
 	struct lines_head head = {
 		.pid = (u32)watch->pid,
 		.start_ns = watch->process.start_ns,
 		.window_ns = watch->read_ns - watch->begun_ns,
 		.idle_ns = sum_of(&now->done) - sum_of(&before->done),
 		.open_ns = sum_of(&now->open) - sum_of(&before->open),
-		.counts = { .nr_samples = counts.nr_samples - watch->counts.nr_samples,
-			    .nr_dropped = counts.nr_dropped - watch->counts.nr_dropped,
-			    .nr_unreadable = counts.nr_unreadable - watch->counts.nr_unreadable },
+		.counts = kernel_lines_counts(kernel, (u32)watch->pid),
 	};
 
 	reply->result = lines_to_json(kernel, &head);
@@ -112,7 +107,7 @@ static void answer(const struct watch *watch, struct kernel *kernel, struct repl
 		reply_refuse(reply, PROTOCOL_FAILED, "out of memory");
 }
 
-static void refuse(struct reply *reply, pid_t pid, int err)
+void lines_refuse(struct reply *reply, pid_t pid, int err)
 {
 	if (err == -EEXIST)
 		reply_refuse(reply, PROTOCOL_FAILED,
@@ -120,6 +115,10 @@ static void refuse(struct reply *reply, pid_t pid, int err)
 	else if (err == -E2BIG)
 		reply_refuse(reply, PROTOCOL_FAILED,
 			     "too many processes are sampled: try again later");
+	else if (err == -EDQUOT)
+		reply_refuse(reply, PROTOCOL_FAILED,
+			     "%d processes of the user of process %d are sampled: try again later",
+			     LINES_OF_USER, pid);
 	else if (err == -EOPNOTSUPP)
 		reply_refuse(reply, PROTOCOL_UNSUPPORTED,
 			     "this kernel cannot sample stacks: run `zernel doctor`");
@@ -146,7 +145,7 @@ static bool poll_watch(struct later *later, struct reply *reply)
 	if (!watch->err && kernel && lives && now_ns < watch->begun_ns + watch->length_ns)
 		return false;
 	if (watch->err || !kernel)
-		refuse(reply, watch->pid, watch->err ?: -ESRCH);
+		lines_refuse(reply, watch->pid, watch->err ?: -ESRCH);
 	else
 		answer(watch, kernel, reply);
 	return true;
@@ -168,15 +167,24 @@ static void free_watch(struct later *later)
 }
 
 /* A process of another user does not exist for the caller. */
-static int find_process(struct watch *watch, u32 uid)
+int lines_find_process(struct supervisor *supervisor, u32 uid, int pidfd, struct process_state *ret)
 {
-	struct kernel *kernel = supervisor_kernel(watch->lines->supervisor);
+	struct kernel *kernel = supervisor_kernel(supervisor);
 
-	if (!kernel || watch->pidfd < 0 ||
-	    kernel_read_process(kernel, watch->pidfd, &watch->process) < 0 ||
-	    !watch->process.launcher_tid)
+	if (!kernel || pidfd < 0 || kernel_read_process(kernel, pidfd, ret) < 0 ||
+	    !ret->launcher_tid)
 		return -ESRCH;
-	return uid == SNAPSHOT_UID_UNKNOWN || uid == watch->process.uid ? 0 : -ESRCH;
+	return uid == SNAPSHOT_UID_UNKNOWN || uid == ret->uid ? 0 : -ESRCH;
+}
+
+/* So that the watches of one user leave room for those of other users. */
+static int check_share(const struct watch *watch)
+{
+	u32 nr = 0;
+
+	for (const struct watch *at = watch->lines->watches; at; at = at->next)
+		nr += at->process.uid == watch->process.uid;
+	return nr > LINES_OF_USER ? -EDQUOT : 0;
 }
 
 void lines_watch(struct lines *lines, u32 uid, pid_t pid, u64 seconds, struct reply *reply)
@@ -196,9 +204,11 @@ void lines_watch(struct lines *lines, u32 uid, pid_t pid, u64 seconds, struct re
 				 .length_ns = seconds * NSEC_PER_SEC,
 				 .asked_ns = time_now_ns() };
 	lines->watches = watch;
-	err = find_process(watch, uid);
+	err = lines_find_process(lines->supervisor, uid, watch->pidfd, &watch->process);
+	if (err == 0)
+		err = check_share(watch);
 	if (err < 0) {
-		refuse(reply, pid, err);
+		lines_refuse(reply, pid, err);
 		free_watch(&watch->later);
 		return;
 	}

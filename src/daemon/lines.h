@@ -18,6 +18,11 @@ int lines_new(struct supervisor *supervisor, struct discovery *discovery, struct
 /* No watch may be left. */
 struct lines *lines_free(struct lines *lines);
 
+/* -ESRCH: the process does not exist for this user, or uses no GPU. `uid` is as below. */
+int lines_find_process(struct supervisor *supervisor, u32 uid, int pidfd,
+		       struct process_state *ret);
+void lines_refuse(struct reply *reply, pid_t pid, int err);
+
 /*
  * Begins a watch, or refuses it. `uid`: the user whose processes may be watched, or
  * SNAPSHOT_UID_UNKNOWN for all.

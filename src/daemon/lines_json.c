@@ -18,7 +18,7 @@
 /* A frame that is in the list already. */
 struct listed {
 	struct python_frame frame;
-	u32 tgid;
+	u32 tgid;  /* of the process whose memory was read */
 	u32 index; /* plus 1; 0: free */
 };
 
@@ -32,32 +32,6 @@ struct writer {
 	u32 left_out; /* index of the frame that stands for all further ones, plus 1; 0: none */
 };
 
-/* Lines behind a part that was not copied are not known. */
-static u32 line_of(struct kernel *kernel, u32 tgid, const struct python_frame *frame,
-		   const struct python_code *first)
-{
-	CLEANUP_FREE struct python_code *part = malloc(sizeof(*part));
-	CLEANUP_FREE u8 *table = malloc(PYTHON_PARTS_MAX * PYTHON_TABLE_BYTES);
-	u32 size = first->table_bytes, read = 0;
-
-	if (!part || !table)
-		return 0;
-	for (u32 i = 0; i < PYTHON_PARTS_MAX && read < size; i++) {
-		u32 bytes;
-
-		if (kernel_read_code(kernel, tgid, frame, i, part) < 0)
-			break;
-		/* The process may have changed its table between two parts. */
-		bytes = part->part_bytes < PYTHON_TABLE_BYTES ? part->part_bytes
-							      : PYTHON_TABLE_BYTES;
-		memcpy(table + read, part->table, bytes);
-		read += bytes;
-		if (bytes < PYTHON_TABLE_BYTES)
-			break;
-	}
-	return python_line(table, read, first->first_line, frame->instruction);
-}
-
 static bool put_frame(struct writer *w, const char *function, const char *file, u32 line,
 		      const char *kind)
 {
@@ -69,29 +43,35 @@ static bool put_frame(struct writer *w, const char *function, const char *file, 
 	       yyjson_mut_obj_add_str(w->doc, row, "kind", kind);
 }
 
-/* A text of Latin letters needs twice its bytes in UTF-8, and a cut one begins with an ellipsis. */
-static void text_of(const struct python_text *text, const u8 *bytes, u32 room, char *ret, u32 size)
+/* NULL, or without a name: it is not known. */
+static bool put_place(struct writer *w, const struct python_place *place)
 {
-	static const char ellipsis[] = "…";
-	u32 used = text->is_cut ? sizeof(ellipsis) - 1 : 0;
-
-	memcpy(ret, ellipsis, used);
-	python_text_print(text, bytes, room, ret + used, size - used);
+	if (!place || !place->function[0])
+		return put_frame(w, "?", "", 0, "unknown");
+	return put_frame(w, place->function, place->file, place->line, "python");
 }
 
-static bool describe(struct writer *w, u32 tgid, const struct python_frame *frame)
-{
-	CLEANUP_FREE struct python_code *code = malloc(sizeof(*code));
-	char function[4 * PYTHON_NAME_BYTES], file[4 * PYTHON_FILE_BYTES];
+/* Where the parts of the code of a frame are. */
+struct parts {
+	struct kernel *kernel;
+	const struct lines_stack_key *stack;
+};
 
-	if (!code)
-		return false;
-	if (kernel_read_code(w->kernel, tgid, frame, 0, code) < 0)
-		return put_frame(w, "?", "", 0, "unknown");
-	text_of(&code->name, code->name_bytes, sizeof(code->name_bytes), function,
-		sizeof(function));
-	text_of(&code->file, code->file_bytes, sizeof(code->file_bytes), file, sizeof(file));
-	return put_frame(w, function, file, line_of(w->kernel, tgid, frame, code), "python");
+static int read_part(void *ctx, const struct python_frame *frame, u32 part, struct python_code *ret)
+{
+	const struct parts *parts = ctx;
+
+	return kernel_read_code(parts->kernel, parts->stack, frame, part, ret);
+}
+
+static bool describe(struct writer *w, const struct lines_stack_key *stack,
+		     const struct python_frame *frame)
+{
+	struct parts parts = { w->kernel, stack };
+	struct python_place place;
+	int err = python_place(read_part, &parts, frame, &place);
+
+	return put_place(w, err < 0 ? NULL : &place);
 }
 
 static u64 hash_of(u32 tgid, const struct python_frame *frame)
@@ -113,8 +93,11 @@ static bool index_of_left_out(struct writer *w, u32 *ret)
 }
 
 /* The index of a frame in the list, which is extended for a new one. */
-static bool index_of(struct writer *w, u32 tgid, const struct python_frame *frame, u32 *ret)
+static bool index_of(struct writer *w, const struct lines_stack_key *stack,
+		     const struct python_frame *frame, u32 *ret)
 {
+	u32 tgid = stack->tgid;
+
 	for (u64 at = hash_of(tgid, frame);; at++) {
 		struct listed *slot = &w->listed[at % FRAMES_SLOTS];
 
@@ -125,7 +108,7 @@ static bool index_of(struct writer *w, u32 tgid, const struct python_frame *fram
 			/* Half of the slots stay free, so every search ends. */
 			if (w->nr_frames == FRAMES_MAX)
 				return index_of_left_out(w, ret);
-			if (!describe(w, tgid, frame))
+			if (!describe(w, stack, frame))
 				return false;
 			*slot = (struct listed){ *frame, tgid, ++w->nr_frames };
 		}
@@ -149,10 +132,22 @@ static bool put_stack_frames(struct writer *w, const struct lines_stack_key *key
 	}
 	*ret_cut = stack->is_cut;
 	for (u32 i = stack->nr < PYTHON_FRAMES_MAX ? stack->nr : PYTHON_FRAMES_MAX; i-- > 0;)
-		if (!index_of(w, key->tgid, &stack->frames[i], &index) ||
+		if (!index_of(w, key, &stack->frames[i], &index) ||
 		    !yyjson_mut_arr_add_uint(w->doc, list, index))
 			return false;
 	return true;
+}
+
+static bool put_row(struct writer *w, yyjson_mut_val *row, const struct lines_sum_key *key,
+		    const struct lines_sum *sum, bool is_cut, yyjson_mut_val *list)
+{
+	return yyjson_mut_obj_add_uint(w->doc, row, "tid", key->tid) &&
+	       yyjson_mut_obj_add_str(w->doc, row, "role", role_label(key->role)) &&
+	       yyjson_mut_obj_add_uint(w->doc, row, "ns", sum->done_ns) &&
+	       yyjson_mut_obj_add_uint(w->doc, row, "open_ns", sum->open_ns) &&
+	       yyjson_mut_obj_add_uint(w->doc, row, "samples", sum->nr_samples) &&
+	       yyjson_mut_obj_add_bool(w->doc, row, "cut", is_cut) &&
+	       yyjson_mut_obj_add_val(w->doc, row, "frames", list);
 }
 
 static int put_stack(void *ctx, const struct lines_sum_key *key, const struct lines_sum *sum)
@@ -165,13 +160,7 @@ static int put_stack(void *ctx, const struct lines_sum_key *key, const struct li
 	if (!row || !list || !put_stack_frames(w, &key->stack, list, &is_cut))
 		return -ENOMEM;
 	return yyjson_mut_obj_add_str(w->doc, row, "cause", idle_cause_label(key->cause)) &&
-			       yyjson_mut_obj_add_uint(w->doc, row, "tid", key->tid) &&
-			       yyjson_mut_obj_add_str(w->doc, row, "role", role_label(key->role)) &&
-			       yyjson_mut_obj_add_uint(w->doc, row, "ns", sum->done_ns) &&
-			       yyjson_mut_obj_add_uint(w->doc, row, "open_ns", sum->open_ns) &&
-			       yyjson_mut_obj_add_uint(w->doc, row, "samples", sum->nr_samples) &&
-			       yyjson_mut_obj_add_bool(w->doc, row, "cut", is_cut) &&
-			       yyjson_mut_obj_add_val(w->doc, row, "frames", list)
+			       put_row(w, row, key, sum, is_cut, list)
 		       ? 0
 		       : -ENOMEM;
 }
@@ -198,24 +187,60 @@ static bool put_head(struct writer *w, yyjson_mut_val *lines, const struct lines
 	return true;
 }
 
+/* Begins a reply. */
+static bool begin(struct writer *w, yyjson_mut_doc *doc, const struct lines_head *head)
+{
+	yyjson_mut_val *root = yyjson_mut_obj(doc), *lines;
+
+	if (!doc || !root)
+		return false;
+	w->doc = doc;
+	yyjson_mut_doc_set_root(doc, root);
+	lines = yyjson_mut_obj_add_obj(doc, root, "lines");
+	if (!put_head(w, lines, head))
+		return false;
+	w->frames = yyjson_mut_obj_add_arr(doc, lines, "frames");
+	w->stacks = yyjson_mut_obj_add_arr(doc, lines, "stacks");
+	return w->frames && w->stacks;
+}
+
 struct message *lines_to_json(struct kernel *kernel, const struct lines_head *head)
 {
 	CLEANUP(yyjson_mut_doc_free_cleanup) yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
 	CLEANUP_FREE struct listed *listed = calloc(FRAMES_SLOTS, sizeof(*listed));
-	struct writer w = { .kernel = kernel, .doc = doc, .listed = listed };
-	yyjson_mut_val *root = yyjson_mut_obj(doc), *lines;
+	struct writer w = { .kernel = kernel, .listed = listed };
 	size_t length = 0;
 	char *text = NULL;
 
-	if (!doc || !root || !listed)
+	if (!listed || !begin(&w, doc, head))
 		return NULL;
-	yyjson_mut_doc_set_root(doc, root);
-	lines = yyjson_mut_obj_add_obj(doc, root, "lines");
-	if (!put_head(&w, lines, head))
-		return NULL;
-	w.frames = yyjson_mut_obj_add_arr(doc, lines, "frames");
-	w.stacks = yyjson_mut_obj_add_arr(doc, lines, "stacks");
 	if (kernel_read_lines(kernel, head->pid, put_stack, &w) == 0)
+		text = yyjson_mut_write(doc, 0, &length);
+	return message_new(text, length);
+}
+
+struct message *lines_stack_to_json(const struct lines_head *head,
+				    const struct lines_stack_now *now)
+{
+	static const struct lines_sum once = { .nr_samples = 1 };
+	const struct lines_sum_key key = { .tid = now->tid, .role = ROLE_LAUNCHER };
+	CLEANUP(yyjson_mut_doc_free_cleanup) yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
+	struct writer w = {};
+	yyjson_mut_val *row, *list;
+	char *text = NULL;
+	size_t length = 0;
+	bool is_put;
+
+	if (!begin(&w, doc, head))
+		return NULL;
+	row = yyjson_mut_arr_add_obj(doc, w.stacks);
+	list = yyjson_mut_arr(doc);
+	is_put = row && list && put_row(&w, row, &key, &once, now->is_cut, list);
+	/* Outermost first. A stack that could not be read has one frame, which is not known. */
+	for (u32 i = 0; is_put && i < (now->nr ?: 1); i++)
+		is_put = put_place(&w, now->nr ? &now->places[now->nr - 1 - i] : NULL) &&
+			 yyjson_mut_arr_add_uint(doc, list, i);
+	if (is_put)
 		text = yyjson_mut_write(doc, 0, &length);
 	return message_new(text, length);
 }

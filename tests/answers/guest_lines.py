@@ -2,8 +2,10 @@
 """Compares idle time by source line with what a Python job knows itself: each share must be within 5 points.
 
 Each run starts the job with other times, beside a zerneld that only watches, in a guest in virtual time. Every second run has a
-deeper recursion, and two of four the Python of forky, if its tree exists. The output is TAP.
+deeper recursion, and two of four the Python of forky, if its tree exists. At the end, a second job fills its share of the tables,
+which must cost the first job nothing. The output is TAP.
 """
+import concurrent.futures
 import contextlib
 import json
 import pathlib
@@ -21,20 +23,26 @@ FRAMES_MAX = 128
 DEPTHS = (60, 200)  # the second one is cut
 DEVICES = (("VGPU_DEVICES", "1"),)
 JOB = "lab/framework/lines_job.py"
+FLOOD = "lab/framework/flood_job.py"
+SHARE_SECONDS = 5
+STACKS_MAX = 512  # of one process
 FORKY = pathlib.Path("/forky/.complete")
 PROGRAMS = "lines_tick", "lines_switch"
 DECODED_MIN = 90  # percent of the loader's time in the line that works
 
 
 @contextlib.contextmanager
-def job(seed, truth):
-    python = ["tools/in-forky", "python3"] if seed % 4 > 1 and FORKY.exists() else [sys.executable]
-    with subprocess.Popen([*python, JOB, "--vgpu", f"{guest.BUILD}/lab/vgpu", "--truth", truth,
-                           "--seed", str(seed), "--depth", str(DEPTHS[seed % len(DEPTHS)])]) as process:
+def running(*command):
+    with subprocess.Popen([*command, "--vgpu", f"{guest.BUILD}/lab/vgpu"]) as process:
         try:
             yield process.pid
         finally:
             process.kill()
+
+
+def job(seed, truth):
+    python = ["tools/in-forky", "python3"] if seed % 4 > 1 and FORKY.exists() else [sys.executable]
+    return running(*python, JOB, "--truth", truth, "--seed", str(seed), "--depth", str(DEPTHS[seed % len(DEPTHS)]))
 
 
 def read(truth):
@@ -128,6 +136,24 @@ def print_cost(where, before, after, window_ns):
               "of the time", flush=True)
 
 
+def ask(server, pid, seconds):
+    with server.client() as client:
+        return client.ask("lines", pid=pid, seconds=seconds)
+
+
+def check_shares(lab, tap, server, where, pid):
+    """Another process fills its share of the tables. The drops are its own, and so is the number of its samples."""
+    with running(sys.executable, FLOOD) as other:
+        assert other in lab.launchers(server, 2)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            replies = list(pool.map(lambda each: ask(server, each, SHARE_SECONDS)["result"]["lines"], (pid, other)))
+    own, flood = ([len(reply["stacks"]), reply["samples"], reply["dropped"], reply["unreadable"]] for reply in replies)
+    kept = {tuple(stack["frames"]) for stack in replies[1]["stacks"] if len(stack["frames"]) > 1}
+    tap.check(own[1] and own[2] == 0 and own[3] <= own[1] * UNREADABLE_MAX,
+              f"{where}: beside a job that fills its share: {own} stacks, samples, dropped, unreadable")
+    tap.check(flood[2] > 0 and 0 < len(kept) <= STACKS_MAX, f"{where}: the other job has {flood}, {len(kept)} stacks were kept")
+
+
 def run(lab, tap, server, seed):
     path = pathlib.Path("/dev/shm", f"lines-{seed}.json")  # the tree of forky sees it at the same place
     path.unlink(missing_ok=True)
@@ -138,9 +164,10 @@ def run(lab, tap, server, seed):
         time.sleep(1)
         tap.check(costs() == idle, f"{where}: no program runs before a client asks")
         before = read(path)
-        with server.client() as client:
-            reply = client.ask("lines", pid=pid, seconds=WATCH_SECONDS)
+        reply = ask(server, pid, WATCH_SECONDS)
         after, cost = read(path), costs()
+        if seed == 0:
+            check_shares(lab, tap, server, where, pid)
     tap.check("result" in reply, f"{where}: zerneld answers {reply.get('error', '')}")
     if "result" not in reply:
         print("# " + server.text().replace("\n", "\n# "), flush=True)

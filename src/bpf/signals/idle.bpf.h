@@ -147,24 +147,6 @@ static void launcher_wakes(const struct thread_state *thread, struct process_sta
 }
 
 /*
- * The process that a loader loads for: its own process, or the nearest one from which it
- * descends that has a launcher.
- */
-static __noinline struct process_state *consumer_process(struct task_struct *p)
-{
-	struct process_state *process = process_find(p);
-	struct task_struct *parent = p->real_parent, *grand;
-
-	if ((process && process->launcher_tid) || !parent)
-		return process;
-	process = process_find(parent);
-	grand = parent->real_parent;
-	if ((process && process->launcher_tid) || !grand)
-		return process;
-	return process_find(grand);
-}
-
-/*
  * A loader was in one state until now. Books this as its part in the wait of its consumer.
  * Returns the booked time.
  */

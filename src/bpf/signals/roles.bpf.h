@@ -138,3 +138,22 @@ static inline bool is_launcher_of(struct task_struct *p, const struct thread_sta
 {
 	return is_launcher(thread) && process->launcher_tid == (u32)p->pid;
 }
+
+/*
+ * The process that a loader loads for: its own process, or the nearest one from which it
+ * descends that has a launcher.
+ */
+static __noinline __attribute__((unused)) struct process_state *
+consumer_process(struct task_struct *p)
+{
+	struct process_state *process = process_find(p);
+	struct task_struct *parent = p->real_parent, *grand;
+
+	if ((process && process->launcher_tid) || !parent)
+		return process;
+	process = process_find(parent);
+	grand = parent->real_parent;
+	if ((process && process->launcher_tid) || !grand)
+		return process;
+	return process_find(grand);
+}

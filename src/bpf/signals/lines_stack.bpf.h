@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * Reads the stack of the current task for lines.bpf.c. Trusts nothing in the memory of the process:
+ * core/python.h. The programs run with interrupts disabled, so one scratch memory for each CPU is
+ * enough.
+ */
+#include "bpf/compat.bpf.h"
+#include "bpf/signals/lines_tables.bpf.h"
+#include "core/python.h"
+
+/* Code objects that are copied in one run, so that a run is short. */
+#define COPIES_MAX    16
+/* Reading stacks may take an eighth of the time of a thread, and so much at once. */
+#define READ_PART     8
+#define READ_BURST_NS (5 * NSEC_PER_MSEC)
+/* Frames and further parts of tables that one run looks at. */
+#define NAME_STEPS    (2 * PYTHON_FRAMES_MAX)
+
+struct scratch {
+	u32 tick;   /* in the current period */
+	u32 chosen; /* the tick that counts */
+	struct lines_stack_value stack;
+	struct python_code code;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct scratch);
+} lines_scratch SEC(".maps");
+
+static const struct python_memory memory;
+
+static struct scratch *scratch_get(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&lines_scratch, &zero);
+}
+
+struct search {
+	const struct python_offsets *offsets;
+	struct python_search search;
+};
+
+static int search_step(u32 i, struct search *search)
+{
+	return !python_search_step(&memory, search->offsets, &search->search);
+}
+
+/* The state of a thread in its interpreter. Most threads keep it. */
+static u64 find_state(const struct lines_process *process, struct away *away, u32 native_id)
+{
+	struct search search = { .offsets = &process->offsets };
+
+	if (python_is_thread(&memory, &process->offsets, away->state, native_id))
+		return away->state;
+	search.search.native_id = native_id;
+	python_search_begin(&memory, &process->offsets, process->runtime, &search.search);
+	search.search.found = compat_unknown(0);
+	bpf_loop(PYTHON_THREADS_MAX, search_step, &search, 0);
+	away->state = search.search.found;
+	return away->state;
+}
+
+struct walk {
+	const struct python_offsets *offsets;
+	struct python_stack *stack;
+	u64 frame;
+};
+
+static int walk_step(u32 i, struct walk *walk)
+{
+	walk->frame = python_walk_step(&memory, walk->offsets, walk->frame, walk->stack);
+	return !walk->frame;
+}
+
+struct hashing {
+	const struct python_stack *stack;
+	u64 hash;
+};
+
+#define HASH_PRIME 0x100000001b3ULL
+
+static int hash_step(u32 i, struct hashing *hashing)
+{
+	const struct python_frame *frame = &hashing->stack->frames[i & (PYTHON_FRAMES_MAX - 1)];
+
+	if (i >= hashing->stack->nr)
+		return 1;
+	hashing->hash = (hashing->hash ^ frame->code) * HASH_PRIME;
+	hashing->hash = (hashing->hash ^ frame->lines) * HASH_PRIME;
+	hashing->hash = (hashing->hash ^ frame->instruction) * HASH_PRIME;
+	return 0;
+}
+
+/* Reads the stack of the current thread into the scratch memory. Returns its hash, or 0. */
+static u64 stack_read(const struct lines_process *process, struct away *away, u32 native_id,
+		      struct python_stack *stack)
+{
+	struct walk walk = { .offsets = &process->offsets, .stack = stack };
+	struct hashing hashing = { .stack = stack };
+	u64 state = process->runtime ? find_state(process, away, native_id) : 0;
+
+	if (!state)
+		return 0;
+	stack->nr = stack->is_cut = 0;
+	walk.frame = python_innermost(&memory, &process->offsets, state);
+	bpf_loop(PYTHON_STEPS_MAX, walk_step, &walk, 0);
+	if (walk.frame)
+		stack->is_cut = 1;
+	if (!stack->nr)
+		return 0;
+	hashing.hash = compat_unknown(stack->is_cut + 1);
+	bpf_loop(PYTHON_FRAMES_MAX, hash_step, &hashing, 0);
+	return hashing.hash ?: 1;
+}
+
+struct naming {
+	const struct python_offsets *offsets;
+	struct scratch *scratch;
+	u64 at;	  /* the frame */
+	u64 part; /* of its table */
+	u64 nr_copied;
+	struct lines_process *process;
+	struct lines_stack_key key;
+	u64 nr_failed;
+};
+
+static bool has_part(const struct python_code *code, u32 part)
+{
+	return part < PYTHON_PARTS_MAX && code->table_bytes > part * PYTHON_TABLE_BYTES;
+}
+
+/* Copies a part of the code of a frame, unless it is known. Returns whether there are more parts.
+ */
+static bool name_part(struct naming *naming, const struct python_frame *frame)
+{
+	struct python_code *code = &naming->scratch->code, *known;
+	struct lines_code_key key = { .code = frame->code,
+				      .lines = frame->lines,
+				      .tgid = naming->key.tgid,
+				      .part = naming->part,
+				      .owner = naming->key.owner };
+
+	known = bpf_map_lookup_elem(&lines_codes, &key);
+	if (known)
+		return has_part(known, key.part + 1);
+	naming->nr_copied++;
+	if (!python_code_read(&memory, naming->offsets, frame->code, key.part, code) ||
+	    !share_add(&lines_codes, &key, code, &naming->process->used.nr_codes, LINES_CODES)) {
+		naming->nr_failed++;
+		return false;
+	}
+	return has_part(code, key.part + 1);
+}
+
+static int name_step(u32 i, struct naming *naming)
+{
+	const struct python_stack *stack = &naming->scratch->stack.stack;
+	u64 at = naming->at;
+
+	if (at >= stack->nr || naming->nr_copied >= COPIES_MAX)
+		return 1;
+	barrier_var(at);
+	if (name_part(naming, &stack->frames[at & (PYTHON_FRAMES_MAX - 1)])) {
+		naming->part++;
+	} else {
+		naming->part = 0;
+		naming->at = at + 1;
+	}
+	return 0;
+}
+
+/*
+ * Copies the code of the stack in the scratch memory that is not known yet. Returns whether all of
+ * it is known now.
+ */
+static bool stack_name(struct lines_process *process, struct scratch *scratch,
+		       const struct lines_stack_key *key)
+{
+	struct naming naming = {
+		.offsets = &process->offsets, .scratch = scratch, .process = process, .key = *key
+	};
+
+	naming.at = compat_unknown(0);
+	naming.part = compat_unknown(0);
+	naming.nr_copied = compat_unknown(0);
+	naming.nr_failed = compat_unknown(0);
+	bpf_loop(NAME_STEPS, name_step, &naming, 0);
+	/* A copy that failed for another reason is tried again at the next sample. */
+	if (naming.nr_failed && process->used.nr_codes >= LINES_CODES)
+		sample_dropped(process);
+	return naming.at >= scratch->stack.stack.nr && !naming.nr_failed;
+}
+
+/* Keeps the stack in the scratch memory. */
+static bool stack_keep(struct lines_process *process, struct scratch *scratch,
+		       const struct lines_stack_key *key)
+{
+	struct lines_stack_value *known = bpf_map_lookup_elem(&lines_stacks, key);
+
+	if (known && known->is_named)
+		return true;
+	scratch->stack.is_named = stack_name(process, scratch, key);
+	if (known) {
+		known->is_named = scratch->stack.is_named;
+		return true;
+	}
+	return share_add(&lines_stacks, key, &scratch->stack, &process->used.nr_stacks,
+			 LINES_STACKS);
+}
+
+/* The thread ID that the process itself knows: that of its innermost namespace. */
+static u32 native_id_of(struct task_struct *p)
+{
+	struct pid *pid = p->thread_pid;
+	u32 level = BPF_CORE_READ(pid, level), nr = 0;
+
+	bpf_probe_read_kernel(&nr, sizeof(nr),
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				      level * bpf_core_type_size(struct upid));
+	return nr;
+}
+
+/* Copies of copies of the process that are looked at: a loader can be started by another one. */
+#define COPY_LEVELS 2
+
+/*
+ * Whether the memory of the task is that of the process or a copy of it. After an exec it is
+ * another program, and so are its children. The flag of other threads than the first says nothing.
+ */
+static bool is_copy(struct task_struct *p, u32 tgid)
+{
+	struct task_struct *at = p->group_leader;
+
+	if ((u32)p->tgid == tgid)
+		return true;
+	for (u32 i = 0; i < COPY_LEVELS; i++) {
+		if (!(BPF_CORE_READ(at, flags) & PF_FORKNOEXEC))
+			return false;
+		at = BPF_CORE_READ(at, real_parent, group_leader);
+		if ((u32)BPF_CORE_READ(at, tgid) == tgid)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Whether the memory of the current task may be read for those who may see the process. A loader
+ * that was forked has the interpreter of its consumer. Another program has another one, and it may
+ * have the rights of another user.
+ */
+static bool may_read(struct task_struct *p, const struct process_state *process)
+{
+	u32 uid = process->uid;
+
+	if (!p->mm || (p->flags & PF_EXITING) || BPF_CORE_READ(p, cred, uid.val) != uid ||
+	    BPF_CORE_READ(p, cred, euid.val) != uid || BPF_CORE_READ(p, cred, suid.val) != uid)
+		return false;
+	return is_copy(p, process->task.pid);
+}
+
+static bool reads_too_much(struct away *away, u64 now)
+{
+	u64 paid = (now - away->paid_ns) / READ_PART;
+
+	away->read_ns -= paid < away->read_ns ? paid : away->read_ns;
+	away->paid_ns = now;
+	return away->read_ns > READ_BURST_NS;
+}
+
+/*
+ * Reads the stack of the current task and keeps it. Where it cannot be read, the time still
+ * counts. A thread spends a small part of its time here at most, however often it leaves its CPU
+ * and whatever its memory contains.
+ */
+static void take_stack(struct task_struct *p, const struct process_state *process,
+		       struct lines_process *python, struct away *away, struct lines_stack_key *ret)
+{
+	struct scratch *scratch = scratch_get();
+	u64 now = bpf_ktime_get_ns();
+
+	*ret = (struct lines_stack_key){ .tgid = p->tgid, .owner = process->task.pid };
+	if (!scratch || reads_too_much(away, now)) {
+		sample_dropped(python);
+		return;
+	}
+	if (may_read(p, process))
+		ret->hash = stack_read(python, away, native_id_of(p), &scratch->stack.stack);
+	if (!ret->hash) {
+		__sync_fetch_and_add(&python->counts.nr_unreadable, 1);
+	} else if (!stack_keep(python, scratch, ret)) {
+		ret->hash = 0;
+		sample_dropped(python);
+	}
+	away->read_ns += bpf_ktime_get_ns() - now;
+}

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#pragma once
+
+/*
+ * The tables of lines.bpf.c. Each entry belongs to the process that is sampled, which has a share
+ * of every table. A process whose share is used up loses its own samples only, and they are counted
+ * in its own row. User space deletes the entries of a process when its sampling ends.
+ */
+#include "abi/lines.h"
+#include "bpf/signals/roles.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LINES_PROCESSES);
+	__type(key, u32);
+	__type(value, struct lines_process);
+} lines_processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LINES_PROCESSES *LINES_STACKS);
+	__type(key, struct lines_stack_key);
+	__type(value, struct lines_stack_value);
+} lines_stacks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LINES_PROCESSES *LINES_SUMS);
+	__type(key, struct lines_sum_key);
+	__type(value, struct lines_sum);
+} lines_sums SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LINES_PROCESSES *LINES_CODES);
+	__type(key, struct lines_code_key);
+	__type(value, struct python_code);
+} lines_codes SEC(".maps");
+
+/* A thread that was sampled. */
+struct away {
+	u64 state; /* address of its state in the interpreter, which is checked before each use */
+	u64 since_ns;	 /* when it left its CPU; 0: its time is not wanted */
+	u64 nr_switches; /* so that another absence is not taken for this one */
+	u64 read_ns;	 /* time that reading its stack took, less what time has paid off */
+	u64 paid_ns;	 /* until then */
+	u64 wait_ns;	 /* loader: the wait of its consumer */
+	struct lines_sum_key key;
+	struct idle_sums done, open; /* of its process, when it left */
+};
+
+/* Threads end without notice. Their entries stay until the end of the sampling. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, LINES_PROCESSES *LINES_THREADS);
+	__type(key, struct lines_thread_key);
+	__type(value, struct away);
+} lines_threads SEC(".maps");
+
+static const struct away away_new;
+
+static inline struct lines_process *wanted(u32 tgid)
+{
+	return bpf_map_lookup_elem(&lines_processes, &tgid);
+}
+
+static inline void sample_dropped(struct lines_process *owner)
+{
+	__sync_fetch_and_add(&owner->counts.nr_dropped, 1);
+}
+
+/* Adds an entry to a table, unless the share of the process is used up or memory is short. */
+static __always_inline bool share_add(void *map, const void *key, const void *value, u64 *nr,
+				      u64 max)
+{
+	if (*nr >= max)
+		return false;
+	if (__sync_fetch_and_add(nr, 1) < max && !bpf_map_update_elem(map, key, value, BPF_NOEXIST))
+		return true;
+	__sync_fetch_and_add(nr, -1);
+	return false;
+}
+
+static inline struct away *away_find(u32 owner, u32 tid)
+{
+	struct lines_thread_key key = { .owner = owner, .tid = tid };
+
+	return bpf_map_lookup_elem(&lines_threads, &key);
+}
+
+static inline struct away *away_get(struct lines_process *process, u32 owner, u32 tid)
+{
+	struct lines_thread_key key = { .owner = owner, .tid = tid };
+	struct away *away = away_find(owner, tid);
+
+	if (away)
+		return away;
+	if (!share_add(&lines_threads, &key, &away_new, &process->used.nr_threads, LINES_THREADS))
+		sample_dropped(process);
+	return away_find(owner, tid);
+}
+
+static inline void charge(struct lines_process *owner, const struct lines_sum_key *key, u64 done_ns,
+			  u64 open_ns)
+{
+	struct lines_sum *sum = bpf_map_lookup_elem(&lines_sums, key);
+	struct lines_sum first = { .done_ns = done_ns, .open_ns = open_ns, .nr_samples = 1 };
+
+	if (sum) {
+		__sync_fetch_and_add(&sum->done_ns, done_ns);
+		__sync_fetch_and_add(&sum->open_ns, open_ns);
+		__sync_fetch_and_add(&sum->nr_samples, 1);
+	} else if (!share_add(&lines_sums, key, &first, &owner->used.nr_sums, LINES_SUMS)) {
+		sample_dropped(owner);
+	}
+}
