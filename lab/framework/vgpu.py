@@ -13,9 +13,9 @@ class Dim3(ctypes.Structure):
 
 
 class Device:
-    """The default stream of device 0. Nothing waits for the device, except item() and drain()."""
+    """The default stream of a device. Nothing waits for the device, except item() and drain()."""
 
-    def __init__(self, libraries, truth):
+    def __init__(self, libraries, truth, number=0):
         if truth:
             truth.mkdir(parents=True, exist_ok=True)
             os.environ["VGPU_TRUTH"] = str(truth)  # os.environ calls setenv(), which the library sees
@@ -24,6 +24,7 @@ class Device:
         self.cudart.cudaLaunchKernel.argtypes = [
             ctypes.c_void_p, Dim3, Dim3, ctypes.POINTER(ctypes.c_void_p), ctypes.c_size_t, ctypes.c_void_p]
         self.busy = ctypes.cast(self.cudart.vgpu_busy, ctypes.c_void_p)
+        self.call("cudaSetDevice", number)
         self.memory, self.host = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cudaMalloc", ctypes.byref(self.memory), ctypes.c_size_t(COPY_BYTES))
         self.call("cudaMallocHost", ctypes.byref(self.host), ctypes.c_size_t(COPY_BYTES))

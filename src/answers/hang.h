@@ -11,6 +11,7 @@
  */
 #include <stddef.h>
 #include "base/cleanup.h"
+#include "answers/lines.h"
 #include "core/snapshot.h"
 
 /* Ranks that wait for less time do not hang. See also hang_comm.limit_ns. */
@@ -32,6 +33,7 @@ struct hang_member {
 	const struct snapshot_comm *comm;
 	const struct snapshot_process *process;
 	bool follows; /* it is missing, because it waits in another communicator */
+	const struct lines_stack *stack; /* of the launcher of a missing rank; NULL: not known */
 };
 
 /* How late a rank enters collectives: the last one, and how long all other ranks waited for it. */
@@ -95,6 +97,15 @@ static inline bool hang_has_entered(const struct hang_member *member, u64 number
 {
 	return (s64)(member->comm->nr - number) >= 0;
 }
+
+/* A rank that the others wait for. */
+static inline bool hang_is_missing(const struct hang_comm *comm, const struct hang_member *member)
+{
+	return comm->verdict >= HANG_FOLLOWS && !hang_has_entered(member, comm->number);
+}
+
+/* Whether the frames of the launcher of a member are known. */
+bool hang_has_stack(const struct hang_member *member);
 
 /* The call with this number; NULL if the ledger does not have it (any more). */
 const struct snapshot_call *hang_call(const struct hang_member *member, u64 number);

@@ -22,6 +22,8 @@ static size_t size_of(u32 kind)
 		[SCAN_OWNED] = sizeof(struct scan_owned),
 		[SCAN_NAMES] = sizeof(struct scan_names),
 		[SCAN_INTERPRETER] = sizeof(struct scan_interpreter),
+		[SCAN_FRAME] = sizeof(struct scan_frame),
+		[SCAN_STACKED] = sizeof(struct scan_stacked),
 		[SCAN_REST] = 0,
 	};
 
@@ -58,6 +60,15 @@ static bool interpreter_is_valid(const struct scan_interpreter *interpreter)
 	       (interpreter->error == 0 && python_scan_is_valid(&interpreter->python));
 }
 
+static bool frame_is_valid(const struct scan_frame *frame)
+{
+	const struct python_place *place = &frame->place;
+
+	return frame->index < PYTHON_FRAMES_MAX &&
+	       memchr(place->function, '\0', sizeof(place->function)) &&
+	       memchr(place->file, '\0', sizeof(place->file));
+}
+
 bool scan_message_is_valid(const struct scan_message *message, size_t size, bool has_fd)
 {
 	if (size < offsetof(struct scan_message, found) || size != size_of(message->kind) ||
@@ -73,6 +84,11 @@ bool scan_message_is_valid(const struct scan_message *message, size_t size, bool
 		return names_are_valid(&message->names);
 	if (message->kind == SCAN_INTERPRETER)
 		return interpreter_is_valid(&message->interpreter);
+	if (message->kind == SCAN_FRAME)
+		return frame_is_valid(&message->frame);
+	if (message->kind == SCAN_STACKED)
+		return message->stacked.error <= 0 && message->stacked.is_cut <= 1 &&
+		       message->stacked.nr <= PYTHON_FRAMES_MAX;
 	return message->kind != SCAN_PIDS || message->nr <= SCAN_PIDS_MAX;
 }
 
@@ -82,6 +98,7 @@ struct server {
 	const char *proc;
 	const char *logs;
 	struct library_scanner *scanner;
+	struct python_stack_scan stack;
 	struct scan_message message;
 };
 
@@ -153,6 +170,26 @@ static void find_interpreter(struct server *server, pid_t pid)
 	reply(server, SCAN_INTERPRETER, -1);
 }
 
+static void read_stack(struct server *server, pid_t tid)
+{
+	struct python_stack_scan *stack = &server->stack;
+	struct scan_stacked end = { .pid = tid };
+
+	end.error = python_stack_scan(server->proc, tid, stack);
+	if (end.error == 0) {
+		end.uid = stack->uid;
+		end.nr = stack->nr;
+		end.is_cut = stack->is_cut;
+	}
+	for (u32 i = 0; i < end.nr; i++) {
+		server->message.frame =
+			(struct scan_frame){ .pid = tid, .index = i, .place = stack->places[i] };
+		reply(server, SCAN_FRAME, -1);
+	}
+	server->message.stacked = end;
+	reply(server, SCAN_STACKED, -1);
+}
+
 static void answer_row(struct server *server, pid_t pid, u32 kind)
 {
 	if (kind == SCAN_OWNER)
@@ -161,6 +198,8 @@ static void answer_row(struct server *server, pid_t pid, u32 kind)
 		find_names(server, pid);
 	else if (kind == SCAN_PYTHON)
 		find_interpreter(server, pid);
+	else if (kind == SCAN_STACK)
+		read_stack(server, pid);
 	else
 		(void)library_scan(server->scanner, pid, kind);
 }

@@ -9,6 +9,7 @@
 #include "collect/job_scan.h"
 #include "collect/library_scan.h"
 #include "collect/python_scan.h"
+#include "collect/python_stack.h"
 
 #define SCAN_ROWS_MAX	64
 #define SCAN_PIDS_MAX	1024
@@ -18,6 +19,8 @@
 #define SCAN_JOB	(LIBRARY_SCAN_KIND_NR + 1)
 /* A row that asks for the interpreter of a process. */
 #define SCAN_PYTHON	(LIBRARY_SCAN_KIND_NR + 2)
+/* A row that asks for the stack of a thread. Its pid is the ID of the thread. */
+#define SCAN_STACK	(LIBRARY_SCAN_KIND_NR + 3)
 /* After this time, the rest of a request is not scanned, so that other users do not wait for it. */
 #define SCAN_REQUEST_NS (50 * NSEC_PER_MSEC)
 
@@ -27,7 +30,7 @@ struct scan_request {
 	u32 pad;
 	struct {
 		s32 pid;
-		u32 kind; /* enum library_scan_kind, SCAN_OWNER, SCAN_JOB or SCAN_PYTHON */
+		u32 kind; /* enum library_scan_kind, or one of the above */
 	} rows[SCAN_ROWS_MAX];
 };
 
@@ -40,6 +43,9 @@ enum scan_message_kind {
 	SCAN_NAMES,	  /* the end of a row SCAN_JOB */
 	SCAN_REST,	  /* the last message: this row and the rows after it were not scanned */
 	SCAN_INTERPRETER, /* the end of a row SCAN_PYTHON */
+	SCAN_FRAME,
+	SCAN_STACKED, /* the end of a row SCAN_STACK, after its frames */
+	SCAN_MESSAGE_NR,
 };
 
 struct scan_owned {
@@ -60,6 +66,22 @@ struct scan_interpreter {
 	struct python_scan python;
 };
 
+/* A frame of a stack, innermost first. */
+struct scan_frame {
+	s32 pid;
+	u32 index;
+	struct python_place place; /* without a name: not known */
+};
+
+struct scan_stacked {
+	s32 pid;
+	s32 error; /* the rest is not valid */
+	u32 uid;
+	u32 nr; /* frames */
+	u32 is_cut;
+	u32 pad;
+};
+
 struct scan_message {
 	u32 kind;
 	u32 nr; /* of pids */
@@ -70,6 +92,8 @@ struct scan_message {
 		struct scan_owned owned;
 		struct scan_names names;
 		struct scan_interpreter interpreter;
+		struct scan_frame frame;
+		struct scan_stacked stacked;
 	};
 };
 

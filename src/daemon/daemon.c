@@ -31,6 +31,7 @@ struct daemon {
 	struct requests requests;
 	struct timeline timeline;
 	struct lines *lines;
+	struct stacks *stacks;
 	struct loop_source signals;
 	struct loop_source starter_end;
 	bool has_failed;
@@ -309,7 +310,8 @@ static void connect_parts(struct daemon *d)
 	d->requests = (struct requests){ .supervisor = d->supervisor,
 					 .learning = d->learning,
 					 .builder = d->builder,
-					 .lines = d->lines };
+					 .lines = d->lines,
+					 .stacks = d->stacks };
 }
 
 static int open_parts(struct daemon *d)
@@ -345,6 +347,9 @@ static int open_parts(struct daemon *d)
 	if (err < 0)
 		return err;
 	err = lines_new(d->supervisor, d->discovery, &d->lines);
+	if (err < 0)
+		return err;
+	err = stacks_new(d->supervisor, d->discovery, &d->stacks);
 	if (err < 0)
 		return err;
 	connect_parts(d);
@@ -383,6 +388,7 @@ struct daemon *daemon_free(struct daemon *d)
 		return NULL;
 	server_free(d->server);
 	lines_free(d->lines);
+	stacks_free(d->stacks);
 	supervisor_free(d->supervisor);
 	discovery_free(d->discovery);
 	snapshot_builder_free(d->builder);

@@ -19,6 +19,8 @@ struct discovery {
 	void *names_ctx;
 	discovery_python_fn on_python; /* or NULL */
 	void *python_ctx;
+	const struct discovery_stack_handler *stacks; /* or NULL */
+	void *stacks_ctx;
 	struct scan_queue *queue;
 	bool wants_list;
 	bool is_listing;
@@ -27,7 +29,7 @@ struct discovery {
 	int pidfds[SCAN_ROWS_MAX];	      /* opened before the scan */
 	u32 nr_batch;
 	u32 nr_done;				   /* rows of the batch */
-	u32 nr_found;				   /* files of the current row */
+	u32 nr_found;				   /* files or frames of the current row */
 	u64 row_ns;				   /* when the current row began */
 	struct scan_row stuck[HELPER_REMAINS_MAX]; /* rows that processes hang in */
 	u64 nr_lost;
@@ -64,6 +66,18 @@ void discovery_set_python(struct discovery *d, discovery_python_fn on_python, vo
 {
 	d->on_python = on_python;
 	d->python_ctx = ctx;
+}
+
+void discovery_want_stack(struct discovery *d, pid_t tid)
+{
+	want(d, &(struct scan_row){ .pid = tid, .kind = SCAN_STACK });
+}
+
+void discovery_set_stacks(struct discovery *d, const struct discovery_stack_handler *handler,
+			  void *ctx)
+{
+	d->stacks = handler;
+	d->stacks_ctx = ctx;
 }
 
 void discovery_want_all(struct discovery *d)
@@ -189,6 +203,24 @@ static int take_interpreter(struct discovery *d, const struct scan_message *mess
 	return end_row(d, &(struct scan_cost){ .taken_ns = now_ns - d->row_ns }, now_ns);
 }
 
+static int take_frame(struct discovery *d, const struct scan_frame *frame)
+{
+	if (frame->pid != d->batch[d->nr_done].pid || frame->index != d->nr_found++)
+		return -EBADMSG;
+	if (d->stacks)
+		d->stacks->on_frame(d->stacks_ctx, frame);
+	return 1;
+}
+
+static int take_stacked(struct discovery *d, const struct scan_stacked *end, u64 now_ns)
+{
+	if (end->pid != d->batch[d->nr_done].pid)
+		return -EBADMSG;
+	if (d->stacks)
+		d->stacks->on_end(d->stacks_ctx, end);
+	return end_row(d, &(struct scan_cost){ .taken_ns = now_ns - d->row_ns }, now_ns);
+}
+
 /* Its exit event came before the result. */
 static bool has_exited(int pidfd)
 {
@@ -228,7 +260,16 @@ static u32 end_of(const struct scan_row *row)
 		return SCAN_OWNED;
 	if (row->kind == SCAN_PYTHON)
 		return SCAN_INTERPRETER;
+	if (row->kind == SCAN_STACK)
+		return SCAN_STACKED;
 	return row->kind == SCAN_JOB ? SCAN_NAMES : SCAN_SCANNED;
+}
+
+/* Whether a message of this kind can come before the end of the row. */
+static bool is_part_of(u32 kind, u32 end)
+{
+	return (end == SCAN_SCANNED && kind == SCAN_FOUND) ||
+	       (end == SCAN_STACKED && kind == SCAN_FRAME);
 }
 
 static int on_answer(void *ctx, const void *data, size_t size, int fd)
@@ -248,7 +289,7 @@ static int on_answer(void *ctx, const void *data, size_t size, int fd)
 		return 0;
 	}
 	end = end_of(&d->batch[row]);
-	if (message->kind != end && (end != SCAN_SCANNED || message->kind != SCAN_FOUND))
+	if (message->kind != end && !is_part_of(message->kind, end))
 		return -EBADMSG;
 	if (end == SCAN_OWNED)
 		return take_owned(d, message, time_now_ns());
@@ -256,6 +297,10 @@ static int on_answer(void *ctx, const void *data, size_t size, int fd)
 		return take_names(d, message, time_now_ns());
 	if (end == SCAN_INTERPRETER)
 		return take_interpreter(d, message, time_now_ns());
+	if (message->kind == SCAN_FRAME)
+		return take_frame(d, &message->frame);
+	if (end == SCAN_STACKED)
+		return take_stacked(d, &message->stacked, time_now_ns());
 	if (d->nr_found == 0 && !d->is_foreign)
 		library_set_begin(d->set, d->batch[row].pid, d->pidfds[row]);
 	return message->kind == SCAN_FOUND ? take_found(d, message, fd)

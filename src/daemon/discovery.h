@@ -9,6 +9,7 @@
 #include "collect/job_scan.h"
 #include "collect/kernel.h"
 #include "collect/library.h"
+#include "collect/library_message.h"
 #include "collect/python_scan.h"
 #include "daemon/loop.h"
 #include "daemon/scan_queue.h"
@@ -38,6 +39,14 @@ void discovery_want_python(struct discovery *discovery, pid_t pid);
 /* `python` is NULL if the process has none. */
 typedef void (*discovery_python_fn)(void *ctx, pid_t pid, const struct python_scan *python);
 void discovery_set_python(struct discovery *discovery, discovery_python_fn on_python, void *ctx);
+/* Reads the stack of a thread, for the functions of discovery_set_stacks(). */
+void discovery_want_stack(struct discovery *discovery, pid_t tid);
+struct discovery_stack_handler {
+	void (*on_frame)(void *ctx, const struct scan_frame *frame);
+	void (*on_end)(void *ctx, const struct scan_stacked *end);
+};
+void discovery_set_stacks(struct discovery *discovery,
+			  const struct discovery_stack_handler *handler, void *ctx);
 void discovery_want_all(struct discovery *discovery);
 /* Whether the mappings of a process are not known yet. */
 bool discovery_is_wanted(const struct discovery *discovery, pid_t pid);

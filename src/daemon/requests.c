@@ -81,11 +81,14 @@ static void watch_lines(struct requests *r, yyjson_val *params, struct reply *re
 		   *seconds = yyjson_obj_get(params, "seconds");
 
 	if (!yyjson_is_uint(pid) || !yyjson_get_uint(pid) || yyjson_get_uint(pid) > INT32_MAX ||
-	    !yyjson_is_uint(seconds) || !yyjson_get_uint(seconds) ||
-	    yyjson_get_uint(seconds) > LINES_SECONDS_MAX) {
+	    !yyjson_is_uint(seconds) || yyjson_get_uint(seconds) > LINES_SECONDS_MAX) {
 		reply_refuse(reply, PROTOCOL_INVALID,
-			     "pid must be a process ID, and seconds a number from 1 to %d",
+			     "pid must be a process ID, and seconds a number from 0 to %d",
 			     LINES_SECONDS_MAX);
+		return;
+	}
+	if (!yyjson_get_uint(seconds)) {
+		stacks_look(r->stacks, r->uid, (pid_t)yyjson_get_uint(pid), reply);
 		return;
 	}
 	lines_watch(r->lines, r->uid, (pid_t)yyjson_get_uint(pid), yyjson_get_uint(seconds), reply);

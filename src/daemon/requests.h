@@ -6,6 +6,7 @@
 #include "daemon/lines.h"
 #include "daemon/server.h"
 #include "daemon/snapshot_builder.h"
+#include "daemon/stacks.h"
 #include "daemon/supervisor.h"
 
 struct requests {
@@ -13,6 +14,7 @@ struct requests {
 	struct learning *learning;
 	struct snapshot_builder *builder;
 	struct lines *lines;
+	struct stacks *stacks;
 	u32 uid; /* the user whose data the current request may read; or SNAPSHOT_UID_UNKNOWN */
 };
 

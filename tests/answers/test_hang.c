@@ -517,12 +517,23 @@ static void test_a_pid_selects_its_job(void **state)
 	snapshot_free(s);
 }
 
-static char *print(const struct snapshot *s, bool json, int expected)
+/* `stack` is that of rank 2, or NULL. */
+static char *print_with(const struct snapshot *s, const struct lines_stack *stack, bool json,
+			int expected)
 {
+	CLEANUP(hang_free_cleanup) struct hang *hang = ask(s, NULL);
 	struct capture capture = capture_begin();
 
-	assert_int_equal(hang_print(s, NULL, json, &(struct term){ .out = capture.out }), expected);
+	for (u32 i = 0; i < hang->nr_members; i++)
+		if (hang->members[i].process->rank == 2)
+			hang->members[i].stack = stack;
+	assert_int_equal(hang_print(hang, json, &(struct term){ .out = capture.out }), expected);
 	return capture_end(&capture);
+}
+
+static char *print(const struct snapshot *s, bool json, int expected)
+{
+	return print_with(s, NULL, json, expected);
 }
 
 static void test_text(void **state)
@@ -557,6 +568,57 @@ static void test_text(void **state)
 		"A call that returned has queued its work. Whether the GPU has finished it is not "
 		"known.\n"
 		"5 communicators were dropped: there were too many\n");
+	snapshot_free(s);
+}
+
+static const struct lines_frame frames[] = {
+	{ "<module>", "/home/a/train.py", 120, LINES_PYTHON },
+	{ "?", "", 0, LINES_UNKNOWN },
+	{ "Batches.__next__", "/home/a/data\033.py", 31, LINES_PYTHON },
+};
+
+static void test_the_stack_of_a_missing_rank(void **state)
+{
+	struct lines_stack stack = { .tid = 4713, .nr_frames = 3, .frames = frames };
+	struct snapshot *s = make(813);
+	CLEANUP_FREE char *text = NULL, *cut = NULL, *unknown = NULL, *runs = NULL;
+
+	/* It does not hang yet. */
+	runs = print_with(s, &stack, false, 0);
+	assert_null(strstr(runs, "Stack of"));
+	keep_back(&s->comms[2], 1);
+	stop(s, WAIT_NS);
+	text = print_with(s, &stack, false, 0);
+	assert_non_null(strstr(text, "Stack of process 4713, thread 4713, innermost call first:\n"
+				     "  Batches.__next__() data?.py:31\n"
+				     "  [unknown]\n"
+				     "  <module> train.py:120\n"
+				     "A call that returned"));
+	stack.is_cut = true;
+	cut = print_with(s, &stack, false, 0);
+	assert_non_null(strstr(cut, "train.py:120\n  further calls are cut\n"));
+	stack.frames = &frames[1];
+	stack.nr_frames = 1;
+	unknown = print_with(s, &stack, false, 0);
+	assert_null(strstr(unknown, "innermost call first"));
+	assert_non_null(strstr(unknown, "The stack of process 4713 cannot be read"));
+	snapshot_free(s);
+}
+
+static void test_json_of_a_stack(void **state)
+{
+	const struct lines_stack stack = { .tid = 4713, .nr_frames = 3, .frames = frames };
+	struct snapshot *s = make(813);
+	CLEANUP_FREE char *text = NULL;
+
+	keep_back(&s->comms[2], 1);
+	stop(s, WAIT_NS);
+	text = print_with(s, &stack, true, 0);
+	assert_non_null(
+		strstr(text, "\"stack\":[{\"function\":\"<module>\",\"file\":\"/home/a/train.py\","
+			     "\"line\":120,\"kind\":\"python\"},{\"function\":\"?\",\"file\":\"\","
+			     "\"line\":0,\"kind\":\"unknown\"}"));
+	assert_non_null(strstr(text, "\"stack_is_cut\":false"));
 	snapshot_free(s);
 }
 
@@ -641,6 +703,8 @@ int main(void)
 		cmocka_unit_test(test_a_pid_selects_its_job),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_text_without_ranks),
+		cmocka_unit_test(test_the_stack_of_a_missing_rank),
+		cmocka_unit_test(test_json_of_a_stack),
 		cmocka_unit_test(test_json),
 	};
 

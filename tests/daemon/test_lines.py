@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Idle time by source line: the reply, who may ask for which process, and that sampling ends with its client."""
+import contextlib
+import signal
+import subprocess
+import sys
+
 import tap
 from harness import as_user, Client, wait_until
-from jobs import ALICE, JobCase
+from jobs import ALICE, BOB, JobCase
 
 FRAMES = [{"function": "?", "file": "", "line": 0, "kind": "unknown"},
           {"function": "collate", "file": "…train.py", "line": 142, "kind": "python"},
           {"function": "?", "file": "", "line": 0, "kind": "unknown"}]
+OF_USER = 8  # watches at the same time
 
 
 class Lines(JobCase):
@@ -25,6 +31,44 @@ class Lines(JobCase):
         self.assertEqual(lines["stacks"], [{**head, "cut": True, "frames": [0, 1]}, {**head, "cut": False, "frames": [2]}])
         self.assertEqual([line for line in server.did() if "sampl" in line], [f"sample {pid}", f"sampled {pid}"])
 
+    def test_the_current_stack(self):
+        """The processes have no interpreter, so the stack cannot be read. Nothing is sampled."""
+        server = self.start()
+        pid = server.pids[0]
+        lines = self.ask(server.path, pid, seconds=0)["result"]["lines"]
+        self.assertEqual((lines["pid"], lines["samples"], lines["unreadable"], lines["window_ns"]), (pid, 1, 1, 0))
+        self.assertEqual(lines["frames"], FRAMES[2:])
+        self.assertEqual(lines["stacks"], [{"tid": pid, "role": "launcher", "ns": 0, "open_ns": 0, "samples": 1, "cut": False,
+                                            "frames": [0]}])
+        reply = as_user(ALICE, ALICE, [], lambda: self.ask(server.path, server.pids[2], seconds=0))
+        self.assertEqual(reply["error"]["code"], "not-found")
+        self.assertFalse([line for line in server.did() if "sampl" in line])
+
+    def sleeper(self, uid):
+        process = subprocess.Popen(["sleep", "inf"], user=uid)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process.pid
+
+    def test_the_current_stack_of_an_interpreter(self):
+        source = "import time\ndef wait():\n    print(flush=True)\n    time.sleep(1000)\nwait()\n"
+        process = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, user=ALICE)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.addCleanup(process.stdout.close)
+        process.stdout.readline()
+        pids = process.pid, self.sleeper(ALICE), self.sleeper(ALICE)
+        server = self.zerneld(processes="".join(f"{pid} {ALICE} job\n" for pid in pids))
+        expected = [("<module>", "<string>", 5), ("wait", "<string>", 4)]
+        for stop in False, True:
+            if stop:
+                process.send_signal(signal.SIGSTOP)
+            lines = wait_until(lambda: (found := self.ask(server.path, process.pid, seconds=0)["result"]["lines"])
+                               and not found["unreadable"] and found["frames"][-1]["line"] == 4 and found,
+                               "the thread sleeps in the line")
+            self.assertEqual([(frame["function"], frame["file"], frame["line"]) for frame in lines["frames"]], expected)
+            self.assertEqual(lines["stacks"][0]["frames"], [0, 1])
+
     def test_sampling_ends_with_its_client(self):
         server = self.start()
         pid = server.pids[0]
@@ -34,6 +78,20 @@ class Lines(JobCase):
             self.assertEqual(self.ask(server.path, pid)["error"]["code"], "failed")
             self.assertNotIn(f"sampled {pid}", server.did())
         wait_until(lambda: f"sampled {pid}" in server.did(), "sampling ends")
+
+    def test_the_watches_of_a_user_are_bounded(self):
+        uids = [ALICE] * (OF_USER + 1) + [BOB]
+        pids = [self.sleeper(uid) for uid in uids]
+        server = self.zerneld(processes="".join(f"{pid} {uid} job\n" for pid, uid in zip(pids, uids)))
+        with contextlib.ExitStack() as clients:
+            for pid in pids[:OF_USER]:
+                client = clients.enter_context(server.client())
+                client.send(b'{"id":7,"method":"lines","params":{"pid":%d,"seconds":300}}\n' % pid)
+                wait_until(lambda pid=pid: f"sample {pid}" in server.did(), "sampling begins")
+            self.assertEqual(self.ask(server.path, pids[OF_USER])["error"]["code"], "failed")
+            self.assertIn("result", self.ask(server.path, pids[-1]))
+        wait_until(lambda: f"sampled {pids[0]}" in server.did(), "sampling ends")
+        self.assertIn("result", self.ask(server.path, pids[OF_USER]))
 
     def test_a_user_asks_for_own_processes_only(self):
         server = self.start()
@@ -45,7 +103,7 @@ class Lines(JobCase):
 
     def test_invalid_requests(self):
         server = self.start()
-        for pid, seconds in (0, 1), (-1, 1), ("1", 1), (server.pids[0], 0), (server.pids[0], 301), (1 << 40, 1):
+        for pid, seconds in (0, 1), (-1, 1), ("1", 1), (server.pids[0], -1), (server.pids[0], 301), (1 << 40, 1):
             self.assertEqual(self.ask(server.path, pid, seconds)["error"]["code"], "invalid")
         self.assertEqual(self.ask(server.path, 1)["error"]["code"], "not-found")
 

@@ -45,7 +45,7 @@ static void check_names(const struct scan_names *names)
 
 static void check(const struct scan_message *message, bool has_fd)
 {
-	REQUIRE(message->kind <= SCAN_REST && has_fd == (message->kind == SCAN_FOUND));
+	REQUIRE(message->kind < SCAN_MESSAGE_NR && has_fd == (message->kind == SCAN_FOUND));
 	if (message->kind == SCAN_FOUND)
 		check_found(&message->found);
 	else if (message->kind == SCAN_SCANNED)
@@ -56,6 +56,16 @@ static void check(const struct scan_message *message, bool has_fd)
 		check_names(&message->names);
 	if (message->kind == SCAN_INTERPRETER && message->interpreter.error == 0)
 		REQUIRE(python_offsets_are_valid(&message->interpreter.python.offsets));
+	if (message->kind == SCAN_FRAME) {
+		const struct python_place *place = &message->frame.place;
+
+		REQUIRE(message->frame.index < PYTHON_FRAMES_MAX);
+		REQUIRE(strnlen(place->function, sizeof(place->function)) <
+			sizeof(place->function));
+		REQUIRE(strnlen(place->file, sizeof(place->file)) < sizeof(place->file));
+	}
+	if (message->kind == SCAN_STACKED)
+		REQUIRE(message->stacked.nr <= PYTHON_FRAMES_MAX && message->stacked.error <= 0);
 }
 
 /*

@@ -104,8 +104,35 @@ static void test_sizes_and_descriptors(void **state)
 	message.kind = SCAN_REST;
 	assert_true(scan_message_is_valid(&message, HEAD, false));
 	assert_false(scan_message_is_valid(&message, HEAD, true));
-	message.kind = SCAN_REST + 1;
+	message.kind = SCAN_MESSAGE_NR;
 	assert_false(scan_message_is_valid(&message, HEAD, false));
+}
+
+static bool frame_is_valid(void)
+{
+	return scan_message_is_valid(&message, HEAD + sizeof(message.frame), false);
+}
+
+static void test_stack(void **state)
+{
+	message = (struct scan_message){ .kind = SCAN_FRAME, .frame.index = PYTHON_FRAMES_MAX - 1 };
+	assert_true(frame_is_valid());
+	message.frame.index++;
+	assert_false(frame_is_valid());
+	message.frame.index = 0;
+	memset(message.frame.place.function, 'a', sizeof(message.frame.place.function));
+	assert_false(frame_is_valid());
+	message.frame.place.function[0] = '\0';
+	assert_true(frame_is_valid());
+	memset(message.frame.place.file, 'a', sizeof(message.frame.place.file));
+	assert_false(frame_is_valid());
+	message = (struct scan_message){ .kind = SCAN_STACKED, .stacked.nr = PYTHON_FRAMES_MAX };
+	assert_true(scan_message_is_valid(&message, HEAD + sizeof(message.stacked), false));
+	message.stacked.nr++;
+	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.stacked), false));
+	message.stacked.nr = 0;
+	message.stacked.error = 1;
+	assert_false(scan_message_is_valid(&message, HEAD + sizeof(message.stacked), false));
 }
 
 static bool interpreter_is_valid(void)
@@ -136,6 +163,7 @@ int main(void)
 		cmocka_unit_test(test_found),
 		cmocka_unit_test(test_interpreter),
 		cmocka_unit_test(test_sizes_and_descriptors),
+		cmocka_unit_test(test_stack),
 	};
 
 	return cmocka_run_group_tests_name("library messages", tests, NULL, NULL);

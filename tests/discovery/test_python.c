@@ -10,9 +10,13 @@
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include "collect/python_scan.h"
+#include "collect/python_stack.h"
+
+#define NOBODY 65534
 
 static char *script;
 static const char *command;
+static uid_t run_as; /* 0: this user */
 
 struct interpreter {
 	pid_t pid;
@@ -40,6 +44,8 @@ static struct interpreter start(const char *name)
 		dup2(in[0], STDIN_FILENO);
 		dup2(out[1], STDOUT_FILENO);
 		setenv("PYTHONUTF8", "1", 1);
+		if (run_as && setresuid(run_as, run_as, run_as) < 0)
+			_exit(126);
 		execl("/bin/sh", "sh", "-c", "exec $0 -c \"$1\" \"$2\"", command, script, name,
 		      (char *)NULL);
 		_exit(127);
@@ -95,6 +101,27 @@ static bool is_reporting(const struct python_memory *memory, const struct python
 	return strstr(text, " report ");
 }
 
+/* What zernel-discover reads for one look is the same. */
+static void compare_scan(pid_t tid, const struct python_scan *scan,
+			 const struct python_stack *stack)
+{
+	static struct python_stack_scan found;
+	struct python_memory memory = { .read = read_process, .ctx = &tid };
+
+	assert_int_equal(python_stack_scan("/proc", tid, &found), 0);
+	assert_int_equal(found.uid, getuid());
+	assert_int_equal(found.nr, stack->nr);
+	assert_int_equal(found.is_cut, stack->is_cut);
+	for (u32 i = 0; i < stack->nr; i++) {
+		const struct python_place *place = &found.places[i];
+		char expected[1024], got[2048];
+
+		describe(&memory, &scan->offsets, &stack->frames[i], expected, sizeof(expected));
+		snprintf(got, sizeof(got), "%u %s %s", place->line, place->function, place->file);
+		assert_string_equal(got, expected);
+	}
+}
+
 static void compare(struct interpreter *child, const struct python_scan *scan)
 {
 	static struct python_stack stack;
@@ -117,6 +144,7 @@ static void compare(struct interpreter *child, const struct python_scan *scan)
 		assert_int_equal(fscanf(child->out, " %1023[^\n]", told), 1);
 		assert_string_equal(got, told);
 	}
+	compare_scan(tid, scan, &stack);
 }
 
 /* The state is the command of the interpreter. */
@@ -148,16 +176,37 @@ static void other_processes_have_no_interpreter(void **state)
 	assert_int_equal(python_scan("/proc", getpid(), &scan), -ENOENT);
 }
 
+/* Its user may not read its memory either. */
+static void a_process_that_forbids_it_is_not_read(void **state)
+{
+	static struct python_stack_scan found;
+	struct interpreter child;
+
+	if (getuid()) {
+		print_message("# skipped: only root can start a process of another user\n");
+		skip();
+	}
+	command = *state;
+	run_as = NOBODY;
+	child = start("hidden");
+	run_as = 0;
+	assert_true(fgetc(child.out) != EOF);
+	assert_int_equal(python_stack_scan("/proc", child.pid, &found), -EACCES);
+	stop(&child);
+}
+
 #define INTERPRETERS_MAX 16
+#define FIXED_TESTS	 2
 
 int main(int argc, char **argv)
 {
-	struct CMUnitTest tests[1 + INTERPRETERS_MAX] = {
+	struct CMUnitTest tests[FIXED_TESTS + INTERPRETERS_MAX] = {
 		cmocka_unit_test(other_processes_have_no_interpreter),
+		cmocka_unit_test_prestate(a_process_that_forbids_it_is_not_read, argv[2]),
 	};
 	char *more = getenv("ZERNEL_PYTHONS");
 	CLEANUP_FREE void *text = NULL;
-	size_t size, nr = 1;
+	size_t size, nr = FIXED_TESTS;
 	int failed;
 
 	/* An interpreter in another root cannot open the file. */

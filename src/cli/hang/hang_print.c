@@ -69,6 +69,33 @@ static int print_members(const struct hang_comm *comm, const struct term *term)
 	return table_print(table, term);
 }
 
+/* The innermost call is the place where the rank is. */
+static void print_stack(const struct hang_comm *comm, const struct hang_member *member,
+			const struct term *term)
+{
+	const struct lines_stack *stack = member->stack;
+	char label[LINES_LABEL_LEN];
+
+	if (!hang_is_missing(comm, member) || !stack)
+		return;
+	if (!hang_has_stack(member)) {
+		term_print(term, STYLE_DIM,
+			   "The stack of process %u cannot be read: it runs no supported Python, "
+			   "or too fast.\n",
+			   member->process->pid);
+		return;
+	}
+	term_print(term, STYLE_PLAIN, "Stack of process %u, thread %u, innermost call first:\n",
+		   member->process->pid, stack->tid);
+	for (u32 i = stack->nr_frames; i > 0; i--) {
+		lines_frame_label(&stack->frames[i - 1], label);
+		term_print(term, i == stack->nr_frames ? STYLE_WARNING : STYLE_PLAIN, "  %s\n",
+			   label);
+	}
+	if (stack->is_cut)
+		term_print(term, STYLE_DIM, "  further calls are cut\n");
+}
+
 static int print_job(const struct hang_job *job, const struct term *term)
 {
 	const struct hang_comm *subject = &job->comms[job->subject];
@@ -82,6 +109,8 @@ static int print_job(const struct hang_job *job, const struct term *term)
 		   subject->members->comm->identity, subject->nr_members,
 		   subject->nr_ranks ? subject->nr_ranks : subject->nr_members);
 	err = print_members(subject, term);
+	for (u32 i = 0; i < subject->nr_members; i++)
+		print_stack(subject, &subject->members[i], term);
 	for (u32 i = 0; i < job->nr; i++) {
 		if (i == job->subject)
 			continue;
@@ -142,14 +171,10 @@ static int print_json(const struct hang *hang, FILE *out)
 	return fprintf(out, "%s\n", text) > 0 ? 0 : -EIO;
 }
 
-int hang_print(const struct snapshot *snapshot, const char *who, bool json, const struct term *term)
+int hang_print(const struct hang *hang, bool json, const struct term *term)
 {
-	CLEANUP(hang_free_cleanup) struct hang *hang = NULL;
-	int err = hang_new(snapshot, who, &hang);
+	int err = json ? print_json(hang, term->out) : print_text(hang, term);
 
-	if (err < 0)
-		return err;
-	err = json ? print_json(hang, term->out) : print_text(hang, term);
 	if (err < 0)
 		return err;
 	return hang->nr_comms ? 0 : -ENOENT;

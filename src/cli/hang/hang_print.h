@@ -2,9 +2,8 @@
 #pragma once
 
 /* Prints the answer of answers/hang.h as text or as JSON. */
+#include "answers/hang.h"
 #include "cli/term.h"
-#include "core/snapshot.h"
 
-/* `who` is a process or a job, as in choose.h; NULL: all. -ENOENT: no job has a ledger. */
-int hang_print(const struct snapshot *snapshot, const char *who, bool json,
-	       const struct term *term);
+/* -ENOENT: no job has a ledger. */
+int hang_print(const struct hang *hang, bool json, const struct term *term);
