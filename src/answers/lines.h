@@ -134,6 +134,8 @@ void lines_sentence(const struct lines_tree *tree, char ret[static LINES_SENTENC
 
 /* Each writes a whole file. Write errors are reported by ferror(out). */
 int lines_write_json(const struct lines_tree *tree, FILE *out);
+/* The same without the smallest parts, for a page. */
+int lines_write_summary(const struct lines_tree *tree, FILE *out);
 /* One line for each call path: names separated by semicolons, and its nanoseconds. */
 int lines_write_folded(const struct lines_tree *tree, FILE *out);
 /* A flame graph. It has no script and loads nothing. */

@@ -6,8 +6,17 @@
 #include "core/snapshot.h"
 #include "ipc/json.h"
 
-#define NAME_LEN 1024
-#define FILE_LEN 4096
+#define NAME_LEN       1024
+#define FILE_LEN       4096
+/* What a page shows: smaller parts of the tree, and further places, are left out. */
+#define SUMMARY_POINTS 0.5
+#define SUMMARY_PLACES 20
+
+/* The parts of a tree that are written. */
+struct part {
+	double points_min;
+	u32 places_max;
+};
 
 static void add_text(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key, const char *text,
 		     size_t size)
@@ -42,11 +51,12 @@ static void add_time(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct l
 	yyjson_mut_obj_add_uint(doc, object, "samples", nr_samples);
 }
 
-static void add_places(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct lines_tree *tree)
+static void add_places(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct lines_tree *tree,
+		       u32 max)
 {
 	yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "places");
 
-	for (u32 i = 0; i < tree->nr_places; i++) {
+	for (u32 i = 0; i < tree->nr_places && i < max; i++) {
 		yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, list);
 
 		add_frame(doc, object, tree->places[i].frame);
@@ -56,23 +66,31 @@ static void add_places(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct l
 
 /* `lists` has a member for each node: the array of its children. */
 static void add_nodes(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct lines_tree *tree,
-		      yyjson_mut_val **lists)
+		      double points_min, yyjson_mut_val **lists)
 {
-	lists[0] = yyjson_mut_obj_add_arr(doc, root, "tree");
-	for (u32 at = lines_tree_next(tree, 0); at; at = lines_tree_next(tree, at)) {
-		const struct lines_node *node = &tree->nodes[at];
-		yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, lists[node->parent]);
+	u32 at = lines_tree_next(tree, 0);
 
+	lists[0] = yyjson_mut_obj_add_arr(doc, root, "tree");
+	while (at) {
+		const struct lines_node *node = &tree->nodes[at];
+		yyjson_mut_val *object;
+
+		if (lines_points(tree, node->ns) < points_min) {
+			at = lines_tree_skip(tree, at);
+			continue;
+		}
+		object = yyjson_mut_arr_add_obj(doc, lists[node->parent]);
 		if (node->frame)
 			add_frame(doc, object, node->frame);
 		else
 			yyjson_mut_obj_add_str(doc, object, "cause", idle_cause_label(node->cause));
 		add_time(doc, object, tree, node->ns, node->nr_samples);
 		lists[at] = yyjson_mut_obj_add_arr(doc, object, "children");
+		at = lines_tree_next(tree, at);
 	}
 }
 
-int lines_write_json(const struct lines_tree *tree, FILE *out)
+static int write_part(const struct lines_tree *tree, const struct part *part, FILE *out)
 {
 	CLEANUP_FREE yyjson_mut_val **lists = calloc(tree->nr_nodes, sizeof(*lists));
 	CLEANUP(yyjson_mut_doc_free_cleanup) yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
@@ -96,10 +114,20 @@ int lines_write_json(const struct lines_tree *tree, FILE *out)
 	yyjson_mut_obj_add_uint(doc, root, "samples", lines->nr_samples);
 	yyjson_mut_obj_add_uint(doc, root, "dropped", lines->nr_dropped);
 	yyjson_mut_obj_add_uint(doc, root, "unreadable", lines->nr_unreadable);
-	add_places(doc, root, tree);
-	add_nodes(doc, root, tree, lists);
+	add_places(doc, root, tree, part->places_max);
+	add_nodes(doc, root, tree, part->points_min, lists);
 	text = yyjson_mut_write(doc, 0, NULL);
 	if (!text)
 		return -ENOMEM;
 	return fprintf(out, "%s\n", text) > 0 ? 0 : -EIO;
+}
+
+int lines_write_json(const struct lines_tree *tree, FILE *out)
+{
+	return write_part(tree, &(struct part){ 0, UINT32_MAX }, out);
+}
+
+int lines_write_summary(const struct lines_tree *tree, FILE *out)
+{
+	return write_part(tree, &(struct part){ SUMMARY_POINTS, SUMMARY_PLACES }, out);
 }

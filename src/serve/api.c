@@ -13,6 +13,8 @@
 #define STATUS_ACCEPTED	 202
 #define WHY_DEFAULT_S	 5
 #define RECORD_DEFAULT_S 60
+#define LINES_DEFAULT_S	 10
+#define PID_MAX		 (1U << 22)
 /* Seconds since the epoch: far in the future. */
 #define TIME_MAX_S	 (1ULL << 32)
 
@@ -125,11 +127,18 @@ static int why_get(struct gateway *gateway, u32 seconds, struct body **ret)
 }
 
 /* An answer that zerneld must be asked for is there a moment later: the client asks again. */
-static int reply_ended(struct gateway *gateway, struct lws *wsi, struct session *session,
-		       const char *who)
+static int reply_pending(struct lws *wsi, struct session *session)
 {
 	static const char pending[] = "{\"pending\":true}";
 	const struct response accepted = { STATUS_ACCEPTED, "application/json" };
+	struct body *body = body_new(pending, strlen(pending));
+
+	return body ? http_reply(wsi, session, &accepted, body) : -1;
+}
+
+static int reply_ended(struct gateway *gateway, struct lws *wsi, struct session *session,
+		       const char *who)
+{
 	struct body *body;
 	int err = ended_answers_get(&gateway->ended, who, &body);
 
@@ -139,8 +148,7 @@ static int reply_ended(struct gateway *gateway, struct lws *wsi, struct session 
 	if (err == 0)
 		return http_reply(wsi, session, &response_json, body);
 	upstream_ask_life(gateway->upstream, who);
-	body = body_new(pending, strlen(pending));
-	return body ? http_reply(wsi, session, &accepted, body) : -1;
+	return reply_pending(wsi, session);
 }
 
 static int reply_why(struct gateway *gateway, struct lws *wsi, struct session *session)
@@ -229,6 +237,36 @@ static int reply_recording(struct gateway *gateway, struct lws *wsi, struct sess
 	return reply_single(gateway, wsi, session, &response, text, length);
 }
 
+/*
+ * Stacks name files and functions of other users. Without a token or a certificate, every user of
+ * the machine is a client, and most of them may see only their own processes.
+ */
+static int reply_lines(struct gateway *gateway, struct lws *wsi, struct session *session)
+{
+	struct lines_refusal refusal;
+	struct body *body;
+	u64 pid, seconds;
+	int err;
+
+	if (!gateway->token.length && !gateway->config->tls_client_ca)
+		return http_reply_status(wsi, session, HTTP_STATUS_FORBIDDEN,
+					 "stacks are shown only to clients with a token or a "
+					 "certificate; see token_file in zernel.conf(5)");
+	if (get_number(wsi, "pid", 1, PID_MAX, 0, &pid) < 0 || !pid ||
+	    get_number(wsi, "seconds", 1, LINES_WINDOW_MAX, LINES_DEFAULT_S, &seconds) < 0)
+		return reply_invalid(wsi, session,
+				     "pid is a process ID, seconds must be from 1 to 60");
+	if (gateway->single_bytes > SINGLE_BODIES_MAX_BYTES)
+		return reply_busy(wsi, session);
+	err = lines_get(gateway, (u32)pid, (u32)seconds, &body, &refusal);
+	if (err == -EAGAIN)
+		return reply_pending(wsi, session);
+	if (err == -EREMOTEIO)
+		return http_reply_status(wsi, session, refusal.status, refusal.text);
+	return err < 0 ? reply_failed(wsi, session, "stacks", err)
+		       : http_reply(wsi, session, &response_json, body);
+}
+
 static void add_lacks(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snapshot *snapshot)
 {
 	yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "lacks");
@@ -298,6 +336,7 @@ int api_reply(struct gateway *gateway, struct lws *wsi, struct session *session,
 	case ENDPOINT_WHY: return reply_why(gateway, wsi, session);
 	case ENDPOINT_HISTORY: return reply_history(gateway, wsi, session);
 	case ENDPOINT_RECORDING: return reply_recording(gateway, wsi, session);
+	case ENDPOINT_LINES: return reply_lines(gateway, wsi, session);
 	case ENDPOINT_HEALTH_DETAILS: return reply_details(gateway, wsi, session);
 	default: return http_reply_shared(gateway, wsi, session, BODY_JOBS);
 	}

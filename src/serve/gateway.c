@@ -228,12 +228,14 @@ void gateway_end(struct gateway *gateway)
 	gateway->stop = true;
 	if (gateway->upstream)
 		upstream_stop(gateway->upstream);
+	lines_stop(gateway);
 	if (gateway->context)
 		lws_context_destroy(gateway->context);
 	/* Handles are freed only after the loop has processed their close. */
 	while (gateway->context && uv_run(&gateway->loop, UV_RUN_NOWAIT))
 		;
 	gateway->upstream = upstream_free(gateway->upstream);
+	lines_free_all(gateway);
 	bodies_clear(&gateway->bodies);
 	for (u32 i = 0; i < ASSETS_MAX; i++)
 		body_unref(gateway->assets[i]);

@@ -11,6 +11,7 @@
 #include "serve/bodies.h"
 #include "serve/config.h"
 #include "serve/ended.h"
+#include "serve/lines.h"
 #include "serve/past.h"
 #include "serve/tls.h"
 #include "serve/token.h"
@@ -44,6 +45,7 @@ struct gateway {
 	struct body *assets[ASSETS_MAX]; /* those that were requested */
 	struct past past;
 	struct ended_answers ended;
+	struct lines_watches lines;
 	size_t single_bytes; /* of all bodies that only one client gets */
 	struct upstream *upstream;
 	struct lws_dll2_owner websockets; /* of struct session */

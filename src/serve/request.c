@@ -20,6 +20,7 @@ enum endpoint endpoint_find(const char *path)
 		{ "/api/v1/jobs", ENDPOINT_JOBS },
 		{ "/api/v1/history", ENDPOINT_HISTORY },
 		{ "/api/v1/recording", ENDPOINT_RECORDING },
+		{ "/api/v1/lines", ENDPOINT_LINES },
 		{ "/api/v1/health", ENDPOINT_HEALTH_DETAILS },
 		{ "/ws", ENDPOINT_WS },
 		{ "/healthz", ENDPOINT_HEALTH },

@@ -21,6 +21,7 @@ enum endpoint {
 	ENDPOINT_JOBS,
 	ENDPOINT_HISTORY,
 	ENDPOINT_RECORDING,
+	ENDPOINT_LINES,
 };
 
 /* Matches exact paths only. */

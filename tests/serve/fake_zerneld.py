@@ -24,6 +24,9 @@ class FakeZerneld:
         self.lives = {}        # the snapshot of one ended job with its processes, by its name and by its cgroup
         self.lines = None      # the stacks of a process; None: an older zerneld
         self.lines_asked = []  # the parameters of all requests for stacks
+        self.lines_error = None  # the error of such a request, instead of stacks
+        self.lines_s = 0       # time until the reply to such a request
+        self.sampled = []      # [time of the reply, client, reply] of requests that wait for it
         self.asked = []        # snapshots for the next requests for one; then the current one
         self.events = lambda: []  # the events to push after a snapshot
         self.greetings = 0
@@ -60,6 +63,9 @@ class FakeZerneld:
                     self._read(each)
             for each in list(self.clients):
                 self._push(each)
+            for each in [each for each in self.sampled if each[0] <= time.monotonic()]:
+                self.sampled.remove(each)
+                self._send(*each[1:])
         for each in [self.listener, *self.clients]:
             each.close()
 
@@ -71,6 +77,7 @@ class FakeZerneld:
         if not data:
             client.close()
             del self.clients[client]
+            self.sampled = [each for each in self.sampled if each[1] is not client]
             return
         state = self.clients[client]
         *lines, state[0] = (state[0] + data).split(b"\n")
@@ -100,8 +107,13 @@ class FakeZerneld:
         elif request["method"] == "lines":
             self.lines_asked.append(request["params"])
             reply["result"] = {"lines": self.lines}
-            if not self.lines:
+            if self.lines_error:
+                reply = {"id": request["id"], "error": self.lines_error}
+            elif not self.lines:
                 reply = {"id": request["id"], "error": {"code": "unknown-method", "message": "no such method"}}
+            elif self.lines_s:
+                self.sampled.append([time.monotonic() + self.lines_s, client, reply])
+                return
         elif request["method"] == "snapshot":
             reply["result"] = self.asked.pop(0) if self.asked else self.current()
         elif request["method"] == "record.stop":

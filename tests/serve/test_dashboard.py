@@ -20,7 +20,7 @@ from test_ws import connect, upgrade
 CSP = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
        "base-uri 'none'; frame-ancestors 'none'")
 TOKEN = "s3cr3t/token+with=all,kinds"
-DATA = ("/api/v1/snapshot", "/api/v1/why", "/api/v1/jobs", "/api/v1/history", "/api/v1/recording", "/api/v1/health",
+DATA = ("/api/v1/snapshot", "/api/v1/why", "/api/v1/jobs", "/api/v1/history", "/api/v1/recording", "/api/v1/lines?pid=1", "/api/v1/health",
         "/metrics", "/healthz", "/readyz")
 SIZES = BUILD / "src/serve/sizes.json"
 HOSTILE = "</script><b>\u202e\U0001f600\"'&\u2028"
