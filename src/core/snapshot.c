@@ -47,6 +47,22 @@ struct snapshot *snapshot_free(struct snapshot *s)
 	return NULL;
 }
 
+void snapshot_keep_jobs(struct snapshot *s)
+{
+	free(s->processes);
+	free(s->threads);
+	free(s->gpus);
+	free(s->hists);
+	free(s->comms);
+	*s = (struct snapshot){
+		.time_ms = s->time_ms,
+		.monotonic_ns = s->monotonic_ns,
+		.limits.nr_jobs = s->limits.nr_jobs,
+		.jobs = s->jobs,
+		.nr_jobs = s->nr_jobs,
+	};
+}
+
 void snapshot_clear(struct snapshot *s)
 {
 	*s = (struct snapshot){

@@ -475,6 +475,8 @@ int snapshot_new(const struct snapshot_limits *limits, struct snapshot **ret);
 struct snapshot *snapshot_free(struct snapshot *snapshot);
 DEFINE_CLEANUP(struct snapshot, snapshot_free);
 
+/* Frees all but the times and the jobs, whose distributions are lost. */
+void snapshot_keep_jobs(struct snapshot *snapshot);
 /* Empties the snapshot and keeps its limits. */
 void snapshot_clear(struct snapshot *snapshot);
 

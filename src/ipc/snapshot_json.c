@@ -191,36 +191,43 @@ static bool put_comm(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct s
 typedef bool (*put_element_fn)(yyjson_mut_doc *doc, yyjson_mut_val *object,
 			       const struct snapshot *s, u32 i);
 
-/* Adds elements to a list as one text. */
-static bool put_piece(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct snapshot *s,
-		      u32 first, u32 end, put_element_fn put)
+/* Adds elements of a list, without the brackets. */
+static int add_piece(struct text *text, const struct snapshot *s, u32 first, u32 end,
+		     put_element_fn put)
 {
 	CLEANUP(yyjson_mut_doc_free_cleanup) yyjson_mut_doc *piece = yyjson_mut_doc_new(NULL);
 	yyjson_mut_val *elements = piece ? yyjson_mut_arr(piece) : NULL;
-	CLEANUP_FREE char *text = NULL;
+	CLEANUP_FREE char *written = NULL;
 	bool ok = elements != NULL;
 	size_t length;
 
 	for (u32 i = first; ok && i < end; i++)
 		ok = put(piece, yyjson_mut_arr_add_obj(piece, elements), s, i);
-	if (ok) {
-		yyjson_mut_doc_set_root(piece, elements);
-		text = yyjson_mut_write(piece, 0, &length);
-	}
-	/* Without the brackets. */
-	return text && yyjson_mut_arr_append(list, yyjson_mut_rawncpy(doc, text + 1, length - 2));
+	if (!ok)
+		return -ENOMEM;
+	yyjson_mut_doc_set_root(piece, elements);
+	written = yyjson_mut_write(piece, 0, &length);
+	if (!written)
+		return -ENOMEM;
+	if (first)
+		text_add_string(text, ",");
+	text_add(text, written + 1, length - 2);
+	return 0;
 }
 
 /* A value needs several times the memory of its text, so long lists are written in pieces. */
-static bool put_long_list(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct snapshot *s,
-			  u32 nr, put_element_fn put)
+static int add_long_list(struct text *text, const char *key, const struct snapshot *s, u32 nr,
+			 put_element_fn put)
 {
-	bool ok = list != NULL;
+	int err = 0;
 
-	for (u32 i = 0; ok && i < nr; i += PIECE_ELEMENTS)
-		ok = put_piece(doc, list, s, i, i + PIECE_ELEMENTS < nr ? i + PIECE_ELEMENTS : nr,
-			       put);
-	return ok;
+	text_add_string(text, ",\"");
+	text_add_string(text, key);
+	text_add_string(text, "\":[");
+	for (u32 i = 0; err == 0 && i < nr; i += PIECE_ELEMENTS)
+		err = add_piece(text, s, i, i + PIECE_ELEMENTS < nr ? i + PIECE_ELEMENTS : nr, put);
+	text_add_string(text, "]");
+	return err;
 }
 
 static bool put_gpu(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct snapshot_gpu *gpu)
@@ -265,16 +272,9 @@ static bool put_ranks(yyjson_mut_doc *doc, yyjson_mut_val *object,
 	return ok;
 }
 
-/* Writes the arrays: jobs, processes, threads, communicators, GPUs, users. */
-static bool put_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snapshot *s)
+static bool put_jobs(yyjson_mut_doc *doc, yyjson_mut_val *jobs, const struct snapshot *s)
 {
-	yyjson_mut_val *jobs = yyjson_mut_obj_add_arr(doc, root, "jobs");
-	yyjson_mut_val *processes = yyjson_mut_obj_add_arr(doc, root, "processes");
-	yyjson_mut_val *threads = yyjson_mut_obj_add_arr(doc, root, "threads");
-	yyjson_mut_val *comms = yyjson_mut_obj_add_arr(doc, root, "communicators");
-	yyjson_mut_val *gpus = yyjson_mut_obj_add_arr(doc, root, "gpus");
-	yyjson_mut_val *quotas = yyjson_mut_obj_add_arr(doc, root, "over_quota");
-	bool ok = jobs && processes && threads && comms && gpus && quotas;
+	bool ok = jobs != NULL;
 
 	for (u32 i = 0; ok && i < s->nr_jobs; i++) {
 		yyjson_mut_val *job = yyjson_mut_arr_add_obj(doc, jobs);
@@ -283,9 +283,23 @@ static bool put_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct sn
 		     put_ranks(doc, job, &s->jobs[i].gone_ranks) &&
 		     put_hists(doc, job, "gone", s, &s->jobs[i].gone);
 	}
-	ok = ok && put_long_list(doc, processes, s, s->nr_processes, put_process) &&
-	     put_long_list(doc, threads, s, s->nr_threads, put_thread) &&
-	     put_long_list(doc, comms, s, s->nr_comms, put_comm);
+	return ok;
+}
+
+/* The members before the long lists. */
+static bool put_begin(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snapshot *s)
+{
+	return root && yyjson_mut_obj_add_uint(doc, root, "version", SNAPSHOT_VERSION) &&
+	       put_fields(doc, root, snapshot_fields, s) &&
+	       put_jobs(doc, yyjson_mut_obj_add_arr(doc, root, "jobs"), s);
+}
+
+static bool put_short_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snapshot *s)
+{
+	yyjson_mut_val *gpus = yyjson_mut_obj_add_arr(doc, root, "gpus");
+	yyjson_mut_val *quotas = yyjson_mut_obj_add_arr(doc, root, "over_quota");
+	bool ok = gpus && quotas;
+
 	for (u32 i = 0; ok && i < s->nr_gpus; i++)
 		ok = put_gpu(doc, yyjson_mut_arr_add_obj(doc, gpus), &s->gpus[i]);
 	for (u32 i = 0; ok && i < s->nr_over_quota; i++)
@@ -294,11 +308,11 @@ static bool put_lists(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct sn
 	return ok;
 }
 
-static bool put_snapshot(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snapshot *s)
+/* The members after the long lists. */
+static bool put_end(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct snapshot *s)
 {
-	return root && yyjson_mut_obj_add_uint(doc, root, "version", SNAPSHOT_VERSION) &&
-	       put_fields(doc, root, snapshot_fields, s) && put_lists(doc, root, s) &&
-	       put_ranks(doc, root, &s->gone_ranks) && put_hists(doc, root, "gone", s, &s->gone) &&
+	return root && put_short_lists(doc, root, s) && put_ranks(doc, root, &s->gone_ranks) &&
+	       put_hists(doc, root, "gone", s, &s->gone) &&
 	       put_fields(doc, yyjson_mut_obj_add_obj(doc, root, "phase_detection"),
 			  phase_detection_fields, &s->phase_detection) &&
 	       put_sched(doc, yyjson_mut_obj_add_obj(doc, root, "scheduler"), &s->sched) &&
@@ -327,7 +341,44 @@ int snapshot_write(snapshot_put_fn put, const struct snapshot *snapshot, char **
 	return 0;
 }
 
+/* Adds the members of an object, without the braces. */
+static int add_members(struct text *text, const struct snapshot *s, snapshot_put_fn put)
+{
+	CLEANUP_FREE char *object = NULL;
+	size_t length;
+	int err = snapshot_write(put, s, &object, &length);
+
+	if (err == 0)
+		text_add(text, object + 1, length - 2);
+	return err;
+}
+
+int snapshot_add_json(const struct snapshot *s, struct text *text)
+{
+	int err;
+
+	text_add_string(text, "{");
+	if ((err = add_members(text, s, put_begin)) < 0 ||
+	    (err = add_long_list(text, "processes", s, s->nr_processes, put_process)) < 0 ||
+	    (err = add_long_list(text, "threads", s, s->nr_threads, put_thread)) < 0 ||
+	    (err = add_long_list(text, "communicators", s, s->nr_comms, put_comm)) < 0)
+		return err;
+	text_add_string(text, ",");
+	err = add_members(text, s, put_end);
+	text_add_string(text, "}");
+	return err;
+}
+
 int snapshot_to_json(const struct snapshot *snapshot, char **ret_text, size_t *ret_len)
 {
-	return snapshot_write(put_snapshot, snapshot, ret_text, ret_len);
+	CLEANUP_TEXT struct text text = {};
+	int err = snapshot_add_json(snapshot, &text);
+
+	if (err == 0)
+		err = text_end(&text);
+	if (err < 0)
+		return err;
+	*ret_len = text.length;
+	*ret_text = TAKE_PTR(text.data);
+	return 0;
 }

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <string.h>
 #include "base/cleanup.h"
-#include "ipc/json.h"
+#include "ipc/json_parts.h"
 #include "ipc/snapshot_fields.h"
 #include "ipc/snapshot_json.h"
 
@@ -365,8 +365,8 @@ static int get_sched_v1(yyjson_val *object, struct snapshot_sched *ret)
 	return 0;
 }
 
-/* Reads each item of a list into its element of the snapshot. The list may be missing. */
-static int get_list(yyjson_val *list, struct snapshot *s,
+/* Reads each item of a list into an element of the snapshot, from `first` on. It may be missing. */
+static int get_list(yyjson_val *list, struct snapshot *s, u32 first,
 		    int (*get)(yyjson_val *item, struct snapshot *s, u32 i))
 {
 	yyjson_val *item;
@@ -375,7 +375,7 @@ static int get_list(yyjson_val *list, struct snapshot *s,
 
 	yyjson_arr_foreach(list, i, nr, item) {
 		if (err == 0)
-			err = yyjson_is_obj(item) ? get(item, s, (u32)i) : -EBADMSG;
+			err = yyjson_is_obj(item) ? get(item, s, first + (u32)i) : -EBADMSG;
 	}
 	return err;
 }
@@ -391,6 +391,62 @@ static size_t count_hists(yyjson_val *list, const char *key)
 	return sum;
 }
 
+static int add_room_for_hists(struct snapshot *s, size_t nr)
+{
+	const struct snapshot_limits max = SNAPSHOT_LIMITS_MAX;
+	struct hist *hists;
+
+	if (!nr)
+		return 0;
+	if (nr > max.nr_hists - s->limits.nr_hists)
+		return -E2BIG;
+	hists = reallocarray(s->hists, s->limits.nr_hists + nr, sizeof(*hists));
+	if (!hists)
+		return -ENOMEM;
+	s->hists = hists;
+	s->limits.nr_hists += (u32)nr;
+	return 0;
+}
+
+/* A list of the parts, or NULL: then the root has it. */
+static struct json_list *part_of(struct json_parts *parts, const char *key)
+{
+	return parts ? json_parts_list(parts, key) : NULL;
+}
+
+static size_t long_list_size(yyjson_val *root, struct json_parts *parts, const char *key)
+{
+	const struct json_list *list = part_of(parts, key);
+
+	return list ? list->nr : yyjson_arr_size(yyjson_obj_get(root, key));
+}
+
+static int get_long_list(yyjson_val *root, struct json_parts *parts, const char *key,
+			 struct snapshot *s,
+			 int (*get)(yyjson_val *item, struct snapshot *s, u32 i))
+{
+	struct json_list *list = part_of(parts, key);
+	yyjson_doc *piece;
+	u32 nr = 0;
+	int err;
+
+	if (!list)
+		return get_list(yyjson_obj_get(root, key), s, 0, get);
+	while ((err = json_list_next(list, &piece)) == 1) {
+		yyjson_val *items = yyjson_doc_get_root(piece);
+		u32 first = nr;
+
+		nr += (u32)yyjson_arr_size(items);
+		err = nr > list->nr ? -EBADMSG : add_room_for_hists(s, count_hists(items, "hists"));
+		if (err == 0)
+			err = get_list(items, s, first, get);
+		yyjson_doc_free(piece);
+		if (err < 0)
+			return err;
+	}
+	return err < 0 ? err : nr == list->nr ? 0 : -EBADMSG;
+}
+
 static int limit(size_t nr, u32 max, u32 *ret)
 {
 	*ret = (u32)nr;
@@ -398,23 +454,23 @@ static int limit(size_t nr, u32 max, u32 *ret)
 }
 
 /* Allocates a snapshot for exactly the items of the document, and sets their numbers. */
-static int make_room(yyjson_val *root, struct snapshot **ret)
+static int make_room(yyjson_val *root, struct json_parts *parts, struct snapshot **ret)
 {
 	const struct snapshot_limits max = SNAPSHOT_LIMITS_MAX;
 	yyjson_val *jobs = yyjson_obj_get(root, "jobs");
-	yyjson_val *processes = yyjson_obj_get(root, "processes");
-	size_t nr_hists = count_hists(jobs, "gone") + count_hists(processes, "hists") +
+	size_t nr_hists = count_hists(jobs, "gone") +
+			  count_hists(yyjson_obj_get(root, "processes"), "hists") +
 			  yyjson_obj_size(yyjson_obj_get(root, "gone"));
 	struct snapshot_limits limits;
 
 	if (limit(yyjson_arr_size(jobs), max.nr_jobs, &limits.nr_jobs) < 0 ||
-	    limit(yyjson_arr_size(processes), max.nr_processes, &limits.nr_processes) < 0 ||
-	    limit(yyjson_arr_size(yyjson_obj_get(root, "threads")), max.nr_threads,
-		  &limits.nr_threads) < 0 ||
+	    limit(long_list_size(root, parts, "processes"), max.nr_processes,
+		  &limits.nr_processes) < 0 ||
+	    limit(long_list_size(root, parts, "threads"), max.nr_threads, &limits.nr_threads) < 0 ||
 	    limit(yyjson_arr_size(yyjson_obj_get(root, "gpus")), max.nr_gpus, &limits.nr_gpus) <
 		    0 ||
-	    limit(yyjson_arr_size(yyjson_obj_get(root, "communicators")), max.nr_comms,
-		  &limits.nr_comms) < 0 ||
+	    limit(long_list_size(root, parts, "communicators"), max.nr_comms, &limits.nr_comms) <
+		    0 ||
 	    limit(nr_hists, max.nr_hists, &limits.nr_hists) < 0)
 		return -E2BIG;
 	int err = snapshot_new(&limits, ret);
@@ -429,7 +485,9 @@ static int make_room(yyjson_val *root, struct snapshot **ret)
 	return 0;
 }
 
-int snapshot_from_value(yyjson_val *root, struct snapshot **ret)
+const char *const snapshot_long_lists[] = { "processes", "threads", "communicators", NULL };
+
+int snapshot_from_parts(yyjson_val *root, struct json_parts *parts, struct snapshot **ret)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
 	yyjson_val *sched = yyjson_obj_get(root, "scheduler");
@@ -440,17 +498,17 @@ int snapshot_from_value(yyjson_val *root, struct snapshot **ret)
 		return -EBADMSG;
 	if (version < SNAPSHOT_VERSION_OLDEST || version > SNAPSHOT_VERSION)
 		return -EPROTONOSUPPORT;
-	err = make_room(root, &s);
+	err = make_room(root, parts, &s);
 	if (err < 0)
 		return err;
 	/* A zerneld that does not send this object always used the defaults. */
 	s->phase_detection = (struct phase_config)PHASE_CONFIG_DEFAULT;
 	if ((err = get_fields(root, snapshot_fields, s)) < 0 ||
-	    (err = get_list(yyjson_obj_get(root, "jobs"), s, get_job)) < 0 ||
-	    (err = get_list(yyjson_obj_get(root, "processes"), s, get_process)) < 0 ||
-	    (err = get_list(yyjson_obj_get(root, "threads"), s, get_thread)) < 0 ||
-	    (err = get_list(yyjson_obj_get(root, "communicators"), s, get_comm)) < 0 ||
-	    (err = get_list(yyjson_obj_get(root, "gpus"), s, get_gpu)) < 0 ||
+	    (err = get_list(yyjson_obj_get(root, "jobs"), s, 0, get_job)) < 0 ||
+	    (err = get_long_list(root, parts, "processes", s, get_process)) < 0 ||
+	    (err = get_long_list(root, parts, "threads", s, get_thread)) < 0 ||
+	    (err = get_long_list(root, parts, "communicators", s, get_comm)) < 0 ||
+	    (err = get_list(yyjson_obj_get(root, "gpus"), s, 0, get_gpu)) < 0 ||
 	    (err = get_inner(yyjson_obj_get(root, "over_quota"), quota_fields, s->over_quota,
 			     sizeof(s->over_quota[0]), SNAPSHOT_QUOTAS_MAX, &s->nr_over_quota)) <
 		    0 ||
@@ -469,9 +527,20 @@ int snapshot_from_value(yyjson_val *root, struct snapshot **ret)
 	return 0;
 }
 
+int snapshot_from_value(yyjson_val *root, struct snapshot **ret)
+{
+	return snapshot_from_parts(root, NULL, ret);
+}
+
 int snapshot_from_json(const char *text, size_t len, struct snapshot **ret)
 {
-	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = yyjson_read(text, len, 0);
+	CLEANUP(json_parts_clear) struct json_parts parts = {};
+	CLEANUP_FREE char *copy = malloc(len + YYJSON_PADDING_SIZE);
+	int err;
 
-	return snapshot_from_value(yyjson_doc_get_root(doc), ret);
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, text, len);
+	err = json_parts_new(copy, len, snapshot_long_lists, 1, &parts);
+	return err < 0 ? err : snapshot_from_parts(yyjson_doc_get_root(parts.doc), &parts, ret);
 }

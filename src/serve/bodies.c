@@ -19,22 +19,37 @@ const char *body_content_type(enum body_kind kind)
 					  : "application/json";
 }
 
-/* The data is not set. */
-static struct body *body_alloc(size_t length)
+/* A text that begins with the headroom. */
+static void begin_body(struct text *text)
 {
-	struct body *body = malloc(sizeof(*body) + BODY_HEADROOM + length);
+	static const char headroom[BODY_HEADROOM] = {};
 
-	if (body)
-		*body = (struct body){ .nr_refs = 1, .length = length };
-	return body;
+	text_add(text, headroom, sizeof(headroom));
 }
 
-struct body *body_new(const char *text, size_t length)
+/* Takes the data of the text. */
+static int end_body(struct text *text, struct body **ret)
 {
-	struct body *body = body_alloc(length);
+	struct body *body = calloc(1, sizeof(*body));
 
-	if (body)
-		memcpy(body_data(body), text, length);
+	if (!body || text_end(text) < 0) {
+		free(body);
+		return -ENOMEM;
+	}
+	*body = (struct body){ .nr_refs = 1, .length = text->length - BODY_HEADROOM };
+	body->bytes = (unsigned char *)TAKE_PTR(text->data);
+	*ret = body;
+	return 0;
+}
+
+struct body *body_new(const char *data, size_t length)
+{
+	CLEANUP_TEXT struct text text = {};
+	struct body *body = NULL;
+
+	begin_body(&text);
+	text_add(&text, data, length);
+	end_body(&text, &body);
 	return body;
 }
 
@@ -50,6 +65,7 @@ struct body *body_unref(struct body *body)
 		return NULL;
 	if (body->total)
 		*body->total -= body->length;
+	free(body->bytes);
 	free(body);
 	return NULL;
 }
@@ -102,52 +118,39 @@ void bodies_set(struct bodies *bodies, struct snapshot *snapshot)
 /* Renders the object that existing dashboards use, and adds the full snapshot under its own key. */
 static int render_snapshot(const struct snapshot *snapshot, struct body **ret)
 {
-	static const char key[] = ",\"snapshot\":";
-	CLEANUP_FREE char *known = NULL, *whole = NULL;
-	size_t known_length, whole_length;
-	struct body *body;
-	unsigned char *at;
-	int err = snapshot_to_legacy_json(snapshot, &known, &known_length);
+	CLEANUP_TEXT struct text text = {};
+	CLEANUP_FREE char *known = NULL;
+	size_t length;
+	int err = snapshot_to_legacy_json(snapshot, &known, &length);
 
 	if (err < 0)
 		return err;
-	err = snapshot_to_json(snapshot, &whole, &whole_length);
-	if (err < 0)
-		return err;
-	known_length--; /* without the closing brace, which is written last */
-	body = body_alloc(known_length + strlen(key) + whole_length + 1);
-	if (!body)
-		return -ENOMEM;
-	at = mempcpy(body_data(body), known, known_length);
-	at = mempcpy(at, key, strlen(key));
-	at = mempcpy(at, whole, whole_length);
-	*at = '}';
-	*ret = body;
-	return 0;
+	begin_body(&text);
+	text_add(&text, known, length - 1); /* without the closing brace, which is added last */
+	text_add_string(&text, ",\"snapshot\":");
+	err = snapshot_add_json(snapshot, &text);
+	text_add_string(&text, "}");
+	return err < 0 ? err : end_body(&text, ret);
 }
 
 /* Adds the events to the object of a snapshot. */
 static int render_events(struct bodies *bodies, struct body **ret)
 {
-	const char *events = bodies->events ? bodies->events : "null";
-	struct body *without, *body;
-	unsigned char *at;
+	CLEANUP_TEXT struct text text = {};
+	struct body *without;
 	char between[64];
 	int err = bodies_get(bodies, BODY_SNAPSHOT, &without);
 
 	if (err < 0)
 		return err;
 	snprintf(between, sizeof(between), ",\"sequence\":%llu,\"events\":", bodies->generation);
-	body = body_alloc(without->length + strlen(between) + strlen(events));
-	if (body) {
-		at = mempcpy(body_data(body), body_data(without), without->length - 1);
-		at = mempcpy(at, between, strlen(between));
-		at = mempcpy(at, events, strlen(events));
-		*at = '}';
-		*ret = body;
-	}
+	begin_body(&text);
+	text_add(&text, (const char *)body_data(without), without->length - 1);
 	body_unref(without);
-	return body ? 0 : -ENOMEM;
+	text_add_string(&text, between);
+	text_add_string(&text, bodies->events ? bodies->events : "null");
+	text_add_string(&text, "}");
+	return end_body(&text, ret);
 }
 
 static int render_text(const struct bodies *bodies, enum body_kind kind, char **ret, size_t *length)

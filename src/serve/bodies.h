@@ -20,7 +20,7 @@ struct body {
 	u64 visit;	/* used by session.c */
 	size_t *total;	/* its length is part of this sum; NULL: of none */
 	size_t length;
-	unsigned char bytes[]; /* BODY_HEADROOM, then the data */
+	unsigned char *bytes; /* BODY_HEADROOM, then the data */
 };
 
 static inline unsigned char *body_data(struct body *body)

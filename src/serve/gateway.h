@@ -102,7 +102,7 @@ void gateway_end(struct gateway *gateway);
 void session_hold(struct gateway *gateway, struct lws *wsi, struct session *session,
 		  struct body *body);
 void session_release(struct session *session);
-/* Closes the connections that keep too many old bodies in memory. */
+/* Closes the connections that keep too many bodies in memory. Called before a new snapshot. */
 void sessions_cut_oldest(struct gateway *gateway);
 
 /*

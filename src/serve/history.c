@@ -47,12 +47,19 @@ static void free_rank(struct rank_history *history, struct rank *rank)
 	free(rank);
 }
 
+static void forget_all(struct rank_history *history)
+{
+	for (u32 i = 0; i < history->nr; i++)
+		free_rank(history, history->ranks[i]);
+	history->nr = 0;
+	history->hint = 0;
+}
+
 struct rank_history *rank_history_free(struct rank_history *history)
 {
 	if (!history)
 		return NULL;
-	for (u32 i = 0; i < history->nr; i++)
-		free_rank(history, history->ranks[i]);
+	forget_all(history);
 	free(history->ranks);
 	free(history);
 	return NULL;
@@ -350,20 +357,33 @@ static void expire(struct rank_history *history)
 	history->hint = 0;
 }
 
+/* Only a process that launches has an account. */
+static u32 nr_launching(const struct snapshot *snapshot)
+{
+	u32 nr = 0;
+
+	for (u32 i = 0; i < snapshot->nr_processes; i++)
+		nr += snapshot->processes[i].launcher_tid != 0;
+	return nr;
+}
+
 int rank_history_add(struct rank_history *history, const struct snapshot *snapshot)
 {
 	int err = 0;
 
+	history->now_ms = snapshot->time_ms;
+	if (nr_launching(snapshot) > RANK_HISTORY_RANKS_MAX) {
+		forget_all(history);
+		return -E2BIG;
+	}
 	for (u32 i = 0; i < history->nr; i++)
 		history->ranks[i]->is_present = false;
 	for (u32 i = 0; i < snapshot->nr_processes; i++) {
 		const struct snapshot_process *process = &snapshot->processes[i];
 
-		/* Only a process that launches has an account. */
 		if (process->launcher_tid && add_process(history, snapshot, process) < 0)
 			err = -ENOMEM;
 	}
-	history->now_ms = snapshot->time_ms;
 	expire(history);
 	return err;
 }

@@ -15,6 +15,8 @@
 #include "core/snapshot.h"
 
 #define RANK_HISTORY_BYTES_MAX (32UL << 20)
+/* Of so many ranks, each still has some minutes. If there are more, none has a history. */
+#define RANK_HISTORY_RANKS_MAX 512
 
 /* The values of a slot: times in us. The unknown phase is the rest of the span. */
 enum rank_value {
@@ -40,7 +42,10 @@ int rank_history_new(size_t bytes_max, struct rank_history **ret);
 struct rank_history *rank_history_free(struct rank_history *history);
 DEFINE_CLEANUP(struct rank_history, rank_history_free);
 
-/* Adds what happened since the snapshot before. -ENOMEM: some ranks were not added. */
+/*
+ * Adds what happened since the snapshot before. -ENOMEM: some ranks were not added. -E2BIG: there
+ * are too many, and the history is empty.
+ */
 int rank_history_add(struct rank_history *history, const struct snapshot *snapshot);
 
 size_t rank_history_bytes(const struct rank_history *history);

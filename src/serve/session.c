@@ -3,7 +3,8 @@
  * The connections that send a body. All connections that began to send a snapshot share its
  * bodies. A client that reads slowly keeps the bodies of an older snapshot in memory, so many
  * slow clients would keep as many snapshots. When older bodies exceed their bound, the
- * connections that send the oldest ones are closed.
+ * connections that send the oldest ones are closed. This is done before a new snapshot is
+ * parsed, which needs memory too.
  */
 #include "serve/gateway.h"
 
@@ -25,7 +26,7 @@ void session_release(struct session *session)
 	lws_dll2_remove(&session->sending);
 }
 
-/* The bodies of earlier snapshots. */
+/* The bodies of this snapshot and of earlier ones, when a new one has come. */
 struct older {
 	size_t bytes;
 	u64 first; /* generation of the oldest one; 0: there is none */
@@ -41,8 +42,7 @@ static struct older find_older(struct gateway *gateway)
 	{
 		struct body *body = lws_container_of(each, struct session, sending)->body;
 
-		if (body->generation && body->generation != gateway->bodies.generation &&
-		    body->visit != visit) {
+		if (body->generation && body->visit != visit) {
 			body->visit = visit;
 			older.bytes += body->length;
 			if (!older.first || body->generation < older.first)

@@ -41,6 +41,7 @@ struct upstream {
 	u64 subscribed_us;
 	u64 heard_us;	 /* time of the latest snapshot, or of the connection */
 	u64 snapshot_us; /* time of the latest snapshot that was newer than the one before */
+	struct snapshot *before; /* times and jobs of the snapshot before this one; NULL: none */
 	lws_sorted_usec_list_t retry;
 	lws_sorted_usec_list_t silence;
 };
@@ -168,6 +169,18 @@ static bool is_newer(const struct snapshot *snapshot, const struct snapshot *bef
 	       snapshot->time_ms != before->time_ms;
 }
 
+static void remember(struct past *past, const struct snapshot *snapshot)
+{
+	int err = past_add(past, snapshot);
+	bool is_full = err == -ENOMEM || err == -E2BIG;
+
+	if (is_full && !past->is_full)
+		log_warning("a snapshot has %u processes, too many to keep it: history, recording "
+			    "and why have no data or only a part",
+			    snapshot->nr_processes);
+	past->is_full = is_full;
+}
+
 /* Takes ownership of the snapshot. */
 static void take_snapshot(struct upstream *upstream, struct snapshot *snapshot)
 {
@@ -176,55 +189,65 @@ static void take_snapshot(struct upstream *upstream, struct snapshot *snapshot)
 	bool ended_due;
 
 	upstream->heard_us = now_us();
-	if (!is_newer(snapshot, bodies->snapshot)) {
-		snapshot_free(snapshot);
+	if (!is_newer(snapshot, upstream->before)) {
+		bodies->snapshot = snapshot; /* with the bodies of the same one before */
 		return;
 	}
-	ended_due = is_ended_due(upstream, bodies->snapshot, snapshot);
+	ended_due = is_ended_due(upstream, upstream->before, snapshot);
 	bodies_set(bodies, snapshot);
-	sessions_cut_oldest(upstream->gateway);
 	upstream->snapshot_us = upstream->heard_us;
 	upstream->backoff_ms = BACKOFF_MIN_MS;
 	if (upstream->told || bodies->generation == 1)
 		log_info("zerneld answers at %s", upstream->gateway->config->socket);
 	upstream->told = false;
 	ws_push(gateway);
-	if (past_add(&gateway->past, snapshot) == -ENOMEM)
-		log_error("cannot keep the history: out of memory");
+	remember(&gateway->past, snapshot);
 	if (ended_due)
 		ask_ended(upstream);
 	if (upstream->connected)
 		adjust_interval(upstream);
 }
 
-/* In place, because a copy of the line can be 16 MiB long. The next line can follow it. */
-static yyjson_doc *read_line(char *line, size_t length)
+/*
+ * Two snapshots of the largest size would take much memory. What remains of the old one says
+ * whether the new one is newer, and which jobs have ended.
+ */
+static int read_snapshot(struct upstream *upstream, struct json_parts *parts, struct snapshot **ret)
 {
-	char after[LINE_BUFFER_PADDING];
-	yyjson_doc *doc;
+	struct bodies *bodies = &upstream->gateway->bodies;
+	yyjson_val *data = yyjson_obj_get(yyjson_doc_get_root(parts->doc), "data");
+	int err;
 
-	memcpy(after, line + length, sizeof(after));
-	memset(line + length, 0, sizeof(after));
-	doc = yyjson_read_opts(line, length, YYJSON_READ_INSITU, NULL, NULL);
-	memcpy(line + length, after, sizeof(after));
-	return doc;
+	sessions_cut_oldest(upstream->gateway);
+	if (bodies->snapshot) {
+		snapshot_free(upstream->before);
+		upstream->before = TAKE_PTR(bodies->snapshot);
+		snapshot_keep_jobs(upstream->before);
+	}
+	err = snapshot_from_parts(data, parts, ret);
+	if (err < 0) {
+		upstream->snapshot_us = 0; /* there is none now */
+		disconnect(upstream, "its snapshot is not valid; install the same version of "
+				     "zernel and zerneld");
+	}
+	return err;
 }
 
 /* An older zerneld remembers no ended jobs. */
-static void take_ended(struct upstream *upstream, yyjson_val *value)
+static void take_ended(struct upstream *upstream, yyjson_val *value, struct json_parts *parts)
 {
 	struct snapshot *ended;
 
 	upstream->ended_id = 0;
 	ended_answers_clear(&upstream->gateway->ended);
-	if (value && snapshot_from_value(value, &ended) == 0)
+	if (value && snapshot_from_parts(value, parts, &ended) == 0)
 		bodies_set_ended(&upstream->gateway->bodies, ended);
 }
 
-static void take_life(struct upstream *upstream, yyjson_val *value)
+static void take_life(struct upstream *upstream, yyjson_val *value, struct json_parts *parts)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *ended = NULL;
-	int err = value ? snapshot_from_value(value, &ended) : 0;
+	int err = value ? snapshot_from_parts(value, parts, &ended) : 0;
 
 	upstream->life_id = 0;
 	if (err == 0)
@@ -253,24 +276,28 @@ static void take_events(struct upstream *upstream, yyjson_val *value)
 	events_done(&events);
 }
 
-/* Parses a line of any kind: a snapshot, a successful reply, or an error. */
+/*
+ * Parses a line of any kind: a snapshot, a successful reply, or an error. It is parsed in place,
+ * because a copy can be 16 MiB long. The next line can follow it.
+ */
 static int parse_line(struct upstream *upstream, char *line, size_t length, struct snapshot **ret)
 {
-	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = read_line(line, length);
-	yyjson_val *root = yyjson_doc_get_root(doc), *error = yyjson_obj_get(root, "error");
+	CLEANUP(json_parts_clear) struct json_parts parts = {};
+	int err = json_parts_new(line, length, snapshot_long_lists, 2, &parts);
+	yyjson_val *root = yyjson_doc_get_root(parts.doc), *error = yyjson_obj_get(root, "error");
 	const char *message;
 
-	if (!yyjson_is_obj(root)) {
+	if (err < 0 || !yyjson_is_obj(root)) {
 		disconnect(upstream, "it does not use the protocol of zerneld");
 		return -EPROTO;
 	}
 	if (yyjson_get_uint(yyjson_obj_get(root, "id")) == upstream->ended_id &&
 	    upstream->ended_id) {
-		take_ended(upstream, yyjson_obj_get(root, "result"));
+		take_ended(upstream, yyjson_obj_get(root, "result"), &parts);
 		return 0;
 	}
 	if (yyjson_get_uint(yyjson_obj_get(root, "id")) == upstream->life_id && upstream->life_id) {
-		take_life(upstream, yyjson_obj_get(root, "result"));
+		take_life(upstream, yyjson_obj_get(root, "result"), &parts);
 		return 0;
 	}
 	if (error) {
@@ -284,12 +311,8 @@ static int parse_line(struct upstream *upstream, char *line, size_t length, stru
 	}
 	if (yyjson_equals_str(yyjson_obj_get(root, "event"), "events"))
 		take_events(upstream, yyjson_obj_get(root, "data"));
-	if (yyjson_equals_str(yyjson_obj_get(root, "event"), "snapshot") &&
-	    snapshot_from_value(yyjson_obj_get(root, "data"), ret) < 0) {
-		disconnect(upstream, "its snapshot is not valid; install the same version of "
-				     "zernel and zerneld");
-		return -EPROTO;
-	}
+	if (yyjson_equals_str(yyjson_obj_get(root, "event"), "snapshot"))
+		return read_snapshot(upstream, &parts, ret);
 	return 0;
 }
 
@@ -431,6 +454,7 @@ struct upstream *upstream_free(struct upstream *upstream)
 	if (!upstream)
 		return NULL;
 	line_buffer_clear(&upstream->input);
+	snapshot_free(upstream->before);
 	free(upstream);
 	return NULL;
 }

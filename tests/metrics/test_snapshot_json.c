@@ -170,6 +170,26 @@ static void test_a_too_large_snapshot_is_refused(void **state)
 	assert_null(s);
 }
 
+/* More processes and threads than are parsed at once. */
+static void test_a_large_node_makes_the_round_trip(void **state)
+{
+	struct snapshot_limits limits = { .nr_processes = 1000,
+					  .nr_threads = 5000,
+					  .nr_hists = 2000 };
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
+
+	assert_int_equal(snapshot_new(&limits, &s), 0);
+	for (u32 i = 0; i < limits.nr_processes; i++) {
+		struct snapshot_process *process = snapshot_add_process(s, i + 1);
+
+		for (u32 kind = 0; kind < 2; kind++)
+			hist_record(snapshot_add_hist(s, &process->hists, kind), i);
+	}
+	for (u32 i = 0; i < limits.nr_threads; i++)
+		snapshot_add_thread(s, i + 1, ROLE_OTHER);
+	check_round_trip(s);
+}
+
 static void test_unknown_keys_are_skipped(void **state)
 {
 	static const char text[] = "{\"new\":[{}],\"version\":1,\"time_ms\":5,"
@@ -350,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_any_snapshot_makes_the_round_trip),
 		cmocka_unit_test(test_text_that_is_not_a_snapshot_is_refused),
 		cmocka_unit_test(test_a_too_large_snapshot_is_refused),
+		cmocka_unit_test(test_a_large_node_makes_the_round_trip),
 		cmocka_unit_test(test_unknown_keys_are_skipped),
 		cmocka_unit_test(test_the_task_state_of_a_process),
 		cmocka_unit_test(test_names_of_each_version),

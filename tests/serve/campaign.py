@@ -25,7 +25,7 @@ PIECE = 4096
 
 
 class Large(FakeZerneld):
-    """Its snapshot has many processes and threads, up to the limits of a snapshot. Only its time is encoded for each push."""
+    """Its snapshot has many processes and threads, up to the limits of a snapshot. Only its times are encoded for each push."""
 
     def __init__(self, path, mebibytes):
         snapshot = known_snapshot()
@@ -37,13 +37,13 @@ class Large(FakeZerneld):
             snapshot[name] = [{**one, key: number} for number in range(1, nr + 1)]
             left -= nr * size
         super().__init__(path, snapshot)
-        self.text = json.dumps({**snapshot, "time_ms": "TIME"})
+        self.text = json.dumps({**snapshot, "time_ms": "TIME", "monotonic_ns": "CLOCK"})
 
     def _send(self, client, what):
         if "event" not in what:
             super()._send(client, what)
             return
-        text = self.text.replace('"TIME"', str(int(time.time() * 1000)), 1)
+        text = self.text.replace('"TIME"', str(int(time.time() * 1000)), 1).replace('"CLOCK"', str(time.monotonic_ns()), 1)
         try:
             client.sendall(f'{{"event":"snapshot","data":{text}}}\n'.encode())
         except OSError:
@@ -94,7 +94,7 @@ def scrape(context, port):
 
 
 def run(serve, context, args):
-    begin, most, closed, refused, scrapes, answered = time.monotonic(), 0, 0, 0, 0, 0
+    begin, closed, refused, scrapes, answered, minutes = time.monotonic(), 0, 0, 0, 0, 0
     clients = [None] * args.clients
     while time.monotonic() < begin + 60 * args.minutes:
         for i in range(args.clients):
@@ -106,10 +106,13 @@ def run(serve, context, args):
                 clients[i] = clients[i] or slow_client(context, serve.port, i)
             except OSError:
                 refused += 1
-            most = max(most, serve.rss_kib())
             if i % 64 == 0:
                 scrapes += 1
                 answered += scrape(context, serve.port)
+        if time.monotonic() >= begin + 60 * (minutes + 1):
+            minutes = int((time.monotonic() - begin) / 60)
+            note(f"after {minutes} min: {sum(map(bool, clients))} connected, RSS {serve.rss_kib() >> 10} MiB, {serve.peak_rss_kib() >> 10} MiB at most")
+    most = serve.peak_rss_kib()
     note(f"{args.clients} clients, {sum(map(bool, clients))} connected at the end, {args.mebibytes} MiB snapshots, {args.minutes} min: "
          f"{closed} connections closed and opened again, {refused} refused, {answered} of {scrapes} scrapes answered, RSS {most >> 10} MiB at most")
     return most, scrapes, answered

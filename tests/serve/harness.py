@@ -80,6 +80,9 @@ class Serve:
     def rss_kib(self):
         return int(self.status("VmRSS").split()[0])
 
+    def peak_rss_kib(self):
+        return int(self.status("VmHWM").split()[0])
+
     def cpu_seconds(self):
         fields = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
