@@ -33,6 +33,7 @@ struct nice_sample nice_look(const struct thread_record *thread,
 	sample.view.last_sync_ns = user->task.signals.last_sync_ns;
 	sample.view.cycle_ns = step_cycle_ns(&user->step);
 	sample.view.device_busy = phase_is_busy(user->task.phase);
+	sample.view.polls = thread->role == ROLE_LAUNCHER && thread->polls;
 	sample.view.in_collective = user->task.phase == PHASE_COLLECTIVE;
 	/* A sample cannot see the moment at which a launcher waits. */
 	sample.view.awaited = thread->role == ROLE_CRITICAL;
@@ -63,6 +64,8 @@ static bool spins(const struct nice_sample *last, const struct nice_sample *samp
 
 static bool polls(const struct nice_sample *last, const struct nice_sample *sample)
 {
+	if (sample->view.polls)
+		return true;
 	return sample->view.role == ROLE_COLLECTIVE_HELPER && last->view.now &&
 	       sample->cpu_ns - last->cpu_ns > passed_ns(last, sample) / NICE_POLL_PART;
 }

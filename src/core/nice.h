@@ -19,7 +19,8 @@
 #define NICE_SPUN_HOLD_NS (10 * NSEC_PER_SEC)
 /*
  * A thread spins if it runs longer than it sleeps in syncs, and for more than this part of the
- * time. A collective helper polls if it runs for more than that part of the time.
+ * time. A collective helper polls if it runs for more than that part of the time. A launcher
+ * polls if it was seen to yield again and again.
  */
 #define NICE_SPIN_PART	  32
 #define NICE_POLL_PART	  8

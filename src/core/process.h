@@ -123,6 +123,8 @@ struct thread_record {
 	u64 call_since_ns; /* when it entered the innermost call that it is in */
 	u32 call;  /* enum call plus 1; 0: it is in no call that is followed to its return */
 	u32 doing; /* enum thread_doing */
+	u32 polls; /* of a launcher: it polls memory for work, and yields */
+	u32 pad;
 	char comm[COMM_LEN];
 };
 

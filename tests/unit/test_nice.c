@@ -203,6 +203,32 @@ static void test_a_look_passes_on_what_the_policy_needs(void **state)
 	assert_true(sample.view.device_busy);
 	assert_true(sample.view.in_collective);
 	assert_false(sample.view.consumer_waits);
+	assert_false(sample.view.polls);
+	thread.polls = 1;
+	sample = nice_look(&thread, &process, NULL, NOW);
+	assert_true(sample.view.polls);
+	thread.role = ROLE_COLLECTIVE_HELPER; /* its CPU time decides */
+	sample = nice_look(&thread, &process, NULL, NOW);
+	assert_false(sample.view.polls);
+}
+
+/* With a low nice value it would take the CPU time of the task that it waits for. */
+static void test_a_launcher_that_polls_is_restored_at_once(void **state)
+{
+	struct process_state process = process_with(true);
+	struct thread_record thread = { .role = ROLE_LAUNCHER };
+	struct nice_state history = {};
+	struct nice_sample sample = nice_look(&thread, &process, NULL, NOW);
+
+	assert_int_equal(nice_decide(&history, &sample, 0), CLASS_FEEDER);
+	thread.polls = 1;
+	sample = nice_look(&thread, &process, NULL, NOW + 1);
+	assert_int_equal(nice_decide(&history, &sample, 0), CLASS_SPINNER);
+	thread.polls = 0;
+	sample = nice_look(&thread, &process, NULL, NOW + NICE_SPUN_HOLD_NS);
+	assert_int_equal(nice_decide(&history, &sample, 0), CLASS_SPINNER);
+	sample = nice_look(&thread, &process, NULL, NOW + 1 + NICE_SPUN_HOLD_NS);
+	assert_int_equal(nice_decide(&history, &sample, 0), CLASS_FEEDER);
 }
 
 int main(void)
@@ -213,6 +239,7 @@ int main(void)
 		cmocka_unit_test(test_a_spinner_is_restored_at_once_and_left_alone),
 		cmocka_unit_test(test_only_processes_with_evidence_have_roles),
 		cmocka_unit_test(test_a_look_passes_on_what_the_policy_needs),
+		cmocka_unit_test(test_a_launcher_that_polls_is_restored_at_once),
 	};
 
 	return cmocka_run_group_tests(nice, NULL, NULL);

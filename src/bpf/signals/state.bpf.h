@@ -428,6 +428,7 @@ static inline void thread_describe(struct task_struct *p, struct thread_record *
 	if (thread) {
 		record->call = thread_call(thread, &record->call_since_ns);
 		record->role = thread->role;
+		record->polls = role_polls(&thread->evidence);
 		record->runqueue_wait_ns = thread->runqueue_wait_ns;
 		record->io_wait_ns = thread->io_wait_ns;
 		record->sync_spin_ns = thread->doing_ns[GPU_WAIT_RUNS];
