@@ -16,7 +16,8 @@
 #define KTHREAD_WAIT	 (20 * NSEC_PER_MSEC)
 
 /* The first rows are scenarios of the lab with 2 CPUs, which a guest can check. */
-#define LAB	    .cpus = 2, .llcs = 1, .nodes = 1, .jobs = 1, .warmup_ms = 1000, .milliseconds = 4000
+#define LAB_MACHINE .cpus = 2, .llcs = 1, .nodes = 1, .warmup_ms = 1000, .milliseconds = 4000
+#define LAB	    LAB_MACHINE, .jobs = 1
 #define LAB_HOGS    .hogs = 8
 #define LAB_STEP    .ranks = 1, .optimizer_us = 1000
 #define LAB_LOADERS .loaders = 2, .batch_us = 14000
@@ -37,8 +38,9 @@ const struct row rows[] = {
 	/* Twice the CPU time of the lab's scenario: the guest has half its speed while both CPUs are busy. */
 	{ "self",      LAB, LAB_STEP, .loaders = 8, .batch_us = 68000 },
 	{ "straggler", LAB, .ranks = 2, .optimizer_us = 1000, .loaders = 1, .batch_us = 4000, LAB_HOGS, .slow_percent = 50 },
+	{ "engine",    LAB_MACHINE, LAB_HOGS, .workers = 2, .core_us = 2000 },
 	/* cpu.max: the first of two hogs may use a fifth of a CPU. */
-	{ "limit",     .cpus = 2, .llcs = 1, .nodes = 1, .hogs = 2, .users = 2, .quota_percent = 20, .warmup_ms = 1000, .milliseconds = 4000 },
+	{ "limit",     LAB_MACHINE, .hogs = 2, .users = 2, .quota_percent = 20 },
 	{ "2",         MACHINE(2, 1, 1),     SHORT, .hogs = 4, .jobs = 1, .ranks = 2, .loaders = 2, .batch_us = 4000, .optimizer_us = 1000 },
 	{ "16",        MACHINE(16, 2, 1),    SHORT, .hogs = 32,  JOBS(1) },
 	{ "64",        MACHINE(64, 8, 2),    SHORT, .hogs = 128,  JOBS(8) },
@@ -117,7 +119,8 @@ static struct next (*const programs[KIND_NR])(struct task *task) = {
 	[KIND_HOG] = hog_next,		 [KIND_INTERACTIVE] = interactive_next,
 	[KIND_PAIR] = pair_next,	 [KIND_KTHREAD] = kthread_next,
 	[KIND_LAUNCHER] = launcher_next, [KIND_LOADER] = loader_next,
-	[KIND_HELPER] = helper_next,
+	[KIND_HELPER] = helper_next,	 [KIND_WORKER] = worker_next,
+	[KIND_CORE] = core_next,
 };
 
 struct next load_next(struct task *task)
@@ -258,6 +261,8 @@ void load_make(const struct row *row, u64 seed)
 		task_start_soon(task, i % row->cpus);
 	}
 	jobs_make(NR_GPUS, cgroup_new);
+	if (row->workers)
+		engine_make(cgroup_new("engine", 0));
 }
 
 void load_reset(void)

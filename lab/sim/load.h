@@ -13,6 +13,8 @@ enum kind {
 	KIND_LAUNCHER,
 	KIND_LOADER,
 	KIND_HELPER,
+	KIND_WORKER,
+	KIND_CORE,
 	KIND_NR,
 };
 
@@ -23,11 +25,12 @@ struct row {
 	u32 hogs, interactive, pairs, kthreads;
 	u32 jobs, ranks, loaders; /* ranks of each job, loaders of each rank */
 	u32 batch_us, optimizer_us;
-	u32 slow_percent;  /* how much slower the device of rank 1 is */
-	bool spins;	   /* syncs spin */
-	u32 users;	   /* cgroups of ordinary tasks; 0: no cgroups at all */
-	u32 quota_percent; /* cpu.max of the first user, of one CPU; 0: none */
-	u32 pinned;	   /* one in so many hogs is bound to a CPU; 0: none */
+	u32 slow_percent;     /* how much slower the device of rank 1 is */
+	bool spins;	      /* syncs spin */
+	u32 workers, core_us; /* of an engine, which is a further job; 0: none */
+	u32 users;	      /* cgroups of ordinary tasks; 0: no cgroups at all */
+	u32 quota_percent;    /* cpu.max of the first user, of one CPU; 0: none */
+	u32 pinned;	      /* one in so many hogs is bound to a CPU; 0: none */
 	u32 warmup_ms, milliseconds;
 };
 
@@ -49,6 +52,7 @@ struct job {
 	u64 nr_complete; /* collectives */
 	u64 device_done_ns;
 	struct rank *ranks;
+	struct task *core; /* of an engine */
 	struct cgroup *cgroup;
 };
 
@@ -78,6 +82,9 @@ void jobs_make(u32 nr_gpus, struct cgroup *(*cgroup_new)(const char *name, u32 n
 struct next launcher_next(struct task *task);
 struct next loader_next(struct task *task);
 struct next helper_next(struct task *task);
+void engine_make(struct cgroup *cgroup);
+struct next worker_next(struct task *task);
+struct next core_next(struct task *task);
 void load_stepped(u64 ns);
 
 /* For the model. */

@@ -117,3 +117,37 @@ void ml_has_data(struct task_struct *launcher)
 {
 	data_wait_ends(launcher, process_find(launcher), bpf_ktime_get_ns());
 }
+
+void ml_critical_begins(struct task_struct *p, struct task_struct *launcher)
+{
+	role_set(p, ROLE_CRITICAL);
+	thread_get(p)->consumer = thread_get(launcher)->consumer;
+}
+
+void ml_asks(struct task_struct *p, struct task_struct *launcher)
+{
+	role_ask(&thread_find(p)->evidence, process_launches(process_find(launcher)), 0,
+		 bpf_ktime_get_ns());
+}
+
+void ml_rests(struct task_struct *p)
+{
+	thread_find(p)->evidence.asked = 0;
+}
+
+void ml_polls(struct task_struct *launcher)
+{
+	struct thread_state *thread = thread_find(launcher);
+
+	role_turn(&thread->evidence, true, true);
+	if (polls_for_work(thread, process_find(launcher)))
+		consumer_at(&thread->consumer)->polled_ns = bpf_ktime_get_ns();
+}
+
+void ml_feeds(struct task_struct *launcher)
+{
+	struct thread_state *thread = thread_find(launcher);
+
+	thread->evidence.nr_yields = 0;
+	consumer_feeds(thread, process_find(launcher), bpf_ktime_get_ns());
+}

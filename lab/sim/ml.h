@@ -17,3 +17,10 @@ void ml_sync_ends(struct task_struct *launcher);
 void ml_waits_for_data(struct task_struct *launcher);
 void ml_brings_data(struct task_struct *launcher);
 void ml_has_data(struct task_struct *launcher);
+/* A task on the critical path of the launcher, in another process. */
+void ml_critical_begins(struct task_struct *p, struct task_struct *launcher);
+void ml_asks(struct task_struct *p, struct task_struct *launcher);
+void ml_rests(struct task_struct *p);
+/* A launcher finds no work in memory and yields; finds work. */
+void ml_polls(struct task_struct *launcher);
+void ml_feeds(struct task_struct *launcher);

@@ -14,7 +14,7 @@ static const char *const count_names[COUNT_NR] = {
 static const char *const kind_names[KIND_NR] = {
 	[KIND_HOG] = "hog",	    [KIND_INTERACTIVE] = "interactive", [KIND_PAIR] = "pair",
 	[KIND_KTHREAD] = "kthread", [KIND_LAUNCHER] = "launcher",	[KIND_LOADER] = "loader",
-	[KIND_HELPER] = "helper",
+	[KIND_HELPER] = "helper",   [KIND_WORKER] = "worker",		[KIND_CORE] = "core",
 };
 
 static double in_ms(u64 ns)

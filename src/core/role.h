@@ -10,7 +10,8 @@
  *
  * A task that the launcher wakes was asked. If a task that was asked wakes the launcher before
  * it has launched again, or stops its work about when the launcher goes on, the launcher could
- * not go on without it. Loaders differ: the launcher launches while they work.
+ * not go on without it. A launcher that polls memory is not woken: it waits for a task that it
+ * asked if it polls until that task rests. Loaders differ: the launcher launches while they work.
  */
 #include <stdbool.h>
 #include "abi/types.h"
@@ -85,9 +86,16 @@ static inline bool role_delays(const struct role_evidence *e, u64 nr_launches)
 	return e->asked == nr_launches + 1;
 }
 
+/* Whether the launcher waits for this task of another process. */
+static inline bool role_delays_from_outside(const struct role_evidence *e, u64 fed_ns)
+{
+	return e->asked && e->asked_ns > fed_ns;
+}
+
 /* What a task that was asked can know of its launcher. */
 struct role_question {
 	u64 answered_ns; /* when a task that was asked last ended a wait of the launcher */
+	u64 polled_ns;	 /* when the launcher last polled for work and had none */
 	u64 fed_ns;	 /* when the launcher last gave work to an idle GPU */
 	u64 cpu_ns;	 /* CPU time of the task */
 	u64 now;
@@ -112,7 +120,7 @@ static inline void role_rests(struct role_evidence *e, const struct role_questio
 	if (!e->asked)
 		return;
 	e->asked = 0;
-	if (q->answered_ns > e->asked_ns ||
+	if (q->answered_ns > e->asked_ns || (!went_on && q->polled_ns > e->asked_ns) ||
 	    (went_on && role_was_awaited(waited, q->cpu_ns - e->asked_cpu_ns, works_on)))
 		e->nr_answers += e->nr_answers < ROLE_ANSWERS_MAX;
 	else if (works_on > ROLE_WORKS_ON_NS && works_on > waited)

@@ -112,6 +112,42 @@ static void a_short_or_undecided_rest_is_no_evidence(void **state)
 	assert_int_equal(e.nr_answers, 1);
 }
 
+/* It rests after 5 ms; the launcher polled last after `polled` ms and went on after `fed` ms (0: it
+ * did not). */
+static void polled_question(struct role_evidence *e, s64 polled, u64 fed)
+{
+	struct role_question q = {
+		.polled_ns = NOW + (u64)polled * MS,
+		.fed_ns = fed ? NOW + fed * MS : NOW - 1,
+		.cpu_ns = MS,
+		.now = NOW + 5 * MS,
+	};
+
+	role_ask(e, 3, 0, NOW);
+	role_rests(e, &q);
+}
+
+static void a_launcher_that_polls_until_a_task_rests_waits_for_it(void **state)
+{
+	struct role_evidence e = {};
+
+	polled_question(&e, -1, 0); /* it polled before it asked */
+	polled_question(&e, 3, 4);  /* it went on before the task rested */
+	assert_int_equal(e.nr_answers, 0);
+	polled_question(&e, 3, 0);
+	assert_int_equal(e.nr_answers, 1);
+}
+
+static void a_task_of_another_process_delays_until_the_gpu_is_fed(void **state)
+{
+	struct role_evidence e = {};
+
+	assert_false(role_delays_from_outside(&e, NOW));
+	role_ask(&e, 0, 0, NOW);
+	assert_true(role_delays_from_outside(&e, NOW - 1));
+	assert_false(role_delays_from_outside(&e, NOW + 1));
+}
+
 static void a_thread_delays_the_launcher_until_the_next_launch(void **state)
 {
 	struct role_evidence e = {};
@@ -194,6 +230,8 @@ int main(void)
 		cmocka_unit_test(a_team_may_spin_for_half_of_the_wait),
 		cmocka_unit_test(a_short_loader_is_no_team),
 		cmocka_unit_test(a_short_or_undecided_rest_is_no_evidence),
+		cmocka_unit_test(a_launcher_that_polls_until_a_task_rests_waits_for_it),
+		cmocka_unit_test(a_task_of_another_process_delays_until_the_gpu_is_fed),
 		cmocka_unit_test(a_thread_delays_the_launcher_until_the_next_launch),
 		cmocka_unit_test(a_guess_is_dropped_when_the_launcher_goes_on_without),
 		cmocka_unit_test(a_proof_gets_old),

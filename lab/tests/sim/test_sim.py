@@ -65,6 +65,10 @@ def hogs(row):
     return tuple(map(float, re.search(rf"^{row} +hogs: mean ([\d.]+) ms, least ([\d.]+) and most ([\d.]+)", run(row), re.M).groups()))
 
 
+def mean_step(row):
+    return float(re.search(rf"^{row} +steps: .*mean ([\d.]+) ms", run(row), re.M)[1])
+
+
 class Sim(unittest.TestCase):
     def test_equal_seeds_give_equal_output(self):
         self.assertEqual(run("16"), run.__wrapped__("16"))
@@ -87,6 +91,10 @@ class Sim(unittest.TestCase):
     def test_feeders_do_not_wait(self):
         for row in ("noisy", "16", "64"):
             self.assertLess(waits(row)["launcher"][3], 0.1, row)
+
+    def test_pollers_find_their_work_when_it_is_there(self):
+        # 5 ms of the device, 2 ms of the core, and 0.2 ms for the launches.
+        self.assertLess(mean_step("engine"), 7.3)
 
     def test_kernel_threads_do_not_wait_for_a_slice(self):
         for row in ("16", "64"):

@@ -21,21 +21,8 @@ static bool is_awaited(struct task_struct *p, const struct thread_state *thread,
 		return false;
 	if (process && thread->consumer.tgid == (u32)p->tgid)
 		return role_delays(&thread->evidence, process_launches(process)) && holds_gpu(p);
-	return row->waits || now < row->polled_ns + POLLED_NS;
-}
-
-/* The launcher polls memory for work. The GPU has none, so others may have the CPU. */
-static bool polls_for_work(struct task_struct *p, const struct thread_state *thread,
-			   const struct process_state *process, u64 now)
-{
-	struct consumer *row;
-
-	if (!role_polls(&thread->evidence) || thread->depth || phase_is_busy(process->task.phase))
-		return false;
-	row = consumer_at(&thread->consumer);
-	if (row && holds_gpu(p))
-		row->polled_ns = now;
-	return true;
+	return row->holds_gpu && (row->waits || now < row->polled_ns + POLLED_NS ||
+				  role_delays_from_outside(&thread->evidence, row->fed_ns));
 }
 
 __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 now)
@@ -69,7 +56,7 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 		view.polls = task && task->polls;
 	}
 	if (view.role == ROLE_LAUNCHER && process && thread)
-		view.polls = polls_for_work(p, thread, process, now);
+		view.polls = polls_for_work(thread, process);
 	if (view.role == ROLE_CRITICAL && thread) {
 		view.awaited = is_awaited(p, thread, process, now);
 	} else if (view.role == ROLE_LOADER && thread) {

@@ -180,11 +180,27 @@ static u32 rank_waiting(u32 llc)
 }
 
 /*
+ * A launcher yielded. If it keeps its CPU, no context switch shows this, and a launcher that
+ * polls would never be known as one.
+ */
+static void note_yield(struct task_struct *p)
+{
+	struct thread_state *thread;
+
+	if (!ml_seen || compat_syscall(p) != SYSCALL_SCHED_YIELD)
+		return;
+	thread = thread_find(p);
+	if (thread && thread->role == ROLE_LAUNCHER && !thread->depth)
+		role_turn(&thread->evidence, true, true);
+}
+
+/*
  * A promoted task keeps its CPU unless a spinner is due or a task of at least its
  * rank waits.
  */
 static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, u64 now)
 {
+	note_yield(prev);
 	set_class(task, classify(prev, task, false, now));
 	if (!is_promoted(task->class) || spinner_is_due(llc, now) ||
 	    rank_waiting(llc) >= rule_of(task->class)->rank)

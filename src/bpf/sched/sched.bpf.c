@@ -368,6 +368,7 @@ void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 		return;
 	task_sleeps(task);
 	note_launcher(p, true);
+	pollers_look(p, task->group, now);
 }
 
 /* After exec the task is a different program, so learning starts again. */

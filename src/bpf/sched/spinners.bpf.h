@@ -115,6 +115,36 @@ static bool spinner_is_due(u32 llc, u64 now)
 	return due && !before(now, due);
 }
 
+/*
+ * A critical task goes to sleep, and may have left its result in memory. The launchers of its
+ * cgroup that poll look for it now.
+ */
+__noinline int pollers_look(struct task_struct *p __arg_trusted, u32 group, u64 now)
+{
+	u32 llc = queue_of_cpu(scx_bpf_task_cpu(p));
+	const struct thread_state *thread;
+	struct task_struct *poller;
+	bool found = false;
+
+	if (!ml_seen)
+		return 0;
+	thread = thread_find(p);
+	if (!thread || thread->role != ROLE_CRITICAL || !may_wait(QUEUE_SPINNERS, llc))
+		return 0;
+	bpf_for_each(scx_dsq, poller, dsq_of(QUEUE_SPINNERS, llc), 0) {
+		struct sched_task *task = sched_task_of(poller);
+
+		thread = thread_find(poller);
+		if (!task || !thread || task->group != group || !role_polls(&thread->evidence))
+			continue;
+		task->due_ns = now;
+		found = true;
+	}
+	if (found)
+		expect_spinner(llc, now, now);
+	return 0;
+}
+
 static int turn_timer_fired(void *map, u32 *cpu, struct spinner_timer *timer)
 {
 	if (cpu_at(*cpu)->in_turn)

@@ -103,3 +103,11 @@ static inline void consumer_feeds(struct thread_state *thread, struct process_st
 		other->waits = false;
 	*last = thread->consumer;
 }
+
+/* The launcher polls memory for work. The GPU has none. */
+static inline bool polls_for_work(const struct thread_state *thread,
+				  const struct process_state *process)
+{
+	return role_polls(&thread->evidence) && !thread->depth &&
+	       !phase_is_busy(process->task.phase);
+}

@@ -130,10 +130,11 @@ static __noinline int asked_rests(struct task_struct *p, struct thread_state *th
 
 	if (row) {
 		question.answered_ns = row->answered_ns;
+		question.polled_ns = row->polled_ns;
 		question.fed_ns = row->fed_ns;
 	}
 	role_rests(evidence, &question);
-	if (role_is_team(evidence) && may_load(thread)) {
+	if (role_is_team(evidence) && (may_load(thread) || thread->role == ROLE_CRITICAL)) {
 		thread_set_role(p, thread, ROLE_CRITICAL, now);
 		role_prove(evidence, 1, now);
 	} else if (thread->role == ROLE_CRITICAL && !evidence->nr_answers &&
@@ -156,6 +157,20 @@ static void launcher_sleeps(struct thread_state *thread, u64 since)
 		row->sleeps_since_ns = since;
 }
 
+/* The turn of a launcher outside of any call ends. */
+static void launcher_turns(struct task_struct *p, struct thread_state *thread,
+			   const struct process_state *process, bool runnable, u64 now)
+{
+	struct consumer *row;
+
+	role_turn(&thread->evidence, runnable, compat_syscall(p) == SYSCALL_SCHED_YIELD);
+	if (!polls_for_work(thread, process))
+		return;
+	row = consumer_at(&thread->consumer);
+	if (row)
+		row->polled_ns = now;
+}
+
 static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 state, u64 now)
 {
 	struct thread_state *thread = thread_find(p);
@@ -167,8 +182,7 @@ static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 st
 	if (thread->running_since_ns && process && is_launcher(thread)) {
 		process_burst(process, now - thread->running_since_ns);
 		if (!thread->depth)
-			role_turn(&thread->evidence, runnable,
-				  compat_syscall(p) == SYSCALL_SCHED_YIELD);
+			launcher_turns(p, thread, process, runnable, now);
 	}
 	if (thread->role == ROLE_LOADER)
 		loader_did(p, SHARE_CPU, thread->running_since_ns, now);
