@@ -86,6 +86,17 @@ static inline bool role_delays(const struct role_evidence *e, u64 nr_launches)
 	return e->asked == nr_launches + 1;
 }
 
+/*
+ * Whether the launcher waits for this thread, or went on just now. A thread of a team spins for
+ * a while before it sleeps. Behind ordinary tasks it would still spin when the launcher needs it
+ * next, and no wakeup would show that. `fed_ns`: when the launcher last fed an idle GPU.
+ */
+static inline bool role_is_needed(const struct role_evidence *e, u64 nr_launches, u64 fed_ns,
+				  u64 now)
+{
+	return role_delays(e, nr_launches) || (e->asked && now < fed_ns + ROLE_WORKS_ON_NS);
+}
+
 /* Whether the launcher waits for this task of another process. */
 static inline bool role_delays_from_outside(const struct role_evidence *e, u64 fed_ns)
 {

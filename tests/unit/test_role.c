@@ -138,6 +138,17 @@ static void a_launcher_that_polls_until_a_task_rests_waits_for_it(void **state)
 	assert_int_equal(e.nr_answers, 1);
 }
 
+static void a_team_is_needed_until_shortly_after_the_launcher_went_on(void **state)
+{
+	struct role_evidence e = {};
+
+	assert_false(role_is_needed(&e, 1, NOW, NOW)); /* it was not asked */
+	role_ask(&e, 0, 0, NOW);
+	assert_true(role_is_needed(&e, 0, NOW - MS, NOW + 9 * MS));
+	assert_true(role_is_needed(&e, 1, NOW + MS, NOW + MS + ROLE_WORKS_ON_NS - 1));
+	assert_false(role_is_needed(&e, 1, NOW + MS, NOW + MS + ROLE_WORKS_ON_NS));
+}
+
 static void a_task_of_another_process_delays_until_the_gpu_is_fed(void **state)
 {
 	struct role_evidence e = {};
@@ -231,6 +242,7 @@ int main(void)
 		cmocka_unit_test(a_short_loader_is_no_team),
 		cmocka_unit_test(a_short_or_undecided_rest_is_no_evidence),
 		cmocka_unit_test(a_launcher_that_polls_until_a_task_rests_waits_for_it),
+		cmocka_unit_test(a_team_is_needed_until_shortly_after_the_launcher_went_on),
 		cmocka_unit_test(a_task_of_another_process_delays_until_the_gpu_is_fed),
 		cmocka_unit_test(a_thread_delays_the_launcher_until_the_next_launch),
 		cmocka_unit_test(a_guess_is_dropped_when_the_launcher_goes_on_without),

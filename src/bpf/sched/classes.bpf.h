@@ -20,7 +20,8 @@ static bool is_awaited(struct task_struct *p, const struct thread_state *thread,
 	if (!row)
 		return false;
 	if (process && thread->consumer.tgid == (u32)p->tgid)
-		return role_delays(&thread->evidence, process_launches(process)) && holds_gpu(p);
+		return holds_gpu(p) && role_is_needed(&thread->evidence, process_launches(process),
+						      row->fed_ns, now);
 	return row->holds_gpu && (row->waits || now < row->polled_ns + POLLED_NS ||
 				  role_delays_from_outside(&thread->evidence, row->fed_ns));
 }
