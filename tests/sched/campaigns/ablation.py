@@ -15,6 +15,8 @@ RULES = {
     "two-jobs": ("helper",),
     "serve-noisy": ("feeder", "preempt"),
     "forkstorm": ("tier",),
+    "offload": ("critical",),
+    "engine-poll": ("critical", "poller"),
 }
 COLUMNS = ("scenario", "configuration", "mean step, ms", "p50, ms", "p99, ms", "CPU time of the noise, % of all CPUs")
 WIDTHS = (33, 41, 13, 7, 7, 36)
