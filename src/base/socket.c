@@ -168,18 +168,24 @@ bool socket_peer_is_in(const struct socket_peer *peer, gid_t group)
 	return false;
 }
 
-/* Moves bytes that are not taken yet to the front, and makes room for at least one byte. */
+/* Moves bytes that are not taken yet to the front. */
+static void drop_taken(struct line_buffer *buffer)
+{
+	if (!buffer->taken)
+		return;
+	buffer->used -= buffer->taken;
+	buffer->scanned -= buffer->taken;
+	memmove(buffer->data, buffer->data + buffer->taken, buffer->used);
+	buffer->taken = 0;
+}
+
+/* Makes room for at least one byte. */
 static int make_room(struct line_buffer *buffer)
 {
 	size_t capacity = buffer->capacity ? 2 * buffer->capacity : LINE_BUFFER_FIRST;
 	char *larger;
 
-	if (buffer->taken > 0) {
-		buffer->used -= buffer->taken;
-		buffer->scanned -= buffer->taken;
-		memmove(buffer->data, buffer->data + buffer->taken, buffer->used);
-		buffer->taken = 0;
-	}
+	drop_taken(buffer);
 	if (buffer->used < buffer->capacity)
 		return 0;
 	if (buffer->used >= buffer->max)
@@ -228,6 +234,25 @@ bool line_buffer_next(struct line_buffer *buffer, char **ret_line, size_t *ret_l
 	*ret_length = buffer->scanned - buffer->taken;
 	buffer->taken = ++buffer->scanned;
 	return true;
+}
+
+void line_buffer_trim(struct line_buffer *buffer)
+{
+	char *smaller;
+
+	/* Otherwise each of many short lines would move all that follow. */
+	if (buffer->taken < buffer->used - buffer->taken)
+		return;
+	drop_taken(buffer);
+	if (!buffer->used) {
+		line_buffer_clear(buffer);
+		return;
+	}
+	smaller = realloc(buffer->data, buffer->used + LINE_BUFFER_PADDING);
+	if (!smaller)
+		return;
+	buffer->data = smaller;
+	buffer->capacity = buffer->used;
 }
 
 void line_buffer_clear(struct line_buffer *buffer)

@@ -76,4 +76,6 @@ bool line_buffer_next(struct line_buffer *buffer, char **ret_line, size_t *ret_l
 
 bool line_buffer_has_line(struct line_buffer *buffer);
 
+/* Frees the memory of all lines that were taken, if it is most of it. They are no longer valid. */
+void line_buffer_trim(struct line_buffer *buffer);
 void line_buffer_clear(struct line_buffer *buffer);

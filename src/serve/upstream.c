@@ -322,8 +322,7 @@ static int take_line(struct upstream *upstream, char *line, size_t length)
 	struct snapshot *snapshot = NULL;
 	int err = parse_line(upstream, line, length, &snapshot);
 
-	if (upstream->input.taken == upstream->input.used)
-		line_buffer_clear(&upstream->input);
+	line_buffer_trim(&upstream->input);
 	if (snapshot)
 		take_snapshot(upstream, snapshot);
 	return err;

@@ -129,6 +129,40 @@ static void test_lines_are_unchanged(void **state)
 	close(fds[1]);
 }
 
+static void test_memory_of_lines_is_freed(void **state)
+{
+	struct line_buffer buffer = { .max = 1 << 20 };
+	size_t length;
+	int fds[2];
+	char *line;
+
+	assert_int_equal(pipe(fds), 0);
+	line_buffer_trim(&buffer); /* nothing was read yet */
+	assert_int_equal(dprintf(fds[1], "%05000d\nab", 0), 5003);
+	while (!line_buffer_has_line(&buffer))
+		assert_true(line_buffer_fill(&buffer, fds[0]) > 0);
+	line_buffer_trim(&buffer); /* the line is not taken yet */
+	assert_true(line_buffer_next(&buffer, &line, &length));
+	assert_int_equal(length, 5000);
+	line_buffer_trim(&buffer);
+	assert_true(buffer.capacity <= 5003 - 5001);
+	assert_int_equal(dprintf(fds[1], "c\nd\nrest"), 8);
+	while (!line_buffer_has_line(&buffer))
+		assert_true(line_buffer_fill(&buffer, fds[0]) > 0);
+	for (const char *const *expected = (const char *const[]){ "abc", "d", NULL }; *expected;
+	     expected++) {
+		while (!line_buffer_has_line(&buffer))
+			assert_true(line_buffer_fill(&buffer, fds[0]) > 0);
+		assert_true(line_buffer_next(&buffer, &line, &length));
+		assert_string_equal(line, *expected);
+		line_buffer_trim(&buffer);
+	}
+	assert_false(line_buffer_has_line(&buffer));
+	line_buffer_clear(&buffer);
+	close(fds[0]);
+	close(fds[1]);
+}
+
 /* A line can have at most `max` bytes, including its newline. A longer line is refused. */
 static void test_a_line_has_a_maximum_length(void **state)
 {
@@ -254,6 +288,7 @@ int main(void)
 		cmocka_unit_test(test_peer_is_known),
 		cmocka_unit_test(test_messages_with_descriptors),
 		cmocka_unit_test(test_lines_are_unchanged),
+		cmocka_unit_test(test_memory_of_lines_is_freed),
 		cmocka_unit_test(test_a_line_has_a_maximum_length),
 		cmocka_unit_test(test_base64_of_all_lengths),
 		cmocka_unit_test(test_base64_vectors_and_invalid_text),
