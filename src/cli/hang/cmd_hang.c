@@ -59,13 +59,11 @@ const struct command command_hang = {
 		"RCCL\n"
 		"collectives. Names a rank that has not entered a collective in which others "
 		"wait,\n"
-		"what its launching thread does, and its stack if it runs Python; ranks that "
-		"disagree\n"
-		"on operation or bytes; and a rank that enters late. PID selects the job of a "
-		"process.\n"
-		"JOB is a job name or a cgroup, as zernel status shows them. Without an operand, "
-		"all\n"
-		"jobs are compared.",
+		"what its launching thread does and where; ranks that disagree on operation or "
+		"bytes;\n"
+		"and a rank that enters late. PID selects the job of a process. JOB is a job name "
+		"or a\n"
+		"cgroup, as zernel status shows them. Without an operand, all jobs are compared.",
 	.options = options,
 	.statuses = statuses,
 	.run = run,
