@@ -2,15 +2,9 @@
 """Tests zernel hang on jobs with one rank that stops, has other bytes or is late. zernel hang must name it.
 
 Each run starts a job of the lab with four ranks for each kind, and one in which all ranks are alike, beside a zerneld
-that only watches, in a guest in virtual time. Another rank is odd in each run. Then ranks in Python: one of them stays in a known
-line, and the answer must have this line. The output is TAP.
+that only watches, in a guest in virtual time. Another rank is odd in each run. The output is TAP.
 """
-import ast
 import json
-import os
-import pathlib
-import signal
-import subprocess
 import sys
 
 import guest
@@ -21,7 +15,6 @@ BOOT_SECONDS, RUN_SECONDS = 1200, 600  # of the machine; virtual time is slow th
 RANKS, ALLREDUCES, BYTES = 4, 3, 4 << 20
 ODD_STEP = 40  # the job runs until zerneld has seen guest.STEPS_MIN steps
 LATE_US = 50000
-PYTHON_JOB, PYTHON_KINDS = "lab/framework/hang_job.py", ("sleep", "stop", "spin")
 DEVICES = (("VGPU_DEVICES", str(RANKS)),)
 JOB = scenarios.Job(
     "hang", "train", f"--ranks {RANKS} --loaders 0 --launches 4 --kernel-us 2000 --optimizer-us 500 --sync block "
@@ -86,34 +79,9 @@ def run(lab, tap, server, kind, seed):
     check(tap, f"run {seed}, rank {odd}", odd, *answer)
 
 
-def stuck_line():
-    """The line in which the rank stays: the only one in the body of stuck()."""
-    (function,) = (node for node in ast.parse(pathlib.Path(PYTHON_JOB).read_text(encoding="utf-8")).body
-                   if getattr(node, "name", "") == "stuck")
-    return function.body[0].lineno
-
-
-def run_python(lab, tap, server, kind, seed):
-    odd = seed % RANKS
-    command = [sys.executable, PYTHON_JOB, "--vgpu", f"{guest.BUILD}/lab/vgpu", "--ranks", RANKS, "--odd", odd, "--step", ODD_STEP,
-               "--kind", kind]
-    with subprocess.Popen([str(word) for word in command], start_new_session=True) as process:
-        try:
-            lab.launchers(server, RANKS)
-            job, comm = harness.wait_until(lambda: (found := ask(lab, server)) and found[0]["verdict"] != "none" and found,
-                                           f"an answer: {server.text()}")
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
-    named = [(rank["rank"], [(frame["function"], frame["line"]) for frame in rank.get("stack", [])]) for rank in missing(comm)]
-    tap.check(job["verdict"] == "missing" and [rank for rank, _ in named] == [odd] and ("stuck", stuck_line()) in named[0][1],
-              f"run {seed}, rank {odd}, Python, {kind}: the stack of the missing rank has stuck():{stuck_line()}: {named}")
-
-
 def run_all(lab, tap, server, seed):
     for kind in KINDS:
         run(lab, tap, server, kind, seed)
-    for kind in PYTHON_KINDS:
-        run_python(lab, tap, server, kind, seed)
 
 
 if __name__ == "__main__":
