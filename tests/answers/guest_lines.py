@@ -151,7 +151,7 @@ def check_shares(lab, tap, server, where, pid):
     kept = {tuple(stack["frames"]) for stack in replies[1]["stacks"] if len(stack["frames"]) > 1}
     tap.check(own[1] and own[2] == 0 and own[3] <= own[1] * UNREADABLE_MAX,
               f"{where}: beside a job that fills its share: {own} stacks, samples, dropped, unreadable")
-    tap.check(flood[2] > 0 and 0 < len(kept) <= STACKS_MAX, f"{where}: the other job has {flood}, {len(kept)} stacks were kept")
+    tap.check(0 < flood[2] <= flood[1] and 0 < len(kept) <= STACKS_MAX, f"{where}: the other job has {flood}, {len(kept)} stacks were kept")
 
 
 def run(lab, tap, server, seed):

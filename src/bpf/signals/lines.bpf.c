@@ -90,7 +90,7 @@ int lines_tick(void *ctx)
 		return 0;
 	open = process->idle.gpu == IDLE_GPU_OPEN ? LINES_PERIOD_NS : 0;
 	take_stack(p, process, python, away, &key.stack);
-	charge(python, &key, LINES_PERIOD_NS - open, open);
+	charge(python, away, &key, LINES_PERIOD_NS - open, open);
 	return 0;
 }
 
@@ -148,7 +148,7 @@ static void launcher_is_back(struct lines_process *python, struct away *away,
 		if (!done && !open)
 			continue;
 		away->key.cause = cause;
-		charge(python, &away->key, done, open);
+		charge(python, away, &away->key, done, open);
 	}
 }
 
@@ -159,7 +159,7 @@ static void loader_is_back(struct lines_process *python, struct away *away,
 	u64 ns = now - away->since_ns;
 
 	if (consumer->idle.gpu != IDLE_GPU_BUSY && away->wait_ns == consumer->data_wait_since_ns)
-		charge(python, &away->key, consumer->idle.gpu == IDLE_GPU_DONE ? ns : 0,
+		charge(python, away, &away->key, consumer->idle.gpu == IDLE_GPU_DONE ? ns : 0,
 		       consumer->idle.gpu == IDLE_GPU_DONE ? 0 : ns);
 }
 

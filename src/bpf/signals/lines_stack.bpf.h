@@ -179,7 +179,7 @@ static int name_step(u32 i, struct naming *naming)
  * Copies the code of the stack in the scratch memory that is not known yet. Returns whether all of
  * it is known now.
  */
-static bool stack_name(struct lines_process *process, struct scratch *scratch,
+static bool stack_name(struct lines_process *process, struct away *away, struct scratch *scratch,
 		       const struct lines_stack_key *key)
 {
 	struct naming naming = {
@@ -193,19 +193,19 @@ static bool stack_name(struct lines_process *process, struct scratch *scratch,
 	bpf_loop(NAME_STEPS, name_step, &naming, 0);
 	/* A copy that failed for another reason is tried again at the next sample. */
 	if (naming.nr_failed && process->used.nr_codes >= LINES_CODES)
-		sample_dropped(process);
+		sample_dropped(process, away);
 	return naming.at >= scratch->stack.stack.nr && !naming.nr_failed;
 }
 
 /* Keeps the stack in the scratch memory. */
-static bool stack_keep(struct lines_process *process, struct scratch *scratch,
+static bool stack_keep(struct lines_process *process, struct away *away, struct scratch *scratch,
 		       const struct lines_stack_key *key)
 {
 	struct lines_stack_value *known = bpf_map_lookup_elem(&lines_stacks, key);
 
 	if (known && known->is_named)
 		return true;
-	scratch->stack.is_named = stack_name(process, scratch, key);
+	scratch->stack.is_named = stack_name(process, away, scratch, key);
 	if (known) {
 		known->is_named = scratch->stack.is_named;
 		return true;
@@ -285,17 +285,18 @@ static void take_stack(struct task_struct *p, const struct process_state *proces
 	u64 now = bpf_ktime_get_ns();
 
 	*ret = (struct lines_stack_key){ .tgid = p->tgid, .owner = process->task.pid };
+	away->is_dropped = 0;
 	if (!scratch || reads_too_much(away, now)) {
-		sample_dropped(python);
+		sample_dropped(python, away);
 		return;
 	}
 	if (may_read(p, process))
 		ret->hash = stack_read(python, away, native_id_of(p), &scratch->stack.stack);
 	if (!ret->hash) {
 		__sync_fetch_and_add(&python->counts.nr_unreadable, 1);
-	} else if (!stack_keep(python, scratch, ret)) {
+	} else if (!stack_keep(python, away, scratch, ret)) {
 		ret->hash = 0;
-		sample_dropped(python);
+		sample_dropped(python, away);
 	}
 	away->read_ns += bpf_ktime_get_ns() - now;
 }

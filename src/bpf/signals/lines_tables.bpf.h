@@ -49,6 +49,7 @@ struct away {
 	u64 read_ns;	 /* time that reading its stack took, less what time has paid off */
 	u64 paid_ns;	 /* until then */
 	u64 wait_ns;	 /* loader: the wait of its consumer */
+	u64 is_dropped;	 /* its last sample was counted as dropped */
 	struct lines_sum_key key;
 	struct idle_sums done, open; /* of its process, when it left */
 };
@@ -69,9 +70,12 @@ static inline struct lines_process *wanted(u32 tgid)
 	return bpf_map_lookup_elem(&lines_processes, &tgid);
 }
 
-static inline void sample_dropped(struct lines_process *owner)
+/* A sample counts once, however much of it does not fit. */
+static inline void sample_dropped(struct lines_process *owner, struct away *away)
 {
-	__sync_fetch_and_add(&owner->counts.nr_dropped, 1);
+	if (!away->is_dropped)
+		__sync_fetch_and_add(&owner->counts.nr_dropped, 1);
+	away->is_dropped = 1;
 }
 
 /* Adds an entry to a table, unless the share of the process is used up or memory is short. */
@@ -101,12 +105,12 @@ static inline struct away *away_get(struct lines_process *process, u32 owner, u3
 	if (away)
 		return away;
 	if (!share_add(&lines_threads, &key, &away_new, &process->used.nr_threads, LINES_THREADS))
-		sample_dropped(process);
+		__sync_fetch_and_add(&process->counts.nr_dropped, 1);
 	return away_find(owner, tid);
 }
 
-static inline void charge(struct lines_process *owner, const struct lines_sum_key *key, u64 done_ns,
-			  u64 open_ns)
+static inline void charge(struct lines_process *owner, struct away *away,
+			  const struct lines_sum_key *key, u64 done_ns, u64 open_ns)
 {
 	struct lines_sum *sum = bpf_map_lookup_elem(&lines_sums, key);
 	struct lines_sum first = { .done_ns = done_ns, .open_ns = open_ns, .nr_samples = 1 };
@@ -116,6 +120,6 @@ static inline void charge(struct lines_process *owner, const struct lines_sum_ke
 		__sync_fetch_and_add(&sum->open_ns, open_ns);
 		__sync_fetch_and_add(&sum->nr_samples, 1);
 	} else if (!share_add(&lines_sums, key, &first, &owner->used.nr_sums, LINES_SUMS)) {
-		sample_dropped(owner);
+		sample_dropped(owner, away);
 	}
 }
