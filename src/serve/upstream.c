@@ -19,6 +19,8 @@
 #define FRESH_MIN_MS	5000
 /* Minimum time between two changes of the interval; zerneld replies to each with a snapshot. */
 #define RESUBSCRIBE_MS	1000
+/* A line that is longer than this is a snapshot. Memory is freed for it while it arrives. */
+#define LONG_LINE_BYTES (1U << 20)
 /* Maximum time between two requests for the ended jobs. */
 #define ENDED_MS	30000
 
@@ -344,6 +346,8 @@ static void ready(struct watch *watch)
 		disconnect(upstream, n == 0 ? "it closed the connection" : strerror((int)-n));
 		return;
 	}
+	if (upstream->input.used > LONG_LINE_BYTES)
+		sessions_cut_oldest(upstream->gateway);
 	while (line_buffer_next(&upstream->input, &line, &length))
 		if (take_line(upstream, line, length) < 0 || !upstream->connected)
 			return;

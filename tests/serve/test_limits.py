@@ -9,7 +9,7 @@ import time
 import unittest
 
 import tap
-from harness import ServeCase, curl, get_times, note, raw, wait_for
+from harness import SANITIZED, ServeCase, curl, get_times, note, raw, wait_for
 
 CONNECTIONS_MAX, WEBSOCKETS_MAX = 2048, 1536
 HEADERS_TIMEOUT, STALLED_TIMEOUT, RESPONSE_TIMEOUT = 10, 10, 30
@@ -156,6 +156,28 @@ class Crowds(LimitsCase):
         # Connections without a request are closed after a timeout, and the gateway works again.
         self.assertTrue(wait_for(lambda: self.health().get("refused", 0) >= 2, HEADERS_TIMEOUT + SLACK))
         note(f"{self.health()}, RSS {self.serve.rss_kib()} KiB")
+
+
+class LargeSnapshot(LimitsCase):
+    """A snapshot needs memory several times while it is received, parsed and rendered."""
+    PROCESSES, BASE_KIB, TIMES = 2000, 20 << 10, 4
+
+    @classmethod
+    def prepare(cls):
+        one = cls.zerneld.snapshot["processes"][0]
+        cls.zerneld.snapshot["processes"] = [{**one, "pid": pid} for pid in range(1, cls.PROCESSES + 1)]
+
+    def test_peak_of_memory(self):
+        size = 0
+        for _ in range(3):
+            pushes = self.zerneld.pushes
+            self.assertTrue(wait_for(lambda before=pushes: self.zerneld.pushes > before, 60))
+            size = max(size, len(curl(f"{self.url}/api/v1/snapshot")[2]) >> 10)
+        peak = self.serve.peak_rss_kib()
+        note(f"a snapshot has {size} KiB; RSS {peak} KiB at most")
+        self.assertGreater(size, 1024)
+        if not SANITIZED:
+            self.assertLess(peak, self.BASE_KIB + self.TIMES * size)
 
 
 class SilentClients(LimitsCase):
