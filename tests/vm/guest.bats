@@ -59,8 +59,9 @@ teardown() {
 	[[ "$output" != *failure* ]]
 }
 
-@test "$(uname -r): BPF and user space agree on 100,000 parity vectors" {
-	run "$ZERNEL_BUILD/tests/parity/test_parity"
+@test "$(uname -r): BPF and user space agree on 10,000 parity vectors" {
+	# The suite `parity` runs 100,000 on the kernel of the machine. Here 100,000 take 37 s of virtual time, 10,000 take 9 s.
+	run env PARITY_VECTORS=10000 "$ZERNEL_BUILD/tests/parity/test_parity"
 	echo "$output" | sed 's/^/# /' >&3
 	[ "$status" = 0 ]
 	[[ "$output" != *SKIP* ]]
