@@ -2,6 +2,7 @@
 """Chromium at the dashboard of `zernel serve`, which gets its data from a fake zerneld that plays a scene."""
 import os
 import pathlib
+import shutil
 import sys
 import tempfile
 import time
@@ -94,7 +95,7 @@ class WebCase(unittest.TestCase):
     ranks = 8
     hostile = False
     dropped = 0
-    options = ()
+    secret = ""  # the token that clients must send; empty: none
 
     @classmethod
     def setUpClass(cls):
@@ -103,7 +104,7 @@ class WebCase(unittest.TestCase):
         cls.path = str(pathlib.Path(cls.folder.name) / "zernel.sock")
         cls.scene = Scene(cls.ranks, cls.hostile, cls.dropped)
         cls.zerneld = cls.kind(cls.path, cls.scene).start()
-        cls.serve = Serve(cls.path, *cls.options)
+        cls.serve = Serve(cls.path, *cls.token_options())
         cls.url = f"http://127.0.0.1:{cls.serve.port}"
         if not wait_for(cls.has_data, cls.setup_s):
             cls.serve.stop()
@@ -113,6 +114,17 @@ class WebCase(unittest.TestCase):
         # Parts of console messages that a test expects. On an overloaded machine a snapshot comes too late, and the
         # gateway refuses to answer with old data.
         cls.allowed = ["503"]
+
+    @classmethod
+    def token_options(cls):
+        if not cls.secret:
+            return ()
+        path = pathlib.Path(cls.folder.name) / "token"
+        path.write_text(cls.secret + "\n")
+        path.chmod(0o600)
+        if os.getuid() == 0:
+            shutil.chown(path, "nobody")
+        return "--token-file", str(path)
 
     @classmethod
     def tearDownClass(cls):

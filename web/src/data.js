@@ -11,6 +11,7 @@ const SPANS = { "": 900, 60: 60, 900: 900, 3600: 3600, 43200: 43200 };
 const STRIP_LENGTH = 40;
 
 export const DEFAULT_WINDOW = 5;
+export const LINES_SECONDS = 10; // of stacks in one answer
 export const spanOf = (query) => SPANS[query.span ?? ""] ?? 900;
 export const windowOf = (query) => Math.min(900, Math.max(1, Number(query.window) || DEFAULT_WINDOW));
 export const isExport = () => state.link === "file";
@@ -170,6 +171,29 @@ async function loadLife() {
 	}
 }
 
+// zerneld samples the process as long as this is asked for.
+async function loadLines() {
+	const { page, query } = state.route;
+	const pid = page === "job" ? Number(query.lines) || 0 : 0;
+
+	if (state.lines?.pid !== pid)
+		Object.assign(state, { lines: pid ? { pid } : null, linesError: "" });
+	if (!pid)
+		return;
+	try {
+		const answer = await get(`/api/v1/lines?pid=${pid}&seconds=${LINES_SECONDS}`);
+
+		if (!answer.pending && state.lines?.pid === pid)
+			state.lines = { pid, answer };
+		state.linesError = "";
+	} catch (error) {
+		if (error.status === 401)
+			throw error;
+		state.linesError = error.message;
+	}
+	changed();
+}
+
 async function loadHealth() {
 	if (state.route.page !== "health")
 		return;
@@ -259,5 +283,5 @@ export function start() {
 	state.link = "connecting";
 	state.missed = 0;
 	open();
-	refresh = [repeat(2000, loadWhy), repeat(10000, loadJobs), repeat(2000, loadJobHistory), repeat(1000, loadLife), repeat(5000, loadHealth)];
+	refresh = [repeat(2000, loadWhy), repeat(10000, loadJobs), repeat(2000, loadJobHistory), repeat(1000, loadLife), repeat(1000, loadLines), repeat(5000, loadHealth)];
 }

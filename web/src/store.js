@@ -22,6 +22,8 @@ export const state = {
 	jobs: null,
 	life: null, // {cgroup, why}: the answer of the ended job that is shown
 	history: null, // of the shown job, see history.js
+	lines: null, // {pid, answer}: the process whose stacks are sampled, and the latest answer
+	linesError: "",
 	health: null,
 	strips: null, // the latest phases of each process
 	missed: 0, // messages that this page was too slow for

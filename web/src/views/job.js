@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-// One job: its answer, the time of each rank, its history, its steps, its memory and its threads.
+// One job: its answer, the time of each rank and of each source line, its history, its steps, its memory and its threads.
 
 import { h } from "preact";
 import { useEffect } from "preact/hooks";
@@ -12,6 +12,7 @@ import { adjust, format } from "../route.js";
 import { isRank, processesOf, state, useStore, whyOf } from "../store.js";
 import { Culprits, Memory, Steps, Threads } from "./details.js";
 import { abCommand, Behind, Command, Empty, jobTitle, Legend, Panel, Stat, Stats, Still, unbroken } from "./parts.js";
+import { Lines } from "./lines.js";
 import { History } from "./timeline.js";
 
 const WINDOWS = [[5, "5 s"], [30, "30 s"], [300, "5 min"], [900, "15 min"]];
@@ -109,6 +110,7 @@ export function Job() {
 	const cgroup = cgroupOf(subject);
 	const all = processesOf(snapshot, subject);
 	const processes = all.length ? all : snapshot.processes.filter((process) => snapshot.jobs[process.job - 1]?.cgroup === cgroup);
+	const ranks = processes.filter(isRank);
 	const job = jobs?.jobs.find((each) => (cgroup ? each.cgroup === cgroup : each.name === subject));
 	const ended = endedOf(subject);
 	const answer = ended ? state.life?.cgroup === ended.cgroup && state.life.why.jobs[0] : whyOf(why, processes);
@@ -126,10 +128,12 @@ export function Job() {
 		h(Answer, { answer }),
 		job && h(Life, { job }),
 		still([answer, ended, query, isZoomed(query) && history?.until], () => h(Ranks, { answer, history: own, query, ended })),
+		!ended && !isExport() && still([state.lines, state.linesError, query.lines, ranks.map(({ pid }) => pid).join()],
+			() => h(Lines, { processes: ranks, nameOf: rankName, query })),
 		h(History, { history: own, answer, query }),
 		h("div", { class: "pair" }, still([answer], () => h(Culprits, { answer })),
 			onSnapshot(() => h(Steps, { processes, job: snapshot.jobs.find((each) => each.cgroup === cgroup) }))),
-		h("div", { class: "pair" }, onSnapshot(() => h(Memory, { processes: processes.filter(isRank) })),
+		h("div", { class: "pair" }, onSnapshot(() => h(Memory, { processes: ranks })),
 			onSnapshot(() => h(Threads, { snapshot, processes }))),
 		processes.length > 0 && h(Panel, { title: "Is the scheduler worth it for this job?" }, h(Command, { text: abCommand(subject, processes) })));
 }
