@@ -38,6 +38,7 @@ struct role_evidence {
 	u64 asked; /* launches of its process plus 1 when the launcher woke it; 0: not asked */
 	u64 asked_ns;
 	u64 asked_cpu_ns; /* its CPU time at that moment */
+	u64 went_on_ns;	  /* when the launcher was first seen to have gone on since; 0: not yet */
 	u64 nr_switches;  /* of its parent when it last stopped polling */
 	u32 nr_yields;	  /* turns in a row that ended with a yield */
 	u16 distance;
@@ -78,6 +79,7 @@ static inline void role_ask(struct role_evidence *e, u64 nr_launches, u64 cpu_ns
 	e->asked = nr_launches + 1;
 	e->asked_ns = now;
 	e->asked_cpu_ns = cpu_ns;
+	e->went_on_ns = 0;
 }
 
 /* Whether the launcher has launched nothing since it asked this thread. */
@@ -91,10 +93,15 @@ static inline bool role_delays(const struct role_evidence *e, u64 nr_launches)
  * a while before it sleeps. Behind ordinary tasks it would still spin when the launcher needs it
  * next, and no wakeup would show that. `fed_ns`: when the launcher last fed an idle GPU.
  */
-static inline bool role_is_needed(const struct role_evidence *e, u64 nr_launches, u64 fed_ns,
-				  u64 now)
+static inline bool role_is_needed(struct role_evidence *e, u64 nr_launches, u64 fed_ns, u64 now)
 {
-	return role_delays(e, nr_launches) || (e->asked && now < fed_ns + ROLE_WORKS_ON_NS);
+	if (role_delays(e, nr_launches))
+		return true;
+	if (!e->asked)
+		return false;
+	if (!e->went_on_ns)
+		e->went_on_ns = fed_ns;
+	return now < e->went_on_ns + ROLE_WORKS_ON_NS;
 }
 
 /* Whether the launcher waits for this task of another process. */
@@ -121,21 +128,24 @@ static inline bool role_was_awaited(u64 waited, u64 worked, u64 works_on)
 	return waited > ROLE_WORKED_NS && 2 * worked > waited && 2 * works_on < waited;
 }
 
-/* A task that was asked goes to sleep. */
-static inline void role_rests(struct role_evidence *e, const struct role_question *q)
+/* A task that was asked goes to sleep. Returns whether the launcher had waited for it. */
+static inline bool role_rests(struct role_evidence *e, const struct role_question *q)
 {
-	bool went_on = q->fed_ns > e->asked_ns;
-	u64 until = went_on ? q->fed_ns : q->now;
+	bool went_on = q->fed_ns > e->asked_ns, polled = q->polled_ns > e->asked_ns;
+	u64 until = went_on ? q->fed_ns : q->now, worked = q->cpu_ns - e->asked_cpu_ns;
 	u64 waited = until - e->asked_ns, works_on = q->now - until;
 
 	if (!e->asked)
-		return;
+		return false;
 	e->asked = 0;
-	if (q->answered_ns > e->asked_ns || (!went_on && q->polled_ns > e->asked_ns) ||
-	    (went_on && role_was_awaited(waited, q->cpu_ns - e->asked_cpu_ns, works_on)))
+	if (q->answered_ns > e->asked_ns || (!went_on && polled && worked > ROLE_WORKED_NS) ||
+	    (went_on && role_was_awaited(waited, worked, works_on))) {
 		e->nr_answers += e->nr_answers < ROLE_ANSWERS_MAX;
-	else if (works_on > ROLE_WORKS_ON_NS && works_on > waited)
+		return true;
+	}
+	if (works_on > ROLE_WORKS_ON_NS && works_on > waited)
 		e->nr_answers -= e->nr_answers > 0;
+	return false;
 }
 
 static inline bool role_is_team(const struct role_evidence *e)

@@ -47,19 +47,12 @@ static void free_rank(struct rank_history *history, struct rank *rank)
 	free(rank);
 }
 
-static void forget_all(struct rank_history *history)
-{
-	for (u32 i = 0; i < history->nr; i++)
-		free_rank(history, history->ranks[i]);
-	history->nr = 0;
-	history->hint = 0;
-}
-
 struct rank_history *rank_history_free(struct rank_history *history)
 {
 	if (!history)
 		return NULL;
-	forget_all(history);
+	for (u32 i = 0; i < history->nr; i++)
+		free_rank(history, history->ranks[i]);
 	free(history->ranks);
 	free(history);
 	return NULL;
@@ -153,6 +146,7 @@ static int add_rank(struct rank_history *history, const struct snapshot_process 
 		return -ENOMEM;
 	}
 	rank->pid = process->pid;
+	rank->uid = process->uid;
 	rank->start_ns = process->start_ns;
 	history->ranks[history->nr++] = rank;
 	*ret = rank;
@@ -308,14 +302,32 @@ static void describe(struct rank *rank, const struct snapshot *snapshot,
 	memcpy(rank->name, job ? job->name : "", job ? sizeof(rank->name) : 1);
 }
 
+/* Whether one more rank gets a history. A user leaves a quarter of the places to others. */
+static bool has_place(const struct rank_history *history, u32 uid, u64 since_ms)
+{
+	u32 nr = 0, nr_own = 0;
+
+	for (u32 i = 0; i < history->nr; i++) {
+		const struct rank *rank = history->ranks[i];
+
+		nr += rank->seen_ms >= since_ms;
+		nr_own += rank->seen_ms >= since_ms && rank->uid == uid;
+	}
+	return nr < RANK_HISTORY_RANKS_MAX && nr_own < RANK_HISTORY_RANKS_MAX * 3 / 4;
+}
+
+/* `since_ms`: the time of the snapshot before. */
 static int add_process(struct rank_history *history, const struct snapshot *snapshot,
-		       const struct snapshot_process *process)
+		       const struct snapshot_process *process, u64 since_ms)
 {
 	struct rank *rank = find_rank(history, process->pid, process->start_ns);
 	struct rank_counters now = count(snapshot, process);
 	u64 differences[RANK_VALUE_NR], span_ms;
-	int err = rank ? 0 : add_rank(history, process, &rank);
+	int err = 0;
 
+	if (!rank)
+		err = has_place(history, process->uid, since_ms) ? add_rank(history, process, &rank)
+								 : -E2BIG;
 	if (err < 0)
 		return err;
 	describe(rank, snapshot, process);
@@ -357,32 +369,22 @@ static void expire(struct rank_history *history)
 	history->hint = 0;
 }
 
-/* Only a process that launches has an account. */
-static u32 nr_launching(const struct snapshot *snapshot)
-{
-	u32 nr = 0;
-
-	for (u32 i = 0; i < snapshot->nr_processes; i++)
-		nr += snapshot->processes[i].launcher_tid != 0;
-	return nr;
-}
-
 int rank_history_add(struct rank_history *history, const struct snapshot *snapshot)
 {
+	u64 since_ms = history->now_ms;
 	int err = 0;
 
 	history->now_ms = snapshot->time_ms;
-	if (nr_launching(snapshot) > RANK_HISTORY_RANKS_MAX) {
-		forget_all(history);
-		return -E2BIG;
-	}
 	for (u32 i = 0; i < history->nr; i++)
 		history->ranks[i]->is_present = false;
 	for (u32 i = 0; i < snapshot->nr_processes; i++) {
 		const struct snapshot_process *process = &snapshot->processes[i];
+		int one;
 
-		if (process->launcher_tid && add_process(history, snapshot, process) < 0)
-			err = -ENOMEM;
+		/* Only a process that launches has an account. */
+		one = process->launcher_tid ? add_process(history, snapshot, process, since_ms) : 0;
+		if (one < 0)
+			err = one;
 	}
 	expire(history);
 	return err;

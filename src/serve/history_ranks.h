@@ -41,6 +41,7 @@ struct rank_counters {
 
 struct rank {
 	u32 pid;
+	u32 uid;
 	u32 nr_ranks;
 	u64 start_ns;
 	s32 rank;

@@ -28,7 +28,8 @@ struct lines_watch {
 	struct line_buffer input;
 	u64 last_id;
 	u32 pid;
-	u32 seconds;
+	u32 seconds;   /* of the next window */
+	u32 window_s;  /* of the current window */
 	u64 wanted_us; /* when a client asked last */
 	u64 began_us;  /* the current window */
 	u64 failed_us;
@@ -100,6 +101,7 @@ static int begin_window(struct lines_watch *watch)
 	char params[64];
 
 	watch->began_us = now_us();
+	watch->window_s = watch->seconds;
 	snprintf(params, sizeof(params), "{\"pid\":%u,\"seconds\":%u}", watch->pid, watch->seconds);
 	return request(watch, "lines", params);
 }
@@ -233,7 +235,7 @@ static void check_watch(lws_sorted_usec_list_t *sul)
 		return;
 	}
 	if (watch->connected &&
-	    now - watch->began_us > (u64)watch->seconds * LWS_US_PER_SEC + SLACK_US)
+	    now - watch->began_us > (u64)watch->window_s * LWS_US_PER_SEC + SLACK_US)
 		refuse(watch, HTTP_STATUS_SERVICE_UNAVAILABLE, "zerneld does not answer");
 	lws_sul_schedule(watch->gateway->context, 0, sul, check_watch, LWS_US_PER_SEC);
 }
@@ -305,7 +307,7 @@ int lines_get(struct gateway *gateway, u32 pid, u32 seconds, struct body **ret,
 	if (!watch)
 		return -ENOMEM;
 	watch->wanted_us = now_us();
-	watch->seconds = seconds; /* of the next window */
+	watch->seconds = seconds;
 	if (watch->refusal.status) {
 		*ret_refusal = watch->refusal;
 		return -EREMOTEIO;

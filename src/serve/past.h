@@ -16,7 +16,7 @@ struct past {
 	u64 since_ns; /* the first snapshot of this connection to zerneld; 0: none yet */
 	u64 kept_ns;  /* the last snapshot of the recording */
 	bool is_new;  /* the connection to zerneld is new */
-	bool is_full; /* the last snapshot was too large, which is logged */
+	bool is_full; /* a snapshot was too large, which is logged once */
 };
 
 int past_start(struct past *past);

@@ -177,10 +177,10 @@ static void remember(struct past *past, const struct snapshot *snapshot)
 	bool is_full = err == -ENOMEM || err == -E2BIG;
 
 	if (is_full && !past->is_full)
-		log_warning("a snapshot has %u processes, too many to keep it: history, recording "
-			    "and why have no data or only a part",
-			    snapshot->nr_processes);
-	past->is_full = is_full;
+		log_warning("a snapshot with %u processes and %u threads is too large to keep: "
+			    "history, recording and why have no data or only a part",
+			    snapshot->nr_processes, snapshot->nr_threads);
+	past->is_full |= is_full;
 }
 
 /* Takes ownership of the snapshot. */

@@ -147,6 +147,8 @@ static void a_team_is_needed_until_shortly_after_the_launcher_went_on(void **sta
 	assert_true(role_is_needed(&e, 0, NOW - MS, NOW + 9 * MS));
 	assert_true(role_is_needed(&e, 1, NOW + MS, NOW + MS + ROLE_WORKS_ON_NS - 1));
 	assert_false(role_is_needed(&e, 1, NOW + MS, NOW + MS + ROLE_WORKS_ON_NS));
+	/* The launcher feeds its GPU again, and the task still works on something else. */
+	assert_false(role_is_needed(&e, 2, NOW + 9 * MS, NOW + 9 * MS));
 }
 
 static void a_task_of_another_process_delays_until_the_gpu_is_fed(void **state)

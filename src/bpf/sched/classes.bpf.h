@@ -12,7 +12,7 @@
 #define POLLED_NS (2 * POLL_NS)
 
 /* Whether the launcher cannot go on before this task has done its work. */
-static bool is_awaited(struct task_struct *p, const struct thread_state *thread,
+static bool is_awaited(struct task_struct *p, struct thread_state *thread,
 		       const struct process_state *process, u64 now)
 {
 	const struct consumer *row = consumer_at(&thread->consumer);

@@ -180,18 +180,22 @@ static u32 rank_waiting(u32 llc)
 }
 
 /*
- * A launcher yielded. If it keeps its CPU, no context switch shows this, and a launcher that
- * polls would never be known as one.
+ * A launcher yielded and keeps its CPU. No context switch shows this, and a launcher that polls
+ * would never be known as one.
  */
-static void note_yield(struct task_struct *p)
+static void note_yield(struct task_struct *p, u64 now)
 {
+	struct process_state *process;
 	struct thread_state *thread;
 
 	if (!ml_seen || compat_syscall(p) != SYSCALL_SCHED_YIELD)
 		return;
 	thread = thread_find(p);
-	if (thread && thread->role == ROLE_LAUNCHER && !thread->depth)
-		role_turn(&thread->evidence, true, true);
+	process = process_find(p);
+	if (!thread || !process || thread->role != ROLE_LAUNCHER || thread->depth)
+		return;
+	role_turn(&thread->evidence, true, true);
+	consumer_polls(thread, process, now);
 }
 
 /*
@@ -200,11 +204,11 @@ static void note_yield(struct task_struct *p)
  */
 static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, u64 now)
 {
-	note_yield(prev);
 	set_class(task, classify(prev, task, false, now));
 	if (!is_promoted(task->class) || spinner_is_due(llc, now) ||
 	    rank_waiting(llc) >= rule_of(task->class)->rank)
 		return false;
+	note_yield(prev, now);
 	compat_set_slice(prev, rule_of(task->class)->slice_ns);
 	count(task->class, DECISION_SLICE_EXTENDED);
 	return true;
@@ -275,6 +279,7 @@ static void goes_on_alone(struct task_struct *prev, struct sched_task *task, u32
 		scx_bpf_kick_cpu(cpu, 0);
 		return;
 	}
+	note_yield(prev, now);
 	vtime_update(task, task->llc);
 	advance_clock(llc_at(task->llc), task->vtime);
 	task->slice_since_ns = now;

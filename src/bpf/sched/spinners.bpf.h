@@ -115,9 +115,13 @@ static bool spinner_is_due(u32 llc, u64 now)
 	return due && !before(now, due);
 }
 
+/* Spinners that a task looks at when it goes to sleep. */
+#define LOOK_WALK 16
+
 /*
  * A critical task goes to sleep, and may have left its result in memory. The launchers of its
- * cgroup that poll look for it now.
+ * cgroup that poll look for it now, unless the cgroup has used up its promotion. The walk is short,
+ * because a task may sleep very often.
  */
 __noinline int pollers_look(struct task_struct *p __arg_trusted, u32 group, u64 now)
 {
@@ -125,15 +129,19 @@ __noinline int pollers_look(struct task_struct *p __arg_trusted, u32 group, u64 
 	const struct thread_state *thread;
 	struct task_struct *poller;
 	bool found = false;
+	u64 nr_seen = 0;
 
 	if (!ml_seen)
 		return 0;
 	thread = thread_find(p);
-	if (!thread || thread->role != ROLE_CRITICAL || !may_wait(QUEUE_SPINNERS, llc))
+	if (!thread || thread->role != ROLE_CRITICAL || !may_wait(QUEUE_SPINNERS, llc) ||
+	    spinner_is_due(llc, now) || !group_may_promote(group))
 		return 0;
 	bpf_for_each(scx_dsq, poller, dsq_of(QUEUE_SPINNERS, llc), 0) {
 		struct sched_task *task = sched_task_of(poller);
 
+		if (nr_seen++ == LOOK_WALK)
+			break;
 		thread = thread_find(poller);
 		if (!task || !thread || task->group != group || !role_polls(&thread->evidence))
 			continue;

@@ -111,3 +111,14 @@ static inline bool polls_for_work(const struct thread_state *thread,
 	return role_polls(&thread->evidence) && !thread->depth &&
 	       !phase_is_busy(process->task.phase);
 }
+
+/* A turn of a launcher ended. */
+static inline void consumer_polls(const struct thread_state *thread,
+				  const struct process_state *process, u64 now)
+{
+	struct consumer *row =
+		polls_for_work(thread, process) ? consumer_at(&thread->consumer) : NULL;
+
+	if (row)
+		row->polled_ns = now;
+}

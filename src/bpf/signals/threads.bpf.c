@@ -117,8 +117,11 @@ static void role_expires(struct task_struct *p, struct thread_state *thread, u64
 	} else if (thread->role == ROLE_CRITICAL && thread->consumer.tgid != (u32)p->tgid) {
 		is_wrong = role_is_old(&thread->evidence, now);
 	}
-	if (is_wrong)
-		thread_set_role(p, thread, ROLE_OTHER, now);
+	if (!is_wrong)
+		return;
+	/* Its children are not taken for loaders because it once was. */
+	thread->evidence.presumed_ns = 0;
+	thread_set_role(p, thread, ROLE_OTHER, now);
 }
 
 /* A task that the launcher woke goes to sleep. */
@@ -133,8 +136,8 @@ static __noinline int asked_rests(struct task_struct *p, struct thread_state *th
 		question.polled_ns = row->polled_ns;
 		question.fed_ns = row->fed_ns;
 	}
-	role_rests(evidence, &question);
-	if (role_is_team(evidence) && (may_load(thread) || thread->role == ROLE_CRITICAL)) {
+	if (role_rests(evidence, &question) && role_is_team(evidence) &&
+	    (may_load(thread) || thread->role == ROLE_CRITICAL)) {
 		thread_set_role(p, thread, ROLE_CRITICAL, now);
 		role_prove(evidence, 1, now);
 	} else if (thread->role == ROLE_CRITICAL && !evidence->nr_answers &&
@@ -161,14 +164,8 @@ static void launcher_sleeps(struct thread_state *thread, u64 since)
 static void launcher_turns(struct task_struct *p, struct thread_state *thread,
 			   const struct process_state *process, bool runnable, u64 now)
 {
-	struct consumer *row;
-
 	role_turn(&thread->evidence, runnable, compat_syscall(p) == SYSCALL_SCHED_YIELD);
-	if (!polls_for_work(thread, process))
-		return;
-	row = consumer_at(&thread->consumer);
-	if (row)
-		row->polled_ns = now;
+	consumer_polls(thread, process, now);
 }
 
 static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 state, u64 now)
@@ -392,6 +389,9 @@ static void launcher_asks(struct task_struct *p, struct thread_state *thread,
 	thread = thread ?: thread_get(p);
 	if (!process || !thread)
 		return;
+	/* A launcher that works ahead goes on without what it wakes in another process. */
+	if (p->tgid != waker->tgid && phase_is_busy(process->task.phase))
+		return;
 	if (is_launcher(thread) && p->tgid == waker->tgid)
 		thread = waking;
 	else if (thread->role == ROLE_OTHER || thread->role == ROLE_CRITICAL)
@@ -517,8 +517,13 @@ static bool has_loaders(const struct consumer_key *consumer, u64 now)
 /* Whether only its ancestry spoke for the task, and it has proven nothing. */
 static bool is_presumed(const struct thread_state *thread)
 {
-	return thread && thread->evidence.presumed_ns && !thread->evidence.proven_ns &&
-	       thread->consumer.tid && may_load(thread);
+	const struct consumer *row;
+
+	if (!thread || !thread->evidence.presumed_ns || thread->evidence.proven_ns ||
+	    !may_load(thread))
+		return false;
+	row = consumer_at(&thread->consumer);
+	return row && !role_was_guess(&thread->evidence, row->fed_ns);
 }
 
 /* A process begins, by a fork or by an exec: roles.bpf.h. `thread`: that of the parent. */
