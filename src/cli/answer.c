@@ -10,15 +10,17 @@
 int answer_run(struct command_call *call, answer_print_fn print, const char *failure)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
-	const struct term term = term_open(stdout, call->colour);
-	const char *socket;
+	struct answer_call answer = {};
 	int err;
 
-	if (command_socket(call, 1, &socket) < 0)
+	if (command_socket(call, 1, &answer.socket) < 0)
 		return COMMAND_MISUSED;
-	if (ask_snapshot(socket, &snapshot) < 0)
+	answer.who = call->argv[optind];
+	answer.json = call->json;
+	answer.term = term_open(stdout, call->colour);
+	if (ask_snapshot(answer.socket, &snapshot) < 0)
 		return EXIT_FAILURE;
-	err = print(snapshot, call->argv[optind], call->json, &term);
+	err = print(snapshot, &answer);
 	if (err == -ENOENT)
 		return EXIT_NOBODY;
 	if (err < 0)

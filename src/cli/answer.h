@@ -9,9 +9,15 @@
 
 #define EXIT_NOBODY 3
 
+struct answer_call {
+	const char *socket;
+	const char *who; /* the operand; NULL: all */
+	bool json;
+	struct term term;
+};
+
 /* -ENOENT: nobody matches `who`, and that was said. */
-typedef int (*answer_print_fn)(const struct snapshot *snapshot, const char *who, bool json,
-			       const struct term *term);
+typedef int (*answer_print_fn)(const struct snapshot *snapshot, const struct answer_call *call);
 
 /* Returns the exit status. `failure` is logged with the reason if the answer cannot be printed. */
 int answer_run(struct command_call *call, answer_print_fn print, const char *failure);

@@ -2,7 +2,9 @@
 #include "serve/gateway.h"
 #include <errno.h>
 #include <string.h>
+#include "base/cleanup.h"
 #include "base/log.h"
+#include "ipc/protocol.h"
 
 _Static_assert(BODY_HEADROOM >= LWS_PRE,
 	       "libwebsockets writes the header of a frame in front of the data");
@@ -74,6 +76,21 @@ void watch_end(struct watch *watch)
 {
 	if (watch->wsi)
 		lws_set_timeout(watch->wsi, PENDING_TIMEOUT_USER_REASON_BASE, LWS_TO_KILL_ASYNC);
+}
+
+/* A request is much shorter than the socket buffer, so a partial send is an error. */
+int watch_request(struct watch *watch, u64 id, const char *method, const char *params)
+{
+	CLEANUP_FREE char *line = NULL;
+	size_t length;
+	int err = protocol_request_write(id, method, params, &line, &length);
+
+	if (err < 0)
+		return err;
+	line[length++] = '\n'; /* replaces the terminating zero */
+	if (send(watch->fd, line, length, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)length)
+		return -EPIPE;
+	return 0;
 }
 
 /* Watched descriptors are on a separate virtual host that no client can reach. */

@@ -91,6 +91,8 @@ struct watch {
 int watch_add(struct gateway *gateway, struct watch *watch);
 /* Closes the descriptor in a later loop iteration. */
 void watch_end(struct watch *watch);
+/* Sends a request to zerneld. */
+int watch_request(struct watch *watch, u64 id, const char *method, const char *params);
 
 /* Creates a loop that is ready for listeners. Logs its errors. */
 int gateway_start(struct gateway *gateway);

@@ -81,19 +81,9 @@ static void refuse(struct lines_watch *watch, u32 status, const char *text)
 	watch_end(&watch->watch);
 }
 
-/* A request is much shorter than the socket buffer, so a partial send is an error. */
 static int request(struct lines_watch *watch, const char *method, const char *params)
 {
-	CLEANUP_FREE char *line = NULL;
-	size_t length;
-	int err = protocol_request_write(++watch->last_id, method, params, &line, &length);
-
-	if (err < 0)
-		return err;
-	line[length++] = '\n'; /* replaces the terminating zero */
-	if (send(watch->watch.fd, line, length, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)length)
-		return -EPIPE;
-	return 0;
+	return watch_request(&watch->watch, ++watch->last_id, method, params);
 }
 
 static int begin_window(struct lines_watch *watch)

@@ -76,19 +76,9 @@ static void disconnect(struct upstream *upstream, const char *why)
 	watch_end(&upstream->watch);
 }
 
-/* A request is much shorter than the socket buffer, so a partial send is an error. */
 static int request(struct upstream *upstream, const char *method, const char *params)
 {
-	CLEANUP_FREE char *line = NULL;
-	size_t length;
-	int err = protocol_request_write(++upstream->last_id, method, params, &line, &length);
-
-	if (err < 0)
-		return err;
-	line[length++] = '\n'; /* replaces the terminating zero */
-	if (send(upstream->watch.fd, line, length, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)length)
-		return -EPIPE;
-	return 0;
+	return watch_request(&upstream->watch, ++upstream->last_id, method, params);
 }
 
 static int subscribe(struct upstream *upstream, u32 interval_ms, bool records)

@@ -1,43 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* zernel hang: takes a snapshot, says which rank the others wait for, and where that rank is. */
-#include <errno.h>
-#include <getopt.h>
-#include <stdlib.h>
-#include <string.h>
-#include "base/log.h"
 #include "cli/answer.h"
 #include "cli/hang/hang_print.h"
 #include "cli/hang/hang_stacks.h"
 
-static int answer(struct command_call *call, const char *socket, const struct snapshot *snapshot)
+static int answer(const struct snapshot *snapshot, const struct answer_call *call)
 {
 	CLEANUP(hang_free_cleanup) struct hang *hang = NULL;
 	CLEANUP(hang_stacks_done) struct hang_stacks stacks = {};
-	const struct term term = term_open(stdout, call->colour);
-	int err = hang_new(snapshot, call->argv[optind], &hang);
+	int err = hang_new(snapshot, call->who, &hang);
 
 	if (err < 0)
 		return err;
-	hang_stacks_ask(&stacks, socket, hang);
-	return hang_print(hang, call->json, &term);
+	hang_stacks_ask(&stacks, call->socket, hang);
+	return hang_print(hang, call->json, &call->term);
 }
 
 static int run(struct command_call *call)
 {
-	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
-	const char *socket;
-	int err;
-
-	if (command_socket(call, 1, &socket) < 0)
-		return COMMAND_MISUSED;
-	if (ask_snapshot(socket, &snapshot) < 0)
-		return EXIT_FAILURE;
-	err = answer(call, socket, snapshot);
-	if (err == -ENOENT)
-		return EXIT_NOBODY;
-	if (err < 0)
-		log_error("cannot compare the ranks: %s", strerror(-err));
-	return err < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+	return answer_run(call, answer, "cannot compare the ranks");
 }
 
 static const struct command_option options[] = { OPTION_SOCKET, {} };

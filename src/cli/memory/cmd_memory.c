@@ -3,9 +3,14 @@
 #include "cli/answer.h"
 #include "cli/memory/memory_print.h"
 
+static int answer(const struct snapshot *snapshot, const struct answer_call *call)
+{
+	return memory_print(snapshot, call->who, call->json, &call->term);
+}
+
 static int run(struct command_call *call)
 {
-	return answer_run(call, memory_print, "cannot print the memory");
+	return answer_run(call, answer, "cannot print the memory");
 }
 
 static const struct command_option options[] = { OPTION_SOCKET, {} };
