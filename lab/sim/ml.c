@@ -140,8 +140,7 @@ void ml_polls(struct task_struct *launcher)
 	struct thread_state *thread = thread_find(launcher);
 
 	role_turn(&thread->evidence, true, true);
-	if (polls_for_work(thread, process_find(launcher)))
-		consumer_at(&thread->consumer)->polled_ns = bpf_ktime_get_ns();
+	consumer_polls(thread, process_find(launcher), bpf_ktime_get_ns());
 }
 
 void ml_feeds(struct task_struct *launcher)

@@ -202,11 +202,10 @@ int client_request(struct client *client, const char *method, const char *params
 	u64 deadline_ms = time_now_ns() / NSEC_PER_MSEC + wait_ms;
 	CLEANUP_FREE char *line = NULL;
 	size_t length;
-	int err = protocol_request_write(id, method, params, &line, &length);
+	int err = protocol_request_line(id, method, params, &line, &length);
 
 	if (err < 0)
 		return err;
-	line[length++] = '\n'; /* replaces the terminating zero */
 	err = send_line(client, line, length, deadline_ms);
 	while (err == 0) {
 		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;

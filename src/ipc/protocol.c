@@ -78,6 +78,17 @@ int protocol_request_write(u64 id, const char *method, const char *params, char 
 	return write_doc(doc, ret, ret_length);
 }
 
+int protocol_request_line(u64 id, const char *method, const char *params, char **ret,
+			  size_t *ret_length)
+{
+	int err = protocol_request_write(id, method, params, ret, ret_length);
+
+	if (err < 0)
+		return err;
+	(*ret)[(*ret_length)++] = '\n'; /* replaces the terminating zero */
+	return 0;
+}
+
 int protocol_error_write(enum protocol_error error, const char *message, char **ret,
 			 size_t *ret_length)
 {

@@ -62,6 +62,9 @@ void protocol_request_done(struct protocol_request *request);
  */
 int protocol_request_write(u64 id, const char *method, const char *params, char **ret,
 			   size_t *ret_length);
+/* The same with the newline. */
+int protocol_request_line(u64 id, const char *method, const char *params, char **ret,
+			  size_t *ret_length);
 /* The parameters of jobs.ended for one job, or with NULL for all; the caller frees them. */
 char *protocol_ended_params(const char *who);
 /* The member `error` of a reply: {"code":...,"message":...}. */

@@ -83,11 +83,10 @@ int watch_request(struct watch *watch, u64 id, const char *method, const char *p
 {
 	CLEANUP_FREE char *line = NULL;
 	size_t length;
-	int err = protocol_request_write(id, method, params, &line, &length);
+	int err = protocol_request_line(id, method, params, &line, &length);
 
 	if (err < 0)
 		return err;
-	line[length++] = '\n'; /* replaces the terminating zero */
 	if (send(watch->fd, line, length, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)length)
 		return -EPIPE;
 	return 0;

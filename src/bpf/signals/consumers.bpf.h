@@ -23,7 +23,7 @@ struct consumer {
 	u32 waits;	     /* for data; written by the scheduler */
 	u32 has_loaders;     /* so that nobody searches for a loader in vain */
 	u32 device;    /* number in its process; launchers of one device wait for each other */
-	u32 holds_gpu; /* nobody is promoted on its behalf without; written by the scheduler */
+	u32 holds_gpu; /* nobody is promoted on its behalf without; the scheduler updates it */
 };
 
 struct consumer_map {

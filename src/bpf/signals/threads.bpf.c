@@ -531,15 +531,16 @@ static __noinline int child_begins(struct task_struct *child, struct task_struct
 				   struct thread_state *thread, u64 now)
 {
 	struct process_state *process = process_find(parent);
+	bool is_server = is_presumed(thread);
 	struct consumer_key consumer;
 
-	if (is_launcher(thread) || is_presumed(thread))
+	if (thread && (is_launcher(thread) || is_server))
 		consumer = thread->consumer;
 	else if (process && process->launcher_tid)
 		consumer = *last_consumer(process);
 	else
 		return 0;
-	if (is_presumed(thread))
+	if (is_server)
 		thread_set_role(parent, thread, ROLE_OTHER, now);
 	if (is_family(child, consumer.tgid) && !has_loaders(&consumer, now))
 		loader_found(child, &consumer, 0, now);
