@@ -142,7 +142,6 @@ static void memory_that_changes_is_bounded(void **state)
 		nr_failed += look(pid, &found) < 0;
 	}
 	print_message("# %u of %u looks failed\n", nr_failed, TORN_READS);
-	assert_true(nr_failed > 0);
 	stop(pid);
 }
 
