@@ -20,6 +20,7 @@ harness.ZERNELD = BUILD / "src/daemon/zerneld"
 NR_PROCESSES, NR_THREADS, NR_EXECS, NR_JOBS = map(int, os.environ.get("ZERNEL_SIZE", "200 1000 50 3").split())
 STATE = pathlib.Path("/sys/kernel/sched_ext/state")
 LOOP_P99_MS = 100
+PROGRESS_JOBS = 10
 
 
 class Crowd(Case):
@@ -45,7 +46,11 @@ class Crowd(Case):
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as crowd:
             made = crowd.stdout.readline().split()
             print(f"# {made[0]} processes, {made[1]} more threads", flush=True)
-            times = [self.finds_a_job() for _ in range(NR_JOBS)]
+            times = []
+            for _ in range(NR_JOBS):
+                times.append(self.finds_a_job())
+                if len(times) % PROGRESS_JOBS == 0:
+                    print(f"# {len(times)} of {NR_JOBS} jobs found, after {max(times):.1f} s at most", flush=True)
             crowd.stdin.close()
             nr_execs, seconds = map(int, crowd.stdout.readline().split())
             snapshot = self.snapshot()

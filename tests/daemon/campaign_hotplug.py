@@ -117,6 +117,7 @@ class Hotplug(Case):
             times[paranoid].append(self.finds_a_process())
             if number % JOB_INTERVAL == 0:
                 self.follows_a_job()
+                print(f"# {number + 1} of {NR_CYCLES} cycles", flush=True)
         self.makes_steps(self.job)
         for paranoid, found in times.items():
             print(f"# perf_event_paranoid {paranoid}: {len(found)} cycles, all processes found, median {sorted(found)[len(found) // 2]:.2f} s, "
