@@ -334,18 +334,14 @@ static u64 all_levels(const u64 counts[LEVEL_NR])
 	return counts[LEVEL_RUNTIME] + counts[LEVEL_DRIVER];
 }
 
-/*
- * A sync, a query or a blocking copy of this thread showed that work is done. A sync always ends
- * a cycle. The verifier checks a global function once, and not for each path of its callers.
- */
-__noinline int steps_follow(bool is_sync, u64 now)
+/* A sync, a query or a blocking copy showed that work is done. A sync always ends a cycle. */
+static __noinline int steps_follow(struct task_struct *p, struct process_state *process,
+				   bool is_sync, u64 now)
 {
-	struct task_struct *p = bpf_get_current_task_btf();
-	struct process_state *process = process_find(p);
 	struct step_end end = {};
 	bool has_result, ended;
 
-	if (!process)
+	if (!p || !process)
 		return 0;
 	has_result = step_covers(&process->step, &ledger_of(process)->ledger);
 	if (!is_sync && !has_result)
@@ -372,7 +368,7 @@ static void gpu_was_waited_for(struct pt_regs *ctx, const struct traced_call *ca
 	if (gpu_is_done(ctx, call))
 		process_cross(call->p, call->process, BOUNDARY_SYNC_DONE, call->now);
 	if (!call->thread->depth && !call_failed(ctx))
-		steps_follow(false, call->now);
+		steps_follow(call->p, call->process, false, call->now);
 }
 
 CALL_PROGRAM("uretprobe.multi", copy_wait_return)
@@ -462,25 +458,11 @@ CALL_PROGRAM("uprobe.multi", capture_end_enter)
 		ledger_capture_end(&ledger_of(process)->ledger);
 }
 
-/* A sync of this thread has returned: its collectives are complete. Global for the verifier. */
-__noinline int collectives_follow(u64 entered_ns, u64 now)
-{
-	struct task_struct *p = bpf_get_current_task_btf();
-	struct process_state *process = process_find(p);
-	struct open_collectives *open = collectives_of(p, 0);
-
-	if (!process || !open)
-		return 0;
-	if (collectives_precede(open, entered_ns))
-		rank_waited(process, now - entered_ns);
-	collectives_done(process, open, now);
-	return 0;
-}
-
 CALL_PROGRAM("uretprobe.multi", sync_return)
 {
 	struct traced_call call;
 	struct call_frame *frame = call_returned(ctx, &call);
+	struct open_collectives *open;
 	bool is_done;
 
 	if (!frame)
@@ -496,9 +478,14 @@ CALL_PROGRAM("uretprobe.multi", sync_return)
 		return;
 	if (is_done)
 		process_cross(call.p, call.process, BOUNDARY_SYNC_DONE, call.now);
-	steps_follow(true, call.now);
+	steps_follow(call.p, call.process, true, call.now);
 	process_sample(call.process, HIST_SYNC_WAIT, call.now - frame->entered_ns);
-	collectives_follow(frame->entered_ns, call.now);
+	open = collectives_of(call.p, 0);
+	if (!open)
+		return;
+	if (collectives_precede(open, frame->entered_ns))
+		rank_waited(call.process, call.now - frame->entered_ns);
+	collectives_done(call.process, open, call.now);
 }
 
 /* A collective of NCCL is work on a stream, unless it is captured into a graph. */
