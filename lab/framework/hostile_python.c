@@ -2,9 +2,8 @@
 
 /*
  * A process that looks like a CPython interpreter of 3.13 and whose memory is hostile, for tests of
- * the programs that read it: `hostile-python KIND [--launch]`. The kinds are in the table below.
- * With --launch it uses a GPU in short steps, and computes while the GPU is idle. Without, it
- * sleeps. It runs until a signal ends it.
+ * the programs that read it: `hostile-python KIND`. The kinds are in the table below. It sleeps
+ * until a signal ends it.
  */
 #include <pthread.h>
 #include <stdint.h>
@@ -12,15 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "abi/types.h"
 #include "base/macros.h"
-#include "vgpu/include/vgpu_cudart.h"
-#include "work/burn.h"
 
 #define VERSION	     0x030d05f0
 #define HEAD_NUMBERS 128
 #define FRAMES	     100000
-#define BURN_NS	     (5 * NSEC_PER_MSEC)
-#define KERNEL_NS    (500 * NSEC_PER_USEC)
 
 struct text {
 	u32 state;
@@ -233,34 +229,17 @@ static const struct kind {
 	{ "torn", torn },
 };
 
-static void launch_forever(void)
-{
-	struct burn burn = burn_calibrate();
-	dim3 one = { 1, 1, 1 };
-	u64 ns = KERNEL_NS;
-	void *args[] = { &ns };
-
-	while (cudaLaunchKernel((const void *)vgpu_busy, one, one, args, 0, NULL) == cudaSuccess &&
-	       cudaStreamSynchronize(NULL) == cudaSuccess)
-		burn_ns(&burn, BURN_NS);
-	exit(1);
-}
-
 int main(int argc, char **argv)
 {
-	bool launches = argc == 3 && strcmp(argv[2], "--launch") == 0;
-
-	for (size_t i = 0; (argc == 2 || launches) && i < ARRAY_SIZE(kinds); i++) {
+	for (size_t i = 0; argc == 2 && i < ARRAY_SIZE(kinds); i++) {
 		if (strcmp(argv[1], kinds[i].name))
 			continue;
 		kinds[i].build();
 		puts("ready");
 		fflush(stdout);
-		if (launches)
-			launch_forever();
 		for (;;)
 			pause();
 	}
-	fputs("Usage: hostile-python KIND [--launch]\n", stderr);
+	fputs("Usage: hostile-python KIND\n", stderr);
 	return 2;
 }

@@ -7,10 +7,10 @@
 #include "discovery/support.h"
 
 #include <sys/prctl.h>
-#include <sys/uio.h>
 #include "base/macros.h"
 #include "collect/python_scan.h"
 #include "collect/python_stack.h"
+#include "discovery/memory.h"
 
 /* Each step reads a few members. */
 #define READS_MAX  (8 * (PYTHON_THREADS_MAX + PYTHON_STEPS_MAX) + 16)
@@ -23,15 +23,12 @@ struct counter {
 	u32 nr_reads;
 };
 
-static long read_process(void *ctx, void *to, u32 size, u64 from)
+static long read_counted(void *ctx, void *to, u32 size, u64 from)
 {
 	struct counter *counter = ctx;
-	const struct iovec local = { to, size };
-	const struct iovec remote = { (void *)(uintptr_t)from, size }; /* of another process */
 
 	counter->nr_reads++;
-	return process_vm_readv(counter->pid, &local, 1, &remote, 1, 0) == (ssize_t)size ? 0
-											 : -EFAULT;
+	return read_process(&counter->pid, to, size, from);
 }
 
 /* Returns when its memory is built. */
@@ -74,7 +71,7 @@ static u32 nr_reads_of(pid_t pid)
 {
 	static struct python_stack stack;
 	struct counter counter = { .pid = pid };
-	const struct python_memory memory = { .read = read_process, .ctx = &counter };
+	const struct python_memory memory = { .read = read_counted, .ctx = &counter };
 	struct python_scan scan;
 
 	assert_int_equal(python_scan("/proc", pid, &scan), 0);

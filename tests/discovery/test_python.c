@@ -7,10 +7,10 @@
  */
 #include "discovery/support.h"
 
-#include <sys/uio.h>
 #include <sys/wait.h>
 #include "collect/python_scan.h"
 #include "collect/python_stack.h"
+#include "discovery/memory.h"
 
 #define NOBODY 65534
 
@@ -23,15 +23,6 @@ struct interpreter {
 	FILE *out;
 	int in;
 };
-
-static long read_process(void *ctx, void *to, u32 size, u64 from)
-{
-	const struct iovec local = { to, size };
-	const struct iovec remote = { (void *)(uintptr_t)from, size }; /* of another process */
-
-	return process_vm_readv(*(pid_t *)ctx, &local, 1, &remote, 1, 0) == (ssize_t)size ? 0
-											  : -EFAULT;
-}
 
 static struct interpreter start(const char *name)
 {
