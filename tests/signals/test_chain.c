@@ -2,7 +2,8 @@
 /*
  * Processes of a user wake each other and a launcher: how far the role `critical` reaches, and
  * what a wakeup costs. Runs in a guest in virtual time, because wakeups can be followed only for
- * the whole machine, and because the time of a program then is its number of instructions.
+ * the whole machine, and because the time of a program then is its number of instructions. The
+ * guest has one CPU: the emulator runs several in turn, and a turn of another CPU would count.
  */
 #include "signals/native.h"
 
