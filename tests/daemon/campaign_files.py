@@ -49,6 +49,7 @@ class Files(Case):
             left -= 1 if kind == "mappings" else EACH
         for process, kind in started:
             self.assertEqual(process.stdout.readline(), b"\n", f"a process with files of kind {kind} did not start")
+            print("# mapped:", kind, flush=True)
         return found
 
     def latencies(self, server):

@@ -13,6 +13,7 @@ import signal
 import struct
 import sys
 import threading
+import time
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNS = 0x20000
@@ -57,7 +58,7 @@ def sparse(path):
 
 
 def truncated(path):
-    """The file changes its size all the time."""
+    """The file changes its size 5 times a second. Without the sleep, most of an emulated CPU would flush the page tables of these changes."""
     fd = os.open(path, os.O_RDWR)
     keep_mapping(fd)
     content = os.pread(fd, 1 << 24, 0)
@@ -66,6 +67,7 @@ def truncated(path):
         while True:
             os.ftruncate(fd, 100)
             os.pwrite(fd, content, 0)
+            time.sleep(0.2)
     threading.Thread(target=change, daemon=True).start()
 
 
