@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 
 SYSFS = pathlib.Path("/sys/kernel/sched_ext")
-START_SECONDS = 120
+START_SECONDS = 300
 STOP_SECONDS = 15
 WATCH = "{build}/src/daemon/zerneld --attach no"
 WATCHES = " predicted"  # in the log when the BPF programs are loaded
