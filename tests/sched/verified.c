@@ -32,8 +32,8 @@ static unsigned number_after(const char *text, const char *word)
 	return number;
 }
 
-/* A program that was not loaded has no figures; the first such program was refused. */
-static void print_program(const struct bpf_program *prog)
+/* Returns what the verifier said; nothing if the program was not loaded. */
+static const char *print_program(const struct bpf_program *prog)
 {
 	size_t size;
 	const char *log = bpf_program__log_buf(prog, &size);
@@ -41,8 +41,7 @@ static void print_program(const struct bpf_program *prog)
 	printf("%-24s | %12u | %6u | %11u\n", bpf_program__name(prog),
 	       number_after(log, "processed "), number_after(log, "total_states "),
 	       number_after(log, "peak_states "));
-	if (!strstr(log, "processed "))
-		fputs(log, stdout);
+	return log;
 }
 
 /* Leaves out what zerneld leaves out or adapts to the kernel (src/collect/kernel.c). */
@@ -62,6 +61,7 @@ int main(void)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_level = LOG_STATS);
 	struct bpf_program *prog;
+	const char *log, *last = "";
 	struct zernel_bpf *skel;
 	int err;
 
@@ -76,7 +76,12 @@ int main(void)
 	adapt(skel);
 	err = zernel_bpf__load(skel);
 	puts("BPF program              | instructions | states | peak states");
-	bpf_object__for_each_program(prog, skel->obj)
-		print_program(prog);
+	bpf_object__for_each_program(prog, skel->obj) {
+		log = print_program(prog);
+		last = *log ? log : last;
+	}
+	/* Programs are loaded in this order: the last one with a log was refused. */
+	if (err < 0)
+		fputs(last, stdout);
 	return err < 0;
 }
