@@ -18,6 +18,7 @@ struct event_map events;
 struct gpu_numbers_map gpu_numbers;
 struct gpu_holder_map gpu_holders;
 u64 nr_dropped_events, nr_dropped_processes, nr_dropped_samples, nr_dropped_consumers;
+struct new_roles new_roles;
 bool ml_seen, timeline_wanted;
 struct phase_config phase_config = PHASE_CONFIG_DEFAULT;
 
@@ -36,6 +37,7 @@ int tenant_add(u32 uid, u64 group, s32 nr)
 static void role_set(struct task_struct *p, u32 role)
 {
 	thread_get(p)->role = role;
+	new_roles.nr_found++;
 }
 
 void ml_launcher_begins(struct task_struct *p, u32 gpu, u32 node)

@@ -58,6 +58,15 @@ enum sched_queue {
 	QUEUE_SLOTS = 8,
 };
 
+/*
+ * What may change the class of tasks that wait. On a cache line of its own, because the scheduler
+ * reads it at each dispatch.
+ */
+struct new_roles {
+	u64 nr_found;  /* how often a task got a role that lets it run first */
+	u64 opened_ns; /* when a process last opened its first GPU */
+} __attribute__((aligned(64)));
+
 /* Rules that can be disabled, to measure the effect of each one. */
 enum sched_rule {
 	RULE_FEEDER,
@@ -70,6 +79,7 @@ enum sched_rule {
 	RULE_PLACE,
 	RULE_CRITICAL,
 	RULE_POLLER,
+	RULE_OPENING,
 	RULE_NR,
 };
 

@@ -159,6 +159,7 @@ struct task_struct {
 	unsigned in_memstall : 1;
 	int pid;
 	int tgid;
+	u64 start_time; /* monotonic, as bpf_ktime_get_ns() */
 	u64 start_boottime;
 	char comm[COMM_LEN];
 	struct mm_struct *mm;

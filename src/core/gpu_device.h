@@ -23,9 +23,12 @@ _Static_assert((GPU_FILE_NR & (GPU_FILE_NR - 1)) == 0, "BPF masks an index with 
 /* Files of a kind that are told apart. */
 #define GPU_FILES_MAX 64
 
+#define OPENED_LONG_AGO 1
+
 /* The files that a process has opened: a bit for each number of a kind, from 0. */
 struct gpu_opened {
 	u64 files[GPU_FILE_NR];
+	u64 since_ns; /* when it first opened one, or OPENED_LONG_AGO: before zerneld looked */
 };
 
 struct gpu_device_range {

@@ -32,6 +32,11 @@
  * gives up its CPU in less than this time and stays runnable counts as polling.
  */
 #define POLL_NS		 (2 * NSEC_PER_MSEC)
+/*
+ * For so long after a process opened its first GPU, its first calls may not be seen, because its
+ * runtime is being probed, and no wait has shown yet which tasks its launcher waits for.
+ */
+#define OPENING_NS	 (2 * NSEC_PER_SEC)
 
 enum sched_rank {
 	RANK_IDLE,
@@ -95,6 +100,8 @@ struct class_view {
 	u8 woken;	   /* it was just woken up */
 	u8 polls;	   /* it had a CPU and gave it up soon, without sleeping */
 	u8 awaited;	   /* of a critical task: its launcher cannot go on without it */
+	u8 opens;	   /* its process has just opened a GPU */
+	u8 parent_opens;   /* it was forked by a process that has just opened one */
 	u8 consumer_waits; /* of a loader: the launcher of its consumer sleeps and waits for data */
 	u8 consumer_waited; /* of a loader: its consumer waited for data within LATE_MAX_NS */
 };
@@ -122,7 +129,7 @@ static inline u64 feeding_ns(u64 cycle_ns)
 	return cycle_ns < FEEDING_MAX_NS / 2 ? 2 * cycle_ns : FEEDING_MAX_NS;
 }
 
-static inline enum sched_class class_of(const struct class_view *view, u32 rules_off)
+static inline enum sched_class class_of_role(const struct class_view *view, u32 rules_off)
 {
 	/* A task that was just woken may have new work for the GPU. Its next slice shows it. */
 	bool feeds = view->device_busy || view->woken ||
@@ -159,6 +166,18 @@ static inline enum sched_class class_of(const struct class_view *view, u32 rules
 									  : CLASS_ORDINARY;
 	default: return CLASS_ORDINARY;
 	}
+}
+
+static inline enum sched_class class_of(const struct class_view *view, u32 rules_off)
+{
+	enum sched_class class = class_of_role(view, rules_off);
+
+	if (class != CLASS_ORDINARY || !rule_on(rules_off, RULE_OPENING))
+		return class;
+	/* Before ordinary tasks, and never before a launcher that feeds its GPU. */
+	if (view->opens)
+		return CLASS_WANTED_LOADER;
+	return view->parent_opens ? CLASS_LATE_LOADER : CLASS_ORDINARY;
 }
 
 /*

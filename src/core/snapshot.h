@@ -568,6 +568,7 @@ const char *sched_decision_label(u32 decision);
 const char *sched_rule_label(u32 rule);
 /* The names of all rules, for help texts and errors. */
 #define SCHED_RULE_NAMES                                                                           \
-	"feeder, loader, late-loader, spinner, helper, preempt, tier, place, critical, poller"
+	"feeder, loader, late-loader, spinner, helper, preempt, tier, place, critical, poller, "   \
+	"opening"
 /* Finds a rule by its name of `length` bytes; -EINVAL: no rule has this name. */
 int sched_rule_find(const char *name, size_t length, u32 *ret_rule);

@@ -228,6 +228,7 @@ const char *sched_rule_label(u32 rule)
 		[RULE_PLACE] = "place",
 		[RULE_CRITICAL] = "critical",
 		[RULE_POLLER] = "poller",
+		[RULE_OPENING] = "opening",
 	};
 
 	return LABEL(labels, rule);

@@ -29,6 +29,11 @@ os.set_inheritable(fd, sys.argv[2] == "yes")
 os.execv(sys.argv[4], sys.argv[4:])
 """
 
+BURN_SECONDS = 0.4
+BURN = f"import time\nend = time.process_time() + {BURN_SECONDS}\nwhile time.process_time() < end: pass\n"
+# Opens the file and uses the CPU, like the process that it forks.
+OPEN_AND_FORK = "import os, sys\nfd = os.open(sys.argv[1], os.O_RDWR)\nchild = os.fork()\n" + BURN + "child and os.wait()\n"
+
 
 def open_and_exec(flags, inheritable, path):
     return [sys.executable, "-c", OPEN_AND_EXEC, str(flags), "yes" if inheritable else "no", path, *TRAIN]
@@ -128,21 +133,46 @@ class Trust(Case):
         with job(device="/dev/null") as process:
             self.assertUnproven(process)
 
-    def test_05_exec_ends_the_evidence(self):
-        with job(open_and_exec(os.O_RDWR, False, DEVICE), device="") as process:
-            self.assertUnproven(process)
+    def burns(self, *command):
+        """Runs a program as another user; returns the CPU time that each class got meanwhile, in seconds."""
+        before = self.promoted()
+        subprocess.run([sys.executable, "-c", *command], user=NOBODY, group=NOBODY, extra_groups=[], check=True)
+        after = self.promoted()
+        grown = {name: (after[name][1] - before[name][1]) / 1e9 for name in PROMOTED}
+        print("#", grown)
+        return grown
 
-    def test_06_an_open_gpu_is_evidence(self):
+    def test_05_a_process_that_opens_a_gpu_is_promoted_before_its_calls_are_known(self):
+        grown = self.burns(OPEN_AND_FORK, DEVICE)
+        self.assertGreater(grown["wanted_loader"], BURN_SECONDS / 2)
+        self.assertGreater(grown["late_loader"], BURN_SECONDS / 2)
+        self.assertEqual(grown["feeder"], 0)
+
+    def test_06_a_program_is_not_promoted_for_a_gpu_that_another_one_opened(self):
+        grown = self.burns(OPEN_AND_EXEC, str(os.O_RDWR), "no", DEVICE, sys.executable, "-c", BURN)
+        self.assertLess(sum(grown.values()), BURN_SECONDS / 2)
+        grown = self.burns(OPEN_AND_FORK, "/dev/null")
+        self.assertEqual(sum(grown.values()), 0)
+
+    def test_07_exec_ends_the_evidence(self):
+        """The program that opened the device is promoted until exec."""
+        with job(open_and_exec(os.O_RDWR, False, DEVICE), device="") as process:
+            self.makes_steps(process)
+            before = self.promoted()
+            self.assertEqual(self.makes_steps(process)["gpu_evidence"], "none")
+            self.assertEqual(self.promoted(), before)
+
+    def test_08_an_open_gpu_is_evidence(self):
         with job() as process:
             self.assertProven(process)
             self.assertNotIn("unproven", self.zernel("status"))
             self.assertNotIn("unproven", self.zernel("doctor"))
 
-    def test_07_an_inherited_gpu_is_evidence(self):
+    def test_09_an_inherited_gpu_is_evidence(self):
         with job(open_and_exec(os.O_RDWR, True, DEVICE), device="") as process:
             self.assertProven(process)
 
-    def test_08_a_gpu_that_was_opened_before_zerneld_started_is_evidence(self):
+    def test_10_a_gpu_that_was_opened_before_zerneld_started_is_evidence(self):
         self.server.stop()
         with job() as process:
             children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
@@ -151,7 +181,7 @@ class Trust(Case):
             self.server.start()
             self.assertProven(process)
 
-    def test_09_a_device_counts_as_soon_as_the_configuration_lists_it(self):
+    def test_11_a_device_counts_as_soon_as_the_configuration_lists_it(self):
         text = self.server.config.read_text()
         self.server.config.write_text(text.replace(f"device_files={DEVICE}\n", ""))
         self.server.stop()

@@ -97,6 +97,17 @@ static const struct vector vectors[] = {
 	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1, .woken = 1 }, 0, CLASS_FEEDER },
 	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1, .woken = 1, .polls = 1 }, 0, CLASS_FEEDER },
 	{ { .role = ROLE_COLLECTIVE_HELPER, .in_collective = 1, .woken = 1 }, 1 << RULE_HELPER, CLASS_ORDINARY },
+	/* tasks of a process that has just opened a GPU, without a role or a reason by their role */
+	{ { .opens = 1 }, 0, CLASS_WANTED_LOADER },
+	{ { .parent_opens = 1 }, 0, CLASS_LATE_LOADER },
+	{ { .opens = 1, .parent_opens = 1 }, 0, CLASS_WANTED_LOADER },
+	{ { .opens = 1 }, 1 << RULE_OPENING, CLASS_ORDINARY },
+	{ { .parent_opens = 1 }, 1 << RULE_OPENING, CLASS_ORDINARY },
+	{ { .role = ROLE_LOADER, .opens = 1 }, 0, CLASS_LOADER },
+	{ { .role = ROLE_LAUNCHER, .last_sync_ns = 1, .opens = 1 }, 0, CLASS_WANTED_LOADER },
+	{ { .role = ROLE_LAUNCHER, .last_sync_ns = 1, .opens = 1 }, 1 << RULE_OPENING, CLASS_ORDINARY },
+	{ { .role = ROLE_LAUNCHER, .woken = 1, .opens = 1 }, 0, CLASS_FEEDER },
+	{ { .role = ROLE_CRITICAL, .parent_opens = 1 }, 0, CLASS_LATE_LOADER },
 	/* an invalid role */
 	{ { .role = 1000 }, 0, CLASS_ORDINARY },
 };

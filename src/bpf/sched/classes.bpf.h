@@ -26,6 +26,39 @@ static bool is_awaited(struct task_struct *p, struct thread_state *thread,
 				  role_delays_from_outside(&thread->evidence, row->fed_ns));
 }
 
+/* When the process of this task opened its first GPU, if that was just now; 0 otherwise. */
+static u64 just_opened_ns(struct task_struct *p, u64 now)
+{
+	struct task_struct *leader = p->group_leader;
+	const struct gpu_opened *opened =
+		leader ? bpf_task_storage_get(&gpu_holders, leader, NULL, 0) : NULL;
+
+	return opened && now < opened->since_ns + OPENING_NS ? opened->since_ns : 0;
+}
+
+/*
+ * Whether a process that has just opened its first GPU forked the process of this task since
+ * then. A program that was executed is another one, and so is one of another user or cgroup.
+ */
+static bool was_forked_by_opener(struct task_struct *p, u64 now)
+{
+	struct task_struct *leader = p->group_leader, *parent = p->real_parent;
+	u64 since = parent ? just_opened_ns(parent, now) : 0;
+
+	return since && leader && (leader->flags & PF_FORKNOEXEC) && leader->start_time >= since &&
+	       is_one_tenant(p, parent);
+}
+
+/* Some process has just opened its first GPU: find out whether this task is part of it. */
+static void see_opening(struct task_struct *p, struct class_view *view)
+{
+	if (view->now > new_roles.opened_ns + OPENING_NS || (p->flags & PF_KTHREAD) ||
+	    !rule_on(policy.rules_off, RULE_OPENING))
+		return;
+	view->opens = just_opened_ns(p, view->now) != 0;
+	view->parent_opens = !view->opens && was_forked_by_opener(p, view->now);
+}
+
 __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 now)
 {
 	struct class_view view = { .now = now, .woken = woken };
@@ -35,14 +68,15 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 	struct thread_state *thread;
 	struct sched_task *task;
 
-	/* This costs nothing on a machine without ML processes. */
+	see_opening(p, &view);
+	/* On a machine without ML processes, this is all that it costs. */
 	if (!ml_seen)
-		return CLASS_ORDINARY;
+		return class_of(&view, policy.rules_off);
 	thread = thread_find(p);
 	process = process_find(p);
 	view.role = thread ? thread->role : ROLE_OTHER;
 	if (view.role == ROLE_OTHER)
-		return CLASS_ORDINARY;
+		return class_of(&view, policy.rules_off);
 	if (process && thread) {
 		busy = busy_of(thread, process);
 		view.last_sync_ns = process->task.signals.last_sync_ns;
@@ -75,9 +109,7 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 /* Tasks without which the machine does not work. */
 static bool is_system(struct task_struct *p, const struct sched_task *task)
 {
-	u32 tgid = p->tgid;
-
-	return (p->flags & PF_KTHREAD) || tgid == 1 || tgid == policy.daemon_tgid ||
+	return (p->flags & PF_KTHREAD) || p->tgid == 1 || task->is_zernel ||
 	       group_at(task->group)->is_system;
 }
 
@@ -253,9 +285,13 @@ static void note_launcher(struct task_struct *p, bool asleep)
 	row = consumer_at(&thread->consumer);
 	if (!process || !row)
 		return;
-	row->holds_gpu = holds_gpu(p);
-	if (!row->holds_gpu)
+	if (!holds_gpu(p)) {
+		row->holds_gpu = false;
 		return;
+	}
+	if (!row->holds_gpu)
+		__sync_fetch_and_add(&new_roles.nr_found, 1); /* of its loaders */
+	row->holds_gpu = true;
 	row->waits = asleep && !waits_for_launcher(thread, process, row);
 	if (row->waits && row->has_loaders)
 		want_loaders(p);

@@ -53,7 +53,18 @@ __noinline int sweep(u32 llc_id, u64 now)
 	return 0;
 }
 
-/* Dispatches the first loader that was not promoted at its enqueue and would be now. */
+/* Dispatches the task of this iterator if it was not promoted at its enqueue and would be now. */
+static bool serve_promotable(struct bpf_iter_scx_dsq *it, struct task_struct *p,
+			     struct sched_task *task, u32 class)
+{
+	if (!is_promoted(class) || !group_may_promote(task->group) ||
+	    !compat_dsq_move(it, p, local_dsq(), 0))
+		return false;
+	task->class = class;
+	count(class, DECISION_PROMOTED);
+	return true;
+}
+
 __noinline int serve_loader(u32 llc, u32 cpu, u64 now)
 {
 	struct task_struct *p;
@@ -61,18 +72,53 @@ __noinline int serve_loader(u32 llc, u32 cpu, u64 now)
 
 	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_LOADERS, llc), 0) {
 		struct sched_task *task = sched_task_of(p);
-		u32 class;
 
 		if (found || !task || !may_run_on(p, cpu))
 			continue;
-		class = classify(p, task, false, now);
-		if (!is_promoted(class) || !group_may_promote(task->group) ||
-		    !compat_dsq_move(&___it, p, local_dsq(), 0))
-			continue;
-		task->class = class;
-		count(class, DECISION_PROMOTED);
-		found = true;
+		found = serve_promotable(&___it, p, task, classify(p, task, false, now));
 	}
+	return found;
+}
+
+/* Tasks that serve_new_role() looks at, so that a long queue does not make it slow. */
+#define NEW_ROLES_MAX 64
+
+/*
+ * Dispatches a task that got a role after it was queued as an ordinary one: a loader of a new
+ * process would wait there for its turn while its consumer waits. Looks again as long as it finds
+ * a loader that works ahead, or a task that is promoted and may not run here.
+ */
+__noinline int serve_new_role(u32 llc_id, u32 cpu, u64 now)
+{
+	struct llc *llc = llc_at(llc_id);
+	u64 nr_found = new_roles.nr_found;
+	struct sched_cpu *here;
+	struct task_struct *p;
+	bool found = false;
+
+	if (llc->nr_roles_seen == nr_found || before(now, llc->roles_seen_ns + slice_ns))
+		return false;
+	here = this_cpu();
+	if (!here)
+		return false;
+	llc->nr_roles_seen = nr_found;
+	/* Not on the stack: the verifier of 6.18 fails when it follows this number. */
+	here->nr_looked = 0;
+	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_ORDINARY, llc_id), 0) {
+		struct sched_task *task = sched_task_of(p);
+		u32 class;
+
+		if (found || ++here->nr_looked > NEW_ROLES_MAX)
+			break;
+		if (!task || task->is_capped)
+			continue;
+		class = classify(p, task, false, now);
+		if (is_promoted(class) || class == CLASS_LOADER)
+			llc->nr_roles_seen = nr_found - 1;
+		found = may_run_on(p, cpu) && serve_promotable(&___it, p, task, class);
+	}
+	if (!found)
+		llc->roles_seen_ns = now;
 	return found;
 }
 
@@ -98,7 +144,8 @@ __noinline int serve_promoted(u32 llc, u32 cpu, u64 now)
 	if (spinner_is_due(llc, now) && serve_spinner(llc, cpu, now))
 		return true;
 	return serve_queue(QUEUE_FIRST, llc) ||
-	       (may_wait(QUEUE_LOADERS, llc) && serve_loader(llc, cpu, now));
+	       (may_wait(QUEUE_LOADERS, llc) && serve_loader(llc, cpu, now)) ||
+	       (may_wait(QUEUE_ORDINARY, llc) && serve_new_role(llc, cpu, now));
 }
 
 /*

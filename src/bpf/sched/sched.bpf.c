@@ -402,6 +402,19 @@ s32 BPF_PROG(zernel_init_task, struct task_struct *p, struct scx_init_task_args 
 	return 0;
 }
 
+/* zerneld, or a program that it started: a job is not known before they looked at it. */
+static bool is_zernel(struct task_struct *p)
+{
+	struct task_struct *parent = p->real_parent, *starter = parent ? parent->real_parent : NULL;
+	u32 tgid = policy.daemon_tgid;
+
+	/* 1: zerneld is the first process of a PID namespace, and its number here is not known. */
+	if (tgid <= 1)
+		return false;
+	return (u32)p->tgid == tgid || (parent && (u32)parent->tgid == tgid) ||
+	       (starter && (u32)starter->tgid == tgid);
+}
+
 SEC("struct_ops/zernel_enable")
 void BPF_PROG(zernel_enable, struct task_struct *p)
 {
@@ -411,6 +424,7 @@ void BPF_PROG(zernel_enable, struct task_struct *p)
 		return;
 	task->llc = llc_of_task(p);
 	task->vtime = llc_at(task->llc)->clock;
+	task->is_zernel = is_zernel(p);
 }
 
 /* The task moves to another scheduling class. */

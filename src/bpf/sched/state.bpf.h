@@ -23,6 +23,8 @@ static struct llc {
 	u64 spinner_due_ns; /* when its first spinner should run again; 0: no spinner waits */
 	u64 has_overdue;    /* the overdue queue may contain tasks */
 	u64 nr_waiting[QUEUE_SLOTS];
+	u64 roles_seen_ns; /* when no waiting task could be dispatched by a new role */
+	u64 nr_roles_seen; /* new_roles.nr_found at that time */
 } __attribute__((aligned(64))) llcs[MAX_LLCS];
 
 /* State of a CPU that other CPUs read before they preempt it. */

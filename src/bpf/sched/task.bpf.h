@@ -30,6 +30,7 @@ struct sched_task {
 	u32 woken;	    /* it waits for its first turn after a sleep, so it is in the kernel */
 	u32 group;	    /* slot of its cgroup */
 	u32 counted_weight; /* its weight among the runnable tasks; 0 while it sleeps */
+	u32 is_zernel;	    /* of zerneld or a program that it started */
 };
 
 struct {

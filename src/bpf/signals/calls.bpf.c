@@ -39,6 +39,7 @@ u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_sampl
 bool timeline_wanted;
 struct phase_config phase_config = PHASE_CONFIG_DEFAULT;
 bool ml_seen;
+struct new_roles new_roles;
 u8 gpu_utilization[GPU_MAX];
 
 /* Not inline: the linker resolves a kfunc from one object only. */

@@ -30,8 +30,8 @@ struct gpu_holder_map gpu_holders SEC(".maps");
 /* Set by user space at any time: a decision during the update may use an old range. */
 struct gpu_devices gpu_devices;
 
-/* `number`: the device number of a character device. */
-static void note_opened(struct task_struct *p, u32 number)
+/* `number`: the device number of a character device. Returns NULL if it is no GPU. */
+static struct gpu_opened *note_opened(struct task_struct *p, u32 number)
 {
 	struct gpu_file file = gpu_devices_find_file(&gpu_devices, number >> MINOR_BITS,
 						     number & ((1U << MINOR_BITS) - 1));
@@ -40,21 +40,28 @@ static void note_opened(struct task_struct *p, u32 number)
 	u32 kind = file.kind;
 
 	if (kind == GPU_FILE_NONE || !leader)
-		return;
+		return NULL;
 	opened = bpf_task_storage_get(&gpu_holders, leader, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!opened) {
 		__sync_fetch_and_add(&nr_dropped_processes, 1);
-		return;
+		return NULL;
 	}
 	barrier_var(kind);
 	__sync_fetch_and_or(&opened->files[kind & (GPU_FILE_NR - 1)], gpu_file_bits(&file));
+	return opened;
 }
 
 SEC("fexit/chrdev_open")
 int BPF_PROG(device_opened, struct inode *inode, struct file *file, int ret)
 {
-	if (ret == 0)
-		note_opened(bpf_get_current_task_btf(), inode->i_rdev);
+	struct gpu_opened *opened =
+		ret == 0 ? note_opened(bpf_get_current_task_btf(), inode->i_rdev) : NULL;
+
+	if (opened && !opened->since_ns) {
+		opened->since_ns = bpf_ktime_get_ns();
+		new_roles.opened_ns = opened->since_ns;
+		__sync_fetch_and_add(&new_roles.nr_found, 1);
+	}
 	return 0;
 }
 
@@ -73,11 +80,15 @@ int device_holders(struct bpf_iter__task_file *ctx)
 	static const u8 byte = 0;
 	struct task_struct *p = ctx->task;
 	struct file *file = ctx->file;
+	struct gpu_opened *opened;
 
 	if (!p || !file)
 		return 0;
 	bpf_seq_write(ctx->meta->seq, (void *)&byte, sizeof(byte));
-	if (!(file->f_mode & FMODE_PATH) && (file->f_inode->i_mode & S_IFMT) == S_IFCHR)
-		note_opened(p, file->f_inode->i_rdev);
+	if ((file->f_mode & FMODE_PATH) || (file->f_inode->i_mode & S_IFMT) != S_IFCHR)
+		return 0;
+	opened = note_opened(p, file->f_inode->i_rdev);
+	if (opened && !opened->since_ns)
+		opened->since_ns = OPENED_LONG_AGO;
 	return 0;
 }

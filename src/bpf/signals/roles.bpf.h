@@ -39,13 +39,6 @@ static inline bool is_family(struct task_struct *p, u32 tgid)
 	return false;
 }
 
-/* Whether both are of the same user and in the same cgroup. */
-static inline bool is_one_tenant(struct task_struct *p, struct task_struct *other)
-{
-	return tenant_user(p) == tenant_user(other) &&
-	       BPF_CORE_READ(p, cgroups, dfl_cgrp) == BPF_CORE_READ(other, cgroups, dfl_cgrp);
-}
-
 /* Asks user space to run loaders_find(). */
 static inline void loaders_wanted(struct task_struct *p, u64 now)
 {

@@ -7,6 +7,7 @@
  * task storage of its leader. Both are freed with the task, so a reused pid
  * cannot inherit them.
  */
+#include "abi/sched.h"
 #include "bpf/kernel.h"
 #include "bpf/signals/tenants.bpf.h"
 #include "core/busy.h"
@@ -221,6 +222,8 @@ extern u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_droppe
 
 /* Whether any process has used a runtime. Until then the programs have nothing to do. */
 extern bool ml_seen;
+
+extern struct new_roles new_roles;
 
 /* Set by user space: send each change of phase and role through the ring buffer. */
 extern bool timeline_wanted;
@@ -443,6 +446,8 @@ static inline void thread_set_role(struct task_struct *p, struct thread_state *t
 	if (thread->role == role)
 		return;
 	thread->role = role;
+	if (role == ROLE_LOADER || role == ROLE_CRITICAL)
+		__sync_fetch_and_add(&new_roles.nr_found, 1);
 	event_send(EVENT_ROLE, p, role, now);
 }
 

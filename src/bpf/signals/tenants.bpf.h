@@ -29,3 +29,10 @@ static inline u64 tenant_group(struct task_struct *p)
 		cgroup = BPF_CORE_READ(cgroup, ancestors[TENANT_GROUP_LEVELS]);
 	return BPF_CORE_READ(cgroup, kn, id);
 }
+
+/* Whether both are of the same user and in the same cgroup. */
+static inline bool is_one_tenant(struct task_struct *p, struct task_struct *other)
+{
+	return tenant_user(p) == tenant_user(other) &&
+	       BPF_CORE_READ(p, cgroups, dfl_cgrp) == BPF_CORE_READ(other, cgroups, dfl_cgrp);
+}
