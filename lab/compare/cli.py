@@ -17,6 +17,7 @@ from . import draws, report, rows, run, scenarios, schedulers
 OUT = pathlib.Path("out/lab")
 RUN_SECONDS_AT_MOST = 60  # longest duration of a run that failed; the timeout of the guest allows for it
 BOOT_SECONDS = 120
+SLOWDOWN = 3  # by other work on the machine
 POLL_SECONDS = 0.5
 EXTERNAL_NAME = re.compile(r"[A-Za-z0-9_.-]+")
 
@@ -138,7 +139,7 @@ def run_guest(args, plan, progress):
     OUT.mkdir(parents=True, exist_ok=True)
     messages = pathlib.Path(plan["messages"])
     messages.unlink(missing_ok=True)
-    timeout = BOOT_SECONDS + int(len(plan["runs"]) * (args.seconds + RUN_SECONDS_AT_MOST))
+    timeout = SLOWDOWN * (BOOT_SECONDS + int(len(plan["runs"]) * (args.seconds + RUN_SECONDS_AT_MOST)))
     with tempfile.TemporaryDirectory(dir=OUT) as name:
         plan_path, result_path = pathlib.Path(name, "plan.json"), pathlib.Path(name, "runs.json")
         plan_path.write_text(json.dumps(plan))

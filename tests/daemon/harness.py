@@ -14,7 +14,7 @@ import unittest
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
 ZERNELD = BUILD / "tests/daemon/zerneld-fake"
 ZERNEL = BUILD / "src/cli/zernel"
-SECONDS = 60  # timeout; a shared machine can pause
+SECONDS = 120  # timeout; a shared machine can pause
 READERS, ADMINS, OTHERS = 4242, 4243, 4244
 GROUPS = f"root:x:0:\nzernel:x:{READERS}:\nzernel-admin:x:{ADMINS}:\n"
 
@@ -156,7 +156,7 @@ class Zerneld:
             self.process = subprocess.Popen(
                 ["unshare", "--mount", "sh", "-c", command, "sh", self.directory / "group", ZERNELD,
                  "--config", self.config, *self.arguments],
-                stderr=log, env={**os.environ, **self.environment, "FAKE_KERNEL": str(self.fake)})
+                stdout=subprocess.DEVNULL, stderr=log, env={**os.environ, **self.environment, "FAKE_KERNEL": str(self.fake)})
         if wait:
             wait_until(self.answers, "zerneld answers")
 

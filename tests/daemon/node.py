@@ -64,7 +64,7 @@ class Node:
         """It runs as a user who may read the socket."""
         with open(self.gateway_log, "w", encoding="utf-8") as log:
             self.gateway = subprocess.Popen([ZERNEL, "serve", "--socket", self.server.path, "--port", "0", "--token-file", ""],
-                                            stderr=log, user=NOBODY, group=NOBODY, extra_groups=[READERS])
+                                            stdout=subprocess.DEVNULL, stderr=log, user=NOBODY, group=NOBODY, extra_groups=[READERS])
 
     def manage(self):
         """Starts what has ended, as the service manager does. zerneld must not end without an error."""

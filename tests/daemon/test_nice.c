@@ -33,7 +33,7 @@
 #define NR_THREADS 300
 #define PER_SECOND 256
 #define SAMPLE_NS  (200 * NSEC_PER_MSEC)
-#define WAIT_MS	   10000 /* ends a test that would hang */
+#define WAIT_MS	   120000 /* ends a test that would hang */
 
 static struct {
 	struct process_state process;

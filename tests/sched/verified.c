@@ -38,9 +38,9 @@ static const char *print_program(const struct bpf_program *prog)
 	size_t size;
 	const char *log = bpf_program__log_buf(prog, &size);
 
-	printf("%-24s | %12u | %6u | %11u\n", bpf_program__name(prog),
+	printf("%-24s | %12u | %6u | %11u | %9.1f\n", bpf_program__name(prog),
 	       number_after(log, "processed "), number_after(log, "total_states "),
-	       number_after(log, "peak_states "));
+	       number_after(log, "peak_states "), number_after(log, "verification time ") / 1e3);
 	return log;
 }
 
@@ -75,7 +75,7 @@ int main(void)
 		bpf_program__set_log_buf(prog, calloc(1, LOG_BYTES), LOG_BYTES);
 	adapt(skel);
 	err = zernel_bpf__load(skel);
-	puts("BPF program              | instructions | states | peak states");
+	puts("BPF program              | instructions | states | peak states | time, ms");
 	bpf_object__for_each_program(prog, skel->obj) {
 		log = print_program(prog);
 		last = *log ? log : last;

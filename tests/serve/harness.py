@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Starts `zernel serve` with a fake zerneld, on ports that the kernel chooses."""
+import atexit
 import json
 import os
 import pathlib
@@ -17,6 +18,7 @@ from fake_zerneld import FakeZerneld
 BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
 ZERNEL = BUILD / "src/cli/zernel"
 USER = "nobody"
+PATIENCE_S = 120  # a start took longer than 10 s on a machine with much other work
 # Sanitizers keep freed memory, so memory is not checked with them.
 SANITIZED = os.environ.get("ZERNEL_SANITIZE", "none") != "none"
 
@@ -25,7 +27,7 @@ def note(text):
     print(f"# {text}", flush=True)
 
 
-def wait_for(what, timeout=10):
+def wait_for(what, timeout=PATIENCE_S):
     """Waits until what() is true or the timeout passes. Returns its value."""
     end = time.monotonic() + timeout
     while True:
@@ -57,6 +59,7 @@ class Serve:
             command += ["--token-file", ""]
         self.lines = []
         self.process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True)
+        atexit.register(self.process.kill)  # a process that a failed test leaves would keep the runner waiting
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
         found = wait_for(lambda: self.said(r"listening on https?://.*:(\d+)$") or self.process.poll() is not None)
@@ -72,6 +75,10 @@ class Serve:
             if match:
                 return match
         return None
+
+    def says(self, pattern):
+        """Waits for a line: what a gateway does is seen before what it says about it is read."""
+        return wait_for(lambda: self.said(pattern))
 
     def status(self, key):
         text = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
@@ -90,7 +97,7 @@ class Serve:
     def stop(self):
         self.process.terminate()
         try:
-            self.process.wait(10)
+            self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
@@ -108,7 +115,7 @@ class Answer:
         self.headers = dict(line.lower().split(": ", 1) for line in lines if ": " in line)
 
 
-def raw(port, data, timeout=20, address="127.0.0.1"):
+def raw(port, data, timeout=PATIENCE_S, address="127.0.0.1"):
     """Sends any bytes. Returns the reply until the gateway closes the connection."""
     with socket.create_connection((address, port), timeout) as connection:
         got = b""
@@ -126,7 +133,7 @@ def raw(port, data, timeout=20, address="127.0.0.1"):
 
 def curl(*arguments):
     """Status, content type and body from curl; status 0 when there was no answer."""
-    done = subprocess.run(["curl", "-s", "-m", "10", "-w", "\n%{http_code} %{content_type}", *arguments],
+    done = subprocess.run(["curl", "-s", "-m", str(PATIENCE_S), "-w", "\n%{http_code} %{content_type}", *arguments],
                           capture_output=True, check=False)
     body, _, last = done.stdout.rpartition(b"\n")
     status, _, kind = last.decode().partition(" ")

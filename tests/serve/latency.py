@@ -14,7 +14,7 @@ def main():
     times = []
     for _ in range(count):
         start = time.monotonic()
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         connection.request("GET", path)
         answer = connection.getresponse()
         if answer.status != 200 or not answer.read():

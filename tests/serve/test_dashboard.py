@@ -14,7 +14,7 @@ import time
 import unittest
 
 import tap
-from harness import BUILD, ZERNEL, ServeCase, curl, known_snapshot, note, raw, wait_for
+from harness import BUILD, PATIENCE_S, ZERNEL, ServeCase, curl, known_snapshot, note, raw, wait_for
 from test_ws import connect, upgrade
 
 CSP = ("default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -91,7 +91,7 @@ class WorkingCase(ServeCase):
 @unittest.skipUnless(SIZES.exists(), "built without the dashboard")
 class Files(ServeCase):
     def fetch(self, path, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.serve.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.serve.port, timeout=PATIENCE_S)
         connection.request("GET", path, headers={"Accept-Encoding": "gzip", **headers})
         answer = connection.getresponse()
         body = answer.read()
@@ -170,7 +170,7 @@ class Access(ServeCase):
     def websocket(self, *protocols):
         headers = ["Sec-WebSocket-Protocol: " + ", ".join(protocols)] if protocols else []
         # The gateway keeps an accepted connection open, so only the first bytes are read.
-        with socket.create_connection(("127.0.0.1", self.serve.port), 20) as connection:
+        with socket.create_connection(("127.0.0.1", self.serve.port), PATIENCE_S) as connection:
             connection.sendall(upgrade("/ws", *headers))
             return connection.recv(4096).decode("latin-1")
 
@@ -207,7 +207,7 @@ class Answers(WorkingCase):
         self.assertEqual(process["culprits"][0]["name"], "cc1")
 
     def test_jobs_are_those_of_the_command_line(self):
-        self.assertTrue(wait_for(lambda: len(self.get("/api/v1/jobs")["jobs"]) == 2, 20))
+        self.assertTrue(wait_for(lambda: len(self.get("/api/v1/jobs")["jobs"]) == 2))
         ours = self.get("/api/v1/jobs")
         self.assertEqual([(job["name"], job["state"]) for job in ours["jobs"]], [(HOSTILE, "running"), ("old", "ended")])
         done = subprocess.run([ZERNEL, "jobs", "--json", "--socket", self.path], check=True, capture_output=True, text=True)
@@ -222,10 +222,10 @@ class Answers(WorkingCase):
             return curl("-G", "--data-urlencode", f"ended={who}", f"{self.url}/api/v1/why")
 
         for who in "old", "/old":
-            self.assertTrue(wait_for(lambda: fetch(who)[0] == 200, 60), (who, fetch(who)))
+            self.assertTrue(wait_for(lambda: fetch(who)[0] == 200), (who, fetch(who)))
             told = subprocess.run([ZERNEL, "why", "--json", "--ended", who, "--socket", self.path], check=True, capture_output=True)
             self.assertEqual(json.loads(fetch(who)[2]), json.loads(told.stdout))
-        self.assertTrue(wait_for(lambda: fetch("none")[0] == 404, 60))
+        self.assertTrue(wait_for(lambda: fetch("none")[0] == 404))
         self.assertEqual(fetch("x" * 300)[0], 400)
 
     def test_history_adds_up(self):
@@ -305,21 +305,21 @@ class Answers(WorkingCase):
 @unittest.skipUnless(connect, "python3-websockets is not installed (layer metrics)")
 class Events(WorkingCase):
     def open(self, query):
-        return connect(f"ws://127.0.0.1:{self.serve.port}/ws{query}", max_size=None, open_timeout=20)
+        return connect(f"ws://127.0.0.1:{self.serve.port}/ws{query}", max_size=None, open_timeout=PATIENCE_S)
 
     def test_events_are_sent_only_while_a_client_wants_them(self):
         self.zerneld.events = lambda: [[1, "phase", 1000, 1000, "gpu_compute"], [2, "step", 1000, 1000, 7]]
         with self.open("") as plain, self.open("?events=1") as client:
-            first = json.loads(client.recv(timeout=20))
+            first = json.loads(client.recv(timeout=PATIENCE_S))
             self.assertNotIn("events", first)
-            values = [json.loads(client.recv(timeout=20)) for _ in range(3)]
-            self.assertNotIn("events", json.loads(plain.recv(timeout=20)))
+            values = [json.loads(client.recv(timeout=PATIENCE_S)) for _ in range(3)]
+            self.assertNotIn("events", json.loads(plain.recv(timeout=PATIENCE_S)))
         self.assertEqual([b["sequence"] - a["sequence"] for a, b in zip(values, values[1:])], [1, 1])
         for value in values:
             self.assertEqual(value["events"], {"lost": 0, "events": self.zerneld.events()})
             self.assertEqual(value["last_update_ms"], value["snapshot"]["time_ms"])
         self.assertIn("record.start", self.zerneld.methods)
-        self.assertTrue(wait_for(lambda: "record.stop" in self.zerneld.methods, 20))
+        self.assertTrue(wait_for(lambda: "record.stop" in self.zerneld.methods))
         self.assertEqual(self.zerneld.methods[-1], "subscribe")
 
     def test_other_values_are_refused(self):
@@ -347,14 +347,14 @@ class EndOfAJob(WorkingCase):
     def test_a_job_that_ends_is_asked_for_at_once(self):
         before = self.zerneld.methods.count("jobs.ended")
         self.zerneld.snapshot["jobs"], self.zerneld.snapshot["processes"] = [], []
-        self.assertTrue(wait_for(lambda: self.zerneld.methods.count("jobs.ended") > before, 20))
+        self.assertTrue(wait_for(lambda: self.zerneld.methods.count("jobs.ended") > before))
 
 
 class Restart(WorkingCase):
     def test_a_new_zerneld_is_not_compared_with_the_old_one(self):
         self.wait_for_history(3)
         self.zerneld.stop()
-        self.assertTrue(wait_for(lambda: curl(f"{self.url}/api/v1/why")[0] == 503, 20))
+        self.assertTrue(wait_for(lambda: curl(f"{self.url}/api/v1/why")[0] == 503))
         self.pushed.clear()
         for process in self.zerneld.snapshot["processes"]:  # its counters begin anew
             for account in (process["counted"], process):

@@ -10,7 +10,7 @@ import subprocess
 import unittest
 
 import tap
-from harness import ServeCase, curl, note, raw, wait_for
+from harness import PATIENCE_S, ServeCase, curl, note, raw, wait_for
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -109,7 +109,7 @@ class Endpoints(ServeCase):
         self.assertEqual(curl("-X", "GET", "-d", "x=1", f"{self.url}/metrics")[0], 413)
 
     def test_many_requests_on_one_connection(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.serve.port, timeout=10)
+        connection = http.client.HTTPConnection("127.0.0.1", self.serve.port, timeout=PATIENCE_S)
         for path in ("/metrics", "/healthz", "/nothing", "/api/v1/snapshot", "/metrics") * 20:
             connection.request("GET", path)
             answer = connection.getresponse()
@@ -224,7 +224,7 @@ class Memory(ServeCase):
     SCRAPES = 10000
 
     def scrape(self, count):
-        connection = http.client.HTTPConnection("127.0.0.1", self.serve.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.serve.port, timeout=PATIENCE_S)
         for number in range(count):
             accept = (TEXT, OPENMETRICS, PROTOBUF)[number % 3]
             connection.request("GET", "/metrics", headers={"Accept": accept})

@@ -28,7 +28,7 @@ class LimitsCase(ServeCase):
     def tearDown(self):
         for client in self.clients:
             client.close()
-        self.assertTrue(wait_for(lambda: self.health().get("connections") == 1, 20), self.health())
+        self.assertTrue(wait_for(lambda: self.health().get("connections") == 1), self.health())
 
     def open(self, data=b"", receive_buffer=None):
         client = socket.socket()
@@ -152,7 +152,7 @@ class Crowds(LimitsCase):
             self.open()
         extra = self.open()
         self.assertIsNotNone(closed_after(extra, HEADERS_TIMEOUT + SLACK))
-        self.assertEqual(curl(f"{self.url}/healthz")[0], 0)
+        self.assertEqual(curl("-m", "10", f"{self.url}/healthz")[0], 0)
         # Connections without a request are closed after a timeout, and the gateway works again.
         self.assertTrue(wait_for(lambda: self.health().get("refused", 0) >= 2, HEADERS_TIMEOUT + SLACK))
         note(f"{self.health()}, RSS {self.serve.rss_kib()} KiB")

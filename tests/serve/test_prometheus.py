@@ -9,7 +9,7 @@ import unittest
 import urllib.parse
 
 import tap
-from harness import BUILD, curl, free_port, get_times, note, ServeCase, wait_for
+from harness import BUILD, PATIENCE_S, curl, free_port, get_times, note, ServeCase, wait_for
 
 BUCKET = 2 ** 0.25  # factor between the bounds of a bucket
 
@@ -34,7 +34,7 @@ class Scraped(ServeCase):
     @classmethod
     def tearDownClass(cls):
         cls.prometheus.terminate()
-        cls.prometheus.wait(20)
+        cls.prometheus.wait(PATIENCE_S)
         cls.log.close()
         super().tearDownClass()
 

@@ -10,12 +10,12 @@ import tempfile
 import unittest
 
 import tap
-from harness import ZERNEL, Serve, curl
+from harness import PATIENCE_S, ZERNEL, Serve, curl
 
 GROUP = 4242
 
 
-def run(*options, timeout=10, token=("--token-file", "")):
+def run(*options, timeout=PATIENCE_S, token=("--token-file", "")):
     return subprocess.run([ZERNEL, "serve", "--port", "0", *token, *options], capture_output=True, text=True,
                           check=False, timeout=timeout)
 
@@ -98,7 +98,7 @@ class Configured(unittest.TestCase):
 
     def refused(self, pattern, *options, status=1):
         done = subprocess.run([ZERNEL, "serve", "--config", self.file, *options], capture_output=True, text=True,
-                              check=False, timeout=10)
+                              check=False, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, status, done)
         self.assertRegex(done.stderr, pattern)
 
@@ -163,7 +163,7 @@ class Started(unittest.TestCase):
         with self.assertRaises(subprocess.TimeoutExpired):
             quiet.wait(1)
         quiet.terminate()
-        self.assertEqual(quiet.communicate(timeout=10)[1], "")
+        self.assertEqual(quiet.communicate(timeout=PATIENCE_S)[1], "")
 
     def test_without_a_token_it_does_not_start_unless_it_is_told_to(self):
         self.assertFalse(pathlib.Path("/run/zernel-serve").exists(), "a gateway of this machine has its token there")
@@ -171,7 +171,7 @@ class Started(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot make a token in /run/zernel-serve/token: No such file", done.stderr)
         serve = Serve("/nowhere/zernel.sock", "--token-file", "")
-        self.assertTrue(serve.said("serving without a token: every user of this machine can read"))
+        self.assertTrue(serve.says("serving without a token: every user of this machine can read"))
         self.assertEqual(serve.stop(), 0)
 
     @unittest.skipUnless(os.getuid() == 0, "making /run/zernel-serve needs root")
@@ -186,11 +186,12 @@ class Started(unittest.TestCase):
             serve = Serve("/nowhere/zernel.sock", makes_token=True)
             self.addCleanup(serve.stop)
             self.assertIsNotNone(serve.port, serve.lines)
+            # It listens before it makes the token, and answers after that.
+            self.assertEqual(curl(f"http://127.0.0.1:{serve.port}/healthz")[0], 401)
             token = (folder / "token").read_text().strip()
             stat = (folder / "token").stat()
             self.assertEqual((stat.st_uid, stat.st_gid, stat.st_mode & 0o777), (65534, GROUP, 0o640))
             self.assertRegex(token, "^[0-9a-f]{64}$")
-            self.assertEqual(curl(f"http://127.0.0.1:{serve.port}/healthz")[0], 401)
             self.assertEqual(curl("-H", f"Authorization: Bearer {token}", f"http://127.0.0.1:{serve.port}/healthz")[0], 200)
             seen.append(token)
             self.assertEqual(serve.stop(), 0)
@@ -200,7 +201,7 @@ class Started(unittest.TestCase):
         for number in (signal.SIGTERM, signal.SIGINT):
             serve = Serve("/nowhere/zernel.sock")
             serve.process.send_signal(number)
-            self.assertEqual(serve.process.wait(10), 0)
+            self.assertEqual(serve.process.wait(PATIENCE_S), 0)
             self.assertEqual(serve.stop(), 0)
             self.assertTrue(serve.said("stopping"))
 
@@ -211,7 +212,7 @@ class Started(unittest.TestCase):
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
                 manager.bind(path)
                 os.chmod(path, 0o666)
-                manager.settimeout(10)
+                manager.settimeout(PATIENCE_S)
                 os.environ["NOTIFY_SOCKET"] = path
                 try:
                     serve = Serve("/nowhere/zernel.sock")

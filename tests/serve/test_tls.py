@@ -9,7 +9,7 @@ import subprocess
 import unittest
 
 import tap
-from harness import BUILD, Serve, ServeCase, curl, note, raw, wait_for
+from harness import BUILD, PATIENCE_S, Serve, ServeCase, curl, note, raw, wait_for
 
 TOKEN, OTHER = "secret-0123456789abcdef", "another-0123456789abcdef"
 
@@ -149,8 +149,8 @@ class ClientCertificates(TlsCase):
 class Exposed(unittest.TestCase):
     def test_an_exposed_address_without_tls_is_refused(self):
         serve = Serve("/nowhere", "--listen", "0.0.0.0")
-        self.assertEqual(serve.process.wait(10), 2)
-        self.assertTrue(serve.said("needs TLS"))
+        self.assertEqual(serve.process.wait(PATIENCE_S), 2)
+        self.assertTrue(serve.says("needs TLS"))
         serve.process.stderr.close()
 
 

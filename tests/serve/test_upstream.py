@@ -7,7 +7,7 @@ import unittest
 
 import tap
 from fake_zerneld import FakeZerneld
-from harness import Serve, ServeCase, curl, known_snapshot, note, wait_for
+from harness import PATIENCE_S, Serve, ServeCase, curl, known_snapshot, note, wait_for
 
 
 class Upstream(ServeCase):
@@ -16,7 +16,7 @@ class Upstream(ServeCase):
 
     def assert_recovers(self):
         start = time.monotonic()
-        self.assertTrue(wait_for(lambda: self.status("/readyz") == 200, 15))
+        self.assertTrue(wait_for(lambda: self.status("/readyz") == 200))
         note(f"ready again after {time.monotonic() - start:.2f} s")
         self.assertEqual(self.status("/metrics"), 200)
 
@@ -33,7 +33,7 @@ class Upstream(ServeCase):
         self.assertEqual(self.status("/healthz"), 200)
         self.assertEqual(self.status("/metrics"), 503)
         self.assertEqual(self.status("/api/v1/snapshot"), 503)
-        self.assertTrue(self.serve.said("no data from zerneld at .*: it closed the connection"))
+        self.assertTrue(self.serve.says("no data from zerneld at .*: it closed the connection"))
         time.sleep(1)
         self.zerneld.start()
         self.assert_recovers()
@@ -60,9 +60,9 @@ class Upstream(ServeCase):
     def test_a_silent_zerneld_is_not_ready(self):
         self.zerneld.silent = True
         try:
-            self.assertTrue(wait_for(lambda: self.status("/readyz") == 503, 10))
+            self.assertTrue(wait_for(lambda: self.status("/readyz") == 503))
             self.assertEqual(self.status("/healthz"), 200)
-            self.assertTrue(wait_for(lambda: self.serve.said("it sends no snapshots"), 20))
+            self.assertTrue(wait_for(lambda: self.serve.said("it sends no snapshots")))
         finally:
             self.zerneld.silent = False
         self.assert_recovers()
@@ -70,7 +70,7 @@ class Upstream(ServeCase):
     def test_a_snapshot_that_is_sent_again_is_not_fresh(self):
         self.zerneld.stuck = True
         try:
-            self.assertTrue(wait_for(lambda: self.status("/readyz") == 503, 60))
+            self.assertTrue(wait_for(lambda: self.status("/readyz") == 503))
             self.assertIn(b"out of date", curl(f"{self.url}/readyz")[2])
             self.assertEqual(self.status("/metrics"), 503)
         finally:
@@ -104,7 +104,7 @@ class Upstream(ServeCase):
             listener.bind(str(self.path))
             self.path.chmod(0o666)
             listener.listen(8)
-            listener.settimeout(10)
+            listener.settimeout(PATIENCE_S)
             for line in lines:
                 connection, _ = listener.accept()
                 with connection:
@@ -137,12 +137,17 @@ class Late(ServeCase):
     def prepare(cls):
         cls.zerneld.stop()
         cls.path.unlink()
-        threading.Timer(1, cls.zerneld.start).start()
+        threading.Thread(target=cls.start_late).start()
+
+    @classmethod
+    def start_late(cls):
+        wait_for(lambda: hasattr(cls, "serve") and cls.serve.said("no data from zerneld"))
+        cls.zerneld.start()
 
     def test_it_becomes_ready(self):
-        self.assertTrue(self.serve.said("no data from zerneld at .*: No such file or directory; retrying until it answers"))
+        self.assertTrue(self.serve.says("no data from zerneld at .*: No such file or directory; retrying until it answers"))
         self.assertTrue(wait_for(lambda: curl(f"{self.url}/readyz")[0] == 200))
-        self.assertTrue(self.serve.said("zerneld answers"))
+        self.assertTrue(self.serve.says("zerneld answers"))
 
 
 if __name__ == "__main__":

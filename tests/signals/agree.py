@@ -46,7 +46,7 @@ MOST_LATE = 3  # maximum number of phase changes while a report is taken
 TIMING = bool(os.environ.get("ZERNEL_TIMING"))  # `./dev test timing` judges durations on the machine's own kernel
 LAUNCH_NS = 300000  # long compared with the few us that probes add to a launch and that the truth does not contain
 STARTUP_MS = 3000  # long enough for an emulated or busy machine to attach the probes of all calls
-BOOT_SECONDS, SLOWDOWN = 300, 20  # of virtual time, on a machine with other load
+BOOT_SECONDS, SLOWDOWN = 300, 50  # of virtual time, on a machine with other load
 
 
 def pick_truth(build, folder, path):

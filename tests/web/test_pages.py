@@ -16,7 +16,7 @@ NR_KEPT = 5
 
 
 def get(url):
-    with urllib.request.urlopen(url, timeout=20) as response:
+    with urllib.request.urlopen(url, timeout=120) as response:
         return json.load(response)
 
 
@@ -86,6 +86,18 @@ class Pages(WebCase):
         self.wait("tr.thread", "nccl")
         self.press("t")
         self.wait(lambda: not self.find("tr.thread"))
+
+    def test_typed_text_is_known_before_the_next_snapshot(self):
+        """A view that is drawn with an older filter would take back the last character."""
+        self.open()
+        self.wait("tr.process", "4070 python3")
+        self.assertTrue(self.driver.execute_script("""
+            let told = false;
+            addEventListener("hashchange", () => { told = true; }, { once: true });
+            const filter = document.getElementById("filter");
+            filter.value = "4050";
+            filter.dispatchEvent(new Event("input", { bubbles: true }));
+            return told;"""))
 
     def test_keyboard_opens_a_row(self):
         self.open()

@@ -33,9 +33,11 @@ export function go(route) {
 	location.hash = format(route);
 }
 
-// Changes the query of this view without a new entry in the browser's history.
+// Changes the query of this view without a new entry in the browser's history. Listeners know it at once: the browser would
+// tell them later, and a snapshot that is drawn before would take back what was typed meanwhile.
 export function adjust(query) {
 	const route = current();
 
-	location.replace(format({ ...route, query: { ...route.query, ...query } }));
+	history.replaceState(null, "", format({ ...route, query: { ...route.query, ...query } }));
+	dispatchEvent(new HashChangeEvent("hashchange"));
 }

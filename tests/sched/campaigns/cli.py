@@ -8,7 +8,7 @@ from . import guest, table
 
 # The environment of this process that the guest gets.
 PASSED_ON = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "ZERNEL_BUILD", "CAMPAIGN_CASES", "CAMPAIGN_SIZE")
-TIMEOUT_SECONDS = {"short": 600, "full": 7200}
+TIMEOUT_SECONDS = {"short": 2200, "full": 7200}
 
 
 def boot(names, form, kernel, options):
