@@ -10,7 +10,7 @@ import collections
 import idle_truth
 
 # lab/truth/truth.h
-KIND_BUSY, KIND_LAUNCH, KIND_DID = 7, 12, 15
+KIND_BUSY, KIND_DID = 7, 15
 DID_COMPUTE, DID_DEVICE, DID_DATA, DID_REQUEST, DID_PEER = range(5)
 CAUSES = (*idle_truth.CAUSES, "no_requests")
 
@@ -33,11 +33,11 @@ class Truth(idle_truth.Truth):
         start, end, a, b, c, tid, sub, kind = record
         if kind == KIND_BUSY:
             self.works[pid].append((start, end, a, c))
-        elif kind == KIND_LAUNCH:
-            self.launches[pid][a, c] = (start, tid)
         elif kind == KIND_DID:
             self.did[pid][tid].append((start, end, sub, a, b, c))
         else:
+            if kind == idle_truth.KIND_LAUNCH:
+                self.launches[pid][a, c] = (start, tid)
             super().add(pid, record, launchers)
 
     def first_launch_ns(self, pid):

@@ -7,7 +7,7 @@ from compare import run
 
 CAUSES = ("cpu", "runqueue", "loader_cpu", "loader_runqueue", "loader_disk", "loader_other", "other")
 PHASE_DATA_LOADING, BUSY_PHASES, PHASE_OPTIMIZER = 1, (2, 3), 4  # src/core/phase.h
-KIND_PHASE, KIND_STEP, KIND_LOAD, KIND_SYNC, KIND_IDLE = 2, 3, 4, 11, 13  # lab/truth/truth.h
+KIND_PHASE, KIND_STEP, KIND_LOAD, KIND_SYNC, KIND_LAUNCH, KIND_IDLE = 2, 3, 4, 11, 12, 13  # lab/truth/truth.h
 LOAD_IO = 0
 LATE_NS = 200_000
 BATCH_MASK = (1 << 32) - 1
@@ -17,7 +17,7 @@ class Rank:
     """All records of one launcher, sorted by time."""
 
     def __init__(self):
-        self.phases, self.idle, self.steps, self.syncs = [], [], [], []
+        self.phases, self.idle, self.steps, self.syncs, self.launches = [], [], [], [], []
         self.number = 0
 
     @property
@@ -30,6 +30,16 @@ class Rank:
         place = bisect.bisect_right(self.syncs, start) - 1
         late = start - self.syncs[place] if phase == PHASE_OPTIMIZER and place >= 0 else 0
         return (start - late, end, phase, cpu, delay + late) if late > LATE_NS else idle
+
+    def until_launch(self, idle):
+        """The same for a launcher that is preempted between its own time stamp and the launch."""
+        start, end, phase, cpu, delay = idle
+        place = bisect.bisect_left(self.launches, end)
+        following = bisect.bisect_left(self.idle, (end,))
+        if place == len(self.launches) or (following < len(self.idle) and self.idle[following][0] <= self.launches[place]):
+            return idle
+        late = self.launches[place] - end
+        return (start, end + late, phase, cpu, delay + late) if late > LATE_NS else idle
 
     def step_at(self, time_ns):
         place = bisect.bisect_right(self.steps, time_ns, key=lambda step: step[0]) - 1
@@ -59,6 +69,7 @@ class Truth:
             rank.idle.sort()
             rank.steps.sort()
             rank.syncs.sort()
+            rank.launches.sort()
 
     def add(self, pid, record, launchers):
         start, end, a, b, c, _, sub, kind = record
@@ -69,6 +80,8 @@ class Truth:
             rank.idle.append((start, end, sub, a, b))
         elif kind == KIND_SYNC:
             rank.syncs.append(end)
+        elif kind == KIND_LAUNCH:
+            rank.launches.append(start)
         elif kind == KIND_STEP:
             launchers.add(pid)
             rank.number = b
@@ -97,7 +110,7 @@ class Truth:
     def idle_ns(self, rank, begin, finish):
         """Idle time by cause from `begin` to `finish`. An interval across a boundary counts with its share inside."""
         causes = collections.Counter()
-        for start, end, phase, cpu, delay in map(rank.since_sync, rank.idle):
+        for start, end, phase, cpu, delay in map(rank.until_launch, map(rank.since_sync, rank.idle)):
             inside = min(end, finish) - max(start, begin)
             if inside <= 0:
                 continue

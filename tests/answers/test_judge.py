@@ -73,6 +73,11 @@ class Truth(unittest.TestCase):
         truth = truth_of(*work(0, 20, 1), *work(80, 100, 2), did(device_truth.DID_REQUEST, 20, 80, cpu=60))
         self.assertEqual(self.causes(truth), {"no_requests": 60})
 
+    def test_idle_time_ends_at_the_launch_and_not_at_an_earlier_time_stamp(self):
+        truth = truth_of(*work(50, 60, 1), *work(80, 100, 2), record(KIND_IDLE, 10, 40, 20 * MS, 10 * MS, sub=PHASE_OPTIMIZER),
+                         record(KIND_IDLE, 60, 70, 10 * MS), record(KIND_IDLE, 71, 80, 9 * MS))
+        causes = truth.idle_ns(truth.ranks[PID], 0, 100 * MS)
+        self.assertEqual((causes["cpu"] // MS, causes["runqueue"] // MS), (39, 20))
 
     def test_launcher_that_has_work_for_its_device_has_no_cpu(self):
         truth = truth_of(*work(0, 40, 1), *work(90, 100, 2), record(KIND_IDLE, 70, 90, 20 * MS, sub=PHASE_OPTIMIZER))
