@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* What the kernel does with tasks: wakeups, the choice of the next task, ticks. */
+#include "core/places.h"
 #include "sim/count.h"
 #include "sim/load.h"
 #include "sim/model.h"
@@ -24,11 +25,16 @@ void cpus_make(u32 nr_cpus, u32 nr_llcs, u32 nr_nodes)
 	machine.cpus = allocate(nr_cpus * sizeof(struct cpu));
 	machine.llcs = allocate(nr_llcs * sizeof(struct mask));
 	machine.nodes = allocate(nr_nodes * sizeof(struct mask));
-	topology = (struct topology){ nr_cpus, nr_llcs, nr_nodes };
+	topology = (struct topology){
+		.nr_cpus = nr_cpus,
+		.nr_llcs = nr_llcs,
+		.nr_nodes = nr_nodes,
+	};
 	for (u32 i = 0; i < nr_cpus; i++) {
 		u32 llc = i * nr_llcs / nr_cpus, node = llc * nr_nodes / nr_llcs;
 
 		machine.cpus[i].id = i;
+		machine.cpus[i].llc = llc;
 		machine.cpus[i].idle.regs.orig_ax = IN_USER_MODE;
 		machine.cpus[i].idle.p.group_leader = &machine.cpus[i].idle.p;
 		dsq_make(&machine.cpus[i].local, SCX_DSQ_LOCAL_ON | i, true);
@@ -39,6 +45,8 @@ void cpus_make(u32 nr_cpus, u32 nr_llcs, u32 nr_nodes)
 		mask_set(&machine.llcs[llc], i, true);
 		mask_set(&machine.nodes[node], i, true);
 	}
+	topology_split(&topology);
+	topology_place(&topology);
 }
 
 static void on_kick(void *arg, u64 turn)

@@ -56,7 +56,7 @@ s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 wake_flags, 
 {
 	const struct mask *allowed = mask_of(p->cpus_ptr);
 	const struct mask *rings[] = {
-		&machine.llcs[topology.cpu_llc[prev_cpu]],
+		&machine.llcs[machine.cpus[prev_cpu].llc],
 		&machine.nodes[topology.cpu_node[prev_cpu] - 1],
 		&machine.all,
 	};

@@ -2,6 +2,7 @@
 /* The maps, task storage, timers and helpers of BPF. */
 #include <string.h>
 #include "sim/count.h"
+#include "sim/load.h"
 #include "sim/model.h"
 
 #define MAPS_MAX    32
@@ -221,6 +222,12 @@ u64 bpf_ktime_get_boot_ns(void)
 u32 bpf_get_smp_processor_id(void)
 {
 	return machine.here;
+}
+
+u32 bpf_get_prandom_u32(void)
+{
+	count_add(COUNT_WORK, 1);
+	return (u32)load_random(1ULL << 32);
 }
 
 struct task_struct *bpf_get_current_task_btf(void)

@@ -67,7 +67,7 @@ struct task {
 };
 
 struct cpu {
-	u32 id;
+	u32 id, llc; /* the cache itself, not a shard */
 	bool has_tick, is_kicked, is_scheduling;
 	struct task *curr; /* NULL: idle */
 	struct dsq local;

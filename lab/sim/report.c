@@ -102,12 +102,12 @@ static void spread_print(const char *name, const char *what, const struct spread
 	       spread->least / mean, spread->most / mean);
 }
 
-/* CPU time of hogs that may run anywhere: of each, and the mean of those in each cache. */
+/* CPU time of hogs that may run anywhere: of each, and the mean of those in each cache or shard. */
 static void print_shares(const char *name)
 {
 	struct spread hogs = {}, caches = {};
 
-	for (u32 llc = 0; llc < machine.nr_llcs; llc++) {
+	for (u32 llc = 0; llc < topology.nr_llcs; llc++) {
 		struct spread here = {};
 
 		for (u32 i = 0; i < load_nr_tasks(); i++) {

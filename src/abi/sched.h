@@ -4,8 +4,9 @@
 /* Types that the scheduler in BPF and user space share. */
 #include "abi/types.h"
 
-#define MAX_CPUS 1024
-#define MAX_LLCS 256
+#define MAX_CPUS  1024
+#define MAX_LLCS  256
+#define MAX_NODES 256
 
 /* The LLC of a CPU that was offline when the topology was read. */
 #define LLC_UNKNOWN 0xffff
@@ -14,11 +15,19 @@
 struct topology {
 	u32 nr_cpus; /* possible CPUs */
 	u32 nr_llcs;
-	u32 nr_nodes;	       /* nodes that have CPUs, at least 1 */
-	u16 cpu_llc[MAX_CPUS]; /* LLC_UNKNOWN if the CPU is offline */
+	u32 nr_nodes;		 /* nodes that have CPUs, at least 1 */
+	u32 nr_placed;		 /* CPUs in `cpus`: those whose LLC is known */
+	u16 cpu_llc[MAX_CPUS];	 /* LLC_UNKNOWN if the CPU is offline */
+	u16 cpus[MAX_CPUS];	 /* ordered by LLC */
+	u16 cpu_place[MAX_CPUS]; /* of each CPU in `cpus` */
+	u16 llc_place[MAX_LLCS]; /* of the first CPU of each LLC in `cpus` */
+	u16 llc_size[MAX_LLCS];	 /* CPUs of each LLC */
+	u16 node_cpus[MAX_CPUS]; /* ordered by node */
+	u16 node_place[MAX_NODES], node_size[MAX_NODES];
 	u8 cpu_node[MAX_CPUS]; /* number in the kernel plus one; 0: unknown */
 };
-_Static_assert(sizeof(struct topology) == 12 + 3 * MAX_CPUS, "shared with BPF");
+_Static_assert(sizeof(struct topology) == 16 + 9 * MAX_CPUS + 4 * (MAX_LLCS + MAX_NODES),
+	       "shared with BPF");
 
 /* Settings that an operator may change while the scheduler runs. */
 struct sched_policy {
@@ -54,7 +63,6 @@ enum sched_queue {
 	QUEUE_SYSTEM,
 	QUEUE_IDLE,
 	QUEUE_NR,
-	QUEUE_NONE = 7,
 	QUEUE_SLOTS = 8,
 };
 

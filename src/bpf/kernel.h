@@ -176,6 +176,7 @@ struct task_struct {
 	struct task_group *sched_task_group;
 	int nr_cpus_allowed;
 	const struct cpumask *cpus_ptr;
+	unsigned short migration_disabled;
 	struct sched_ext_entity scx;
 };
 

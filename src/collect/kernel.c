@@ -71,15 +71,6 @@ void kernel_set_policy(struct kernel *kernel, const struct sched_policy *policy)
 	kernel->skel->data->policy = *policy;
 }
 
-/* The kernel's counter of CPU hotplug events. */
-static u64 hotplug_seq(void)
-{
-	uint64_t seq = 0;
-
-	file_read_number("/sys/kernel/sched_ext/hotplug_seq", &seq);
-	return seq;
-}
-
 /*
  * The thread that attaches becomes a task of the new scheduler before all other tasks do.
  * Kernels before 7.0 run tasks that still belong to EEVDF first, so on a busy machine the
@@ -103,7 +94,7 @@ static struct bpf_link *attach_in_real_time(const struct bpf_map *ops)
 int kernel_attach_scheduler(struct kernel *kernel)
 {
 	int nr_cpus = libbpf_num_possible_cpus(), err;
-	u64 seq = hotplug_seq();
+	u64 version = topology_version("/sys");
 
 	if (!kernel_has_scheduler(kernel))
 		return -EOPNOTSUPP;
@@ -117,7 +108,7 @@ int kernel_attach_scheduler(struct kernel *kernel)
 	if (!kernel->scheduler)
 		return -errno;
 	/* From here on, the scheduler is notified of CPU hotplug. */
-	if (hotplug_seq() == seq)
+	if (topology_version("/sys") == version)
 		return 0;
 	kernel_detach_scheduler(kernel);
 	return -ESTALE;

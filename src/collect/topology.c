@@ -5,8 +5,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "base/file.h"
 #include "collect/topology.h"
+#include "core/places.h"
 
 #define MAX_CACHE_INDEX 8
 #define CPU_PATH	"%s/devices/system/cpu/cpu%u/%s"
@@ -144,6 +146,19 @@ int topology_read(const char *sysfs, u32 nr_cpus, struct topology *ret)
 	if (!topology.nr_llcs)
 		return -ENODATA;
 	topology.nr_nodes = nodes_with_cpus(&topology);
+	topology_split(&topology);
+	topology_place(&topology);
 	*ret = topology;
 	return 0;
+}
+
+u64 topology_version(const char *sysfs)
+{
+	char path[PATH_MAX];
+	uint64_t nr_changes = 0;
+
+	snprintf(path, sizeof(path), "%s/kernel/sched_ext/hotplug_seq", sysfs);
+	file_read_number(path, &nr_changes);
+	/* The counter and the number of CPUs may change by one in opposite directions. */
+	return nr_changes * MAX_CPUS * 2 + (u64)sysconf(_SC_NPROCESSORS_ONLN);
 }

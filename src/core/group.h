@@ -21,6 +21,28 @@
 #define GROUP_RATIO_MAX	     (1ULL << 38)
 #define RATIO_SHIFT	     16
 
+/*
+ * Each cache keeps small changes of the weight of the machine, so that most wakeups and sleeps do
+ * not write a line that all CPUs read. A task may wake up in one cache and go to sleep in another,
+ * so what caches keep does not cancel out. Together they keep at most 1/8 of the sum, and each at
+ * most four tasks of nice 0.
+ */
+#define WEIGHT_KEPT_MAX (4 * GROUP_WEIGHT_DEFAULT)
+
+/* Whether a cache passes on what it kept. With one cache it keeps nothing. */
+static inline bool weight_is_passed_on(s64 kept, u64 machine_weight, u32 nr_caches)
+{
+	u64 most = machine_weight / 8 / nr_caches, size = kept < 0 ? -kept : kept;
+
+	return size >= WEIGHT_KEPT_MAX || size > most;
+}
+
+/* The weight of the machine. The sum can be below that of one task, or below 0. */
+static inline u64 machine_weight_of(s64 sum)
+{
+	return sum > GROUP_WEIGHT_DEFAULT ? sum : GROUP_WEIGHT_DEFAULT;
+}
+
 /* An inverse share: it begins with the whole machine and is divided at each level. */
 static inline u64 ratio_of_machine(u64 machine_weight)
 {

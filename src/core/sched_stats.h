@@ -13,7 +13,7 @@ struct sched_stats {
 /* The data that the scheduler keeps per CPU. */
 struct sched_cpu {
 	u64 nr_turns;
-	u64 nr_looked; /* tasks that its search for new roles has looked at */
+	u64 nr_looked; /* tasks that its current walk has looked at */
 	struct sched_stats stats;
 };
 

@@ -33,6 +33,8 @@ BURN_SECONDS = 0.4
 BURN = f"import time\nend = time.process_time() + {BURN_SECONDS}\nwhile time.process_time() < end: pass\n"
 # Opens the file and uses the CPU, like the process that it forks.
 OPEN_AND_FORK = "import os, sys\nfd = os.open(sys.argv[1], os.O_RDWR)\nchild = os.fork()\n" + BURN + "child and os.wait()\n"
+# Opens the file and starts another process, which executes a program: PATH COMMAND...
+OPEN_AND_START = "import os, subprocess, sys\nfd = os.open(sys.argv[1], os.O_RDWR)\nsubprocess.call(sys.argv[2:])\n"
 
 
 def open_and_exec(flags, inheritable, path):
@@ -147,10 +149,14 @@ class Trust(Case):
         self.assertGreater(grown["wanted_loader"], BURN_SECONDS / 2)
         self.assertGreater(grown["late_loader"], BURN_SECONDS / 2)
         self.assertEqual(grown["feeder"], 0)
+        grown = self.burns(OPEN_AND_START, DEVICE, sys.executable, "-c", BURN)
+        self.assertGreater(grown["late_loader"], BURN_SECONDS / 2)
 
     def test_06_a_program_is_not_promoted_for_a_gpu_that_another_one_opened(self):
         grown = self.burns(OPEN_AND_EXEC, str(os.O_RDWR), "no", DEVICE, sys.executable, "-c", BURN)
         self.assertLess(sum(grown.values()), BURN_SECONDS / 2)
+        grown = self.burns(OPEN_AND_START, DEVICE, "timeout", str(BURN_SECONDS), "sh", "-c", "while :; do :; done")
+        self.assertLess(grown["late_loader"], BURN_SECONDS / 2)
         grown = self.burns(OPEN_AND_FORK, "/dev/null")
         self.assertEqual(sum(grown.values()), 0)
 

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <cmocka.h>
 #include "base/macros.h"
 #include "core/group.h"
@@ -102,6 +103,44 @@ static void test_limit_is_refilled_and_keeps_debts(void **state)
 	assert_int_equal(limit_refill(&burst, 50, 0), 50);
 }
 
+#define NR_CACHES 128
+#define NR_TASKS  40
+
+/* Few tasks wake up in one cache and go to sleep in another one, each time. */
+static void test_the_weight_of_the_machine_stays_near_that_of_its_tasks(void **state)
+{
+	s64 sum = 0, kept[NR_CACHES] = {}, weight = 0;
+	bool runs[NR_TASKS] = {};
+
+	srandom(1);
+	for (int i = 0; i < 100000; i++) {
+		long task = random() % NR_TASKS, cache = random() % (NR_CACHES / 2);
+		s64 change = runs[task] ? -GROUP_WEIGHT_DEFAULT : GROUP_WEIGHT_DEFAULT;
+
+		runs[task] = !runs[task];
+		weight += change;
+		cache += change < 0 ? NR_CACHES / 2 : 0;
+		kept[cache] += change;
+		if (weight_is_passed_on(kept[cache], machine_weight_of(sum), NR_CACHES)) {
+			sum += kept[cache];
+			kept[cache] = 0;
+		}
+		assert_true(machine_weight_of(sum) * 8 >= (u64)weight * 7);
+		assert_true(machine_weight_of(sum) * 7 <= (u64)weight * 8 ||
+			    machine_weight_of(sum) == GROUP_WEIGHT_DEFAULT);
+	}
+	assert_int_equal(machine_weight_of(-5), GROUP_WEIGHT_DEFAULT);
+}
+
+static void test_a_busy_cache_keeps_small_changes(void **state)
+{
+	assert_false(weight_is_passed_on(100, 64 * 200 * 100, 8));
+	assert_false(weight_is_passed_on(-399, 64 * 200 * 100, 8));
+	assert_true(weight_is_passed_on(-400, 64 * 200 * 100, 8));
+	assert_true(weight_is_passed_on(100, 20 * 100, 8));
+	assert_true(weight_is_passed_on(-100, 20 * 100, 8));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -110,6 +149,8 @@ int main(void)
 		cmocka_unit_test(test_rates_are_bounded_and_ordered),
 		cmocka_unit_test(test_promotion_is_bounded),
 		cmocka_unit_test(test_limit_is_refilled_and_keeps_debts),
+		cmocka_unit_test(test_the_weight_of_the_machine_stays_near_that_of_its_tasks),
+		cmocka_unit_test(test_a_busy_cache_keeps_small_changes),
 	};
 
 	return cmocka_run_group_tests_name("group", tests, NULL, NULL);

@@ -16,12 +16,12 @@
 
 static char sysfs[] = "/tmp/test_topology.XXXXXX";
 
-static void write_cpu_file(u32 cpu, const char *name, const char *text)
+static void write_file(const char *name, const char *text)
 {
 	char path[256], *slash;
 	FILE *file;
 
-	snprintf(path, sizeof(path), "%s/devices/system/cpu/cpu%u/%s", sysfs, cpu, name);
+	snprintf(path, sizeof(path), "%s/%s", sysfs, name);
 	for (slash = path + 1; (slash = strchr(slash, '/')); slash++) {
 		*slash = '\0';
 		mkdir(path, 0700);
@@ -31,6 +31,14 @@ static void write_cpu_file(u32 cpu, const char *name, const char *text)
 	assert_non_null(file);
 	fputs(text, file);
 	fclose(file);
+}
+
+static void write_cpu_file(u32 cpu, const char *name, const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "devices/system/cpu/cpu%u/%s", cpu, name);
+	write_file(path, text);
 }
 
 static void add_cpu(u32 cpu, const char *package)
@@ -190,9 +198,36 @@ static void an_l3_of_a_package_is_the_llc(void **state)
 		add_cache(cpu, 3, "3\n", cpu < 72 ? "0-71\n" : "72-143\n");
 	}
 	assert_int_equal(topology_read(sysfs, 144, &topology), 0);
-	assert_int_equal(topology.nr_llcs, 2);
-	assert_int_equal(topology.cpu_llc[71], 0);
-	assert_int_equal(topology.cpu_llc[72], 1);
+	/* Each L3 has 5 shards. */
+	assert_int_equal(topology.nr_llcs, 10);
+	for (u32 cpu = 0; cpu < 144; cpu++)
+		assert_int_equal(topology.cpu_llc[cpu] / 5, cpu / 72);
+}
+
+/* As in servers with 56 cores in each package: the second threads of all cores have the higher
+ * numbers. */
+static void an_l3_of_112_cpus_has_shards_of_whole_cores(void **state)
+{
+	struct topology topology;
+
+	for (u32 cpu = 0; cpu < 224; cpu++) {
+		u32 core = cpu % 112, package = core / 56;
+		char threads[16];
+
+		add_cpu(cpu, package ? "1\n" : "0\n");
+		snprintf(threads, sizeof(threads), "%u,%u\n", core, core + 112);
+		write_cpu_file(cpu, "topology/core_cpus_list", threads);
+		add_cache(cpu, 2, "2\n", threads);
+		add_cache(cpu, 3, "3\n", package ? "56-111,168-223\n" : "0-55,112-167\n");
+		write_cpu_file(cpu, package ? "node1/cpulist" : "node0/cpulist", "\n");
+	}
+	assert_int_equal(topology_read(sysfs, 224, &topology), 0);
+	assert_int_equal(topology.nr_llcs, 14);
+	assert_int_equal(topology.nr_nodes, 2);
+	for (u32 cpu = 0; cpu < 224; cpu++) {
+		assert_int_equal(topology.cpu_llc[cpu] / 7, cpu % 112 / 56);
+		assert_int_equal(topology.cpu_llc[cpu], topology.cpu_llc[cpu % 112]);
+	}
 }
 
 /* As in some x86-64 processors, which have fast cores with an L3 each. */
@@ -273,6 +308,19 @@ static void a_machine_that_is_too_large_is_an_error(void **state)
 	assert_int_equal(topology.nr_llcs, MAX_LLCS);
 }
 
+/* The counter of the kernel tells apart two states in which the same CPUs are online. */
+static void each_hotplug_event_has_its_version(void **state)
+{
+	u64 none = topology_version(sysfs), first;
+
+	assert_int_equal(topology_version(sysfs), none);
+	write_file("kernel/sched_ext/hotplug_seq", "1\n");
+	first = topology_version(sysfs);
+	write_file("kernel/sched_ext/hotplug_seq", "2\n");
+	assert_int_not_equal(first, none);
+	assert_true(topology_version(sysfs) - first > MAX_CPUS);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -289,6 +337,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(an_l2_that_cores_share_is_the_llc, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_l3_of_a_package_is_the_llc, setup, teardown),
+		cmocka_unit_test_setup_teardown(an_l3_of_112_cpus_has_shards_of_whole_cores, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(an_l3_of_one_core_is_an_llc, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_offline_cpu_is_unknown, setup, teardown),
 		cmocka_unit_test_setup_teardown(only_nodes_with_cpus_are_counted, setup, teardown),
@@ -296,6 +346,8 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(an_empty_tree_is_an_error, setup, teardown),
 		cmocka_unit_test_setup_teardown(a_machine_that_is_too_large_is_an_error, setup,
+						teardown),
+		cmocka_unit_test_setup_teardown(each_hotplug_event_has_its_version, setup,
 						teardown),
 	};
 

@@ -17,20 +17,20 @@ COUNTS = ("work", "scans", "cpus", "queued", "locks", "written", "read", "kicks"
 # Mean counts of an operation, then its largest work. A budget is 12 percent above the figure of the day when it was set.
 BUDGETS = {
     #                            work,  scans,   cpus, queued,  locks, writte,   read,  kicks, larges
-    ("16", "select_cpu"): (  10.1,      0,      0,      0,      0,      0,      0,      0,   10.1),
-    ("16", "enqueue"):    (   210,    0.9,   13.0,      0,    1.1,    2.5,   12.7,      0,    265),
-    ("16", "dispatch"):   (    49,      0,      0,    1.3,    2.1,    0.6,    2.1,      0,    200),
-    ("16", "running"):    (    56,      0,      0,      0,      0,    0.2,    0.1,      0,     59),
-    ("16", "stopping"):   (   122,      0,      0,      0,      0,    2.6,    4.3,      0,    157),
-    ("16", "tick"):       (  14.7,      0,      0,      0,      0,      0,    1.0,      0,     49),
-    ("16", "timer"):      (    25,    1.2,    1.3,    1.2,    1.2,    0.8,    1.3,    1.2,     75),
-    ("64", "select_cpu"): (    26,    0.1,    1.9,      0,      0,      0,      0,      0,    429),
-    ("64", "enqueue"):    (   295,    0.6,     31,      0,    1.1,    2.1,     23,      0,    594),
-    ("64", "dispatch"):   (    84,      0,      0,    1.9,    2.9,    1.6,    3.9,      0,    429),
-    ("64", "running"):    (    55,      0,      0,      0,      0,    0.2,    0.1,      0,     59),
-    ("64", "stopping"):   (   112,      0,      0,      0,      0,    2.9,    5.2,      0,    161),
-    ("64", "tick"):       (  15.4,      0,      0,      0,      0,      0,    1.0,      0,     49),
-    ("64", "timer"):      (    32,    1.1,    1.4,    3.4,    3.4,    0.9,    1.4,    1.1,    131),
+    ("16", "select_cpu"): (   9.0,      0,      0,      0,      0,      0,      0,      0,    9.0),
+    ("16", "enqueue"):    (   260,    0.9,   12.9,      0,    1.1,    1.8,   18.1,      0,    335),
+    ("16", "dispatch"):   (    52,      0,      0,    1.5,    2.4,    0.5,    2.0,      0,    357),
+    ("16", "running"):    (    56,      0,      0,      0,      0,   0.03,   0.03,      0,     62),
+    ("16", "stopping"):   (   131,      0,      0,      0,      0,    1.7,    4.1,      0,    170),
+    ("16", "tick"):       (  15.7,      0,      0,      0,      0,      0,    1.1,      0,     53),
+    ("16", "timer"):      (    36,    1.1,    1.5,    1.2,    1.2,    0.8,    1.2,    1.1,    152),
+    ("64", "select_cpu"): (  14.6,      0,      0,      0,      0,      0,      0,      0,     41),
+    ("64", "enqueue"):    (   223,      0,      0,      0,    1.1,    2.0,   16.3,   0.02,    337),
+    ("64", "dispatch"):   (    75,      0,      0,    2.3,    3.3,    0.9,    2.9,      0,    412),
+    ("64", "running"):    (    56,      0,      0,      0,      0,   0.03,    0.1,      0,     62),
+    ("64", "stopping"):   (   123,      0,      0,      0,      0,    2.2,    5.1,      0,    173),
+    ("64", "tick"):       (  17.3,      0,      0,      0,      0,      0,    1.1,      0,     53),
+    ("64", "timer"):      (    37,      0,      0,    1.3,    1.3,    1.1,    1.5,    1.2,    240),
 }
 
 
@@ -65,6 +65,16 @@ def hogs(row):
     return tuple(map(float, re.search(rf"^{row} +hogs: mean ([\d.]+) ms, least ([\d.]+) and most ([\d.]+)", run(row), re.M).groups()))
 
 
+def caches(row):
+    """Returns the mean CPU time of hogs in the least and in the most served cache, relative to their mean."""
+    return tuple(map(float, re.search(rf"^{row} +hogs of a cache: .*least ([\d.]+) and most ([\d.]+)", run(row), re.M).groups()))
+
+
+def busiest_lock(row):
+    """Returns how often the busiest lock of a queue is taken each ms."""
+    return int(re.search(rf"^{row} +each ms: the busiest lock of a queue is taken (\d+) times", run(row), re.M)[1])
+
+
 def mean_step(row):
     return float(re.search(rf"^{row} +steps: .*mean ([\d.]+) ms", run(row), re.M)[1])
 
@@ -87,6 +97,25 @@ class Sim(unittest.TestCase):
     def test_every_operation_has_a_budget(self):
         for row in ("16", "64"):
             self.assertEqual(set(operations(row)), {operation for name, operation in BUDGETS if name == row})
+
+    def test_operations_cost_the_same_on_a_larger_machine(self):
+        small, large = operations("64"), operations("384")
+        for operation in ("enqueue", "dispatch", "running", "stopping", "tick", "timer"):
+            self.assertLess(large[operation]["work"][0], 1.2 * small[operation]["work"][0], operation)
+            self.assertEqual(large[operation]["cpus"][1], 0, operation)
+            # The sweep of a cache visits all tasks there, in a timer.
+            if operation != "timer":
+                self.assertLess(large[operation]["work"][1], 1.2 * small[operation]["work"][1], operation)
+
+    def test_no_queue_is_that_of_a_hundred_cpus(self):
+        # 759 without shards.
+        self.assertLess(busiest_lock("large"), 200)
+
+    def test_hogs_of_all_caches_have_equal_shares(self):
+        for row in ("16", "64", "384"):
+            least, most = caches(row)
+            self.assertGreater(least, 0.9, row)
+            self.assertLess(most, 1.1, row)
 
     def test_feeders_do_not_wait(self):
         for row in ("noisy", "16", "64"):

@@ -12,7 +12,7 @@
 #define POLLED_NS (2 * POLL_NS)
 
 /* Whether the launcher cannot go on before this task has done its work. */
-static bool is_awaited(struct task_struct *p, struct thread_state *thread,
+static bool is_awaited(struct task_struct *p, bool holds, struct thread_state *thread,
 		       const struct process_state *process, u64 now)
 {
 	const struct consumer *row = consumer_at(&thread->consumer);
@@ -20,8 +20,8 @@ static bool is_awaited(struct task_struct *p, struct thread_state *thread,
 	if (!row)
 		return false;
 	if (process && thread->consumer.tgid == (u32)p->tgid)
-		return holds_gpu(p) && role_is_needed(&thread->evidence, process_launches(process),
-						      row->fed_ns, now);
+		return holds && role_is_needed(&thread->evidence, process_launches(process),
+					       row->fed_ns, now);
 	return row->holds_gpu && (row->waits || now < row->polled_ns + POLLED_NS ||
 				  role_delays_from_outside(&thread->evidence, row->fed_ns));
 }
@@ -36,17 +36,33 @@ static u64 just_opened_ns(struct task_struct *p, u64 now)
 	return opened && now < opened->since_ns + OPENING_NS ? opened->since_ns : 0;
 }
 
-/*
- * Whether a process that has just opened its first GPU forked the process of this task since
- * then. A program that was executed is another one, and so is one of another user or cgroup.
- */
-static bool was_forked_by_opener(struct task_struct *p, u64 now)
+/* The file that a process executes; a fork executes that of its parent. */
+static struct inode *program_of(struct task_struct *p)
 {
-	struct task_struct *leader = p->group_leader, *parent = p->real_parent;
-	u64 since = parent ? just_opened_ns(parent, now) : 0;
+	return BPF_CORE_READ(p, mm, exe_file, f_inode);
+}
 
-	return since && leader && (leader->flags & PF_FORKNOEXEC) && leader->start_time >= since &&
-	       is_one_tenant(p, parent);
+#define OPENER_LEVELS 2
+
+/*
+ * Whether the process of this task began since a process opened its first GPU, of which it is a
+ * child, or a grandchild over a fork server. A process that executes another program is not part
+ * of the job for that reason, and neither is one of another user or cgroup.
+ */
+static bool was_started_by_opener(struct task_struct *p, u64 now)
+{
+	struct task_struct *leader = p->group_leader, *at = p;
+	struct inode *program;
+	u64 since = 0;
+
+	for (u32 i = 0; i < OPENER_LEVELS && at && !since; i++) {
+		at = at->real_parent;
+		since = at ? just_opened_ns(at, now) : 0;
+	}
+	if (!since || !leader || leader->start_time < since || !is_one_tenant(p, at))
+		return false;
+	program = program_of(p);
+	return program && program == program_of(at);
 }
 
 /* Some process has just opened its first GPU: find out whether this task is part of it. */
@@ -56,7 +72,7 @@ static void see_opening(struct task_struct *p, struct class_view *view)
 	    !rule_on(policy.rules_off, RULE_OPENING))
 		return;
 	view->opens = just_opened_ns(p, view->now) != 0;
-	view->parent_opens = !view->opens && was_forked_by_opener(p, view->now);
+	view->parent_opens = !view->opens && was_started_by_opener(p, view->now);
 }
 
 __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 now)
@@ -67,6 +83,7 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 	struct process_state *process;
 	struct thread_state *thread;
 	struct sched_task *task;
+	bool holds;
 
 	see_opening(p, &view);
 	/* On a machine without ML processes, this is all that it costs. */
@@ -77,6 +94,8 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 	view.role = thread ? thread->role : ROLE_OTHER;
 	if (view.role == ROLE_OTHER)
 		return class_of(&view, policy.rules_off);
+	/* Before the branches below, because the verifier searches all types for each way to it. */
+	holds = holds_gpu(p);
 	if (process && thread) {
 		busy = busy_of(thread, process);
 		view.last_sync_ns = process->task.signals.last_sync_ns;
@@ -93,14 +112,14 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 	if (view.role == ROLE_LAUNCHER && process && thread)
 		view.polls = polls_for_work(thread, process);
 	if (view.role == ROLE_CRITICAL && thread) {
-		view.awaited = is_awaited(p, thread, process, now);
+		view.awaited = is_awaited(p, holds, thread, process, now);
 	} else if (view.role == ROLE_LOADER && thread) {
 		row = consumer_at(&thread->consumer);
 		if (!row || !row->holds_gpu)
 			return CLASS_ORDINARY;
 		view.consumer_waits = row->waits;
 		view.consumer_waited = row->waited_ns && now < row->waited_ns + LATE_MAX_NS;
-	} else if (!holds_gpu(p)) {
+	} else if (!holds) {
 		return CLASS_ORDINARY;
 	}
 	return class_of(&view, policy.rules_off);
@@ -173,10 +192,11 @@ static void take(u32 cpu, u32 class)
  */
 __noinline int cpu_to_take(struct task_struct *p __arg_trusted, u32 class, u32 group)
 {
-	u32 start = scx_bpf_task_cpu(p), nr = topology.nr_cpus, i;
+	struct search search = search_from(scx_bpf_task_cpu(p));
+	u32 i;
 
-	bpf_for(i, 0, nr) {
-		u32 cpu = (start + i) % nr;
+	bpf_for(i, 0, search.nr) {
+		u32 cpu = search_cpu(&search, i);
 
 		if (!can_take(cpu, class) || !may_run_on(p, cpu) ||
 		    (group != ANY_GROUP && (cpu_at(cpu)->group != group || cpu_at(cpu)->is_capped)))
@@ -194,16 +214,19 @@ __noinline int cpu_to_take(struct task_struct *p __arg_trusted, u32 class, u32 g
  */
 __noinline int cpu_below(struct task_struct *p __arg_trusted, u32 tier, u64 rate)
 {
-	u32 start = scx_bpf_task_cpu(p), nr = topology.nr_cpus, i;
-	u32 wakers =
-		compat_syscall(bpf_get_current_task_btf()) >= 0 ? bpf_get_smp_processor_id() : nr;
+	struct search search = search_from(scx_bpf_task_cpu(p));
+	u32 takes_below = tier_rule_of(tier)->takes_below, wakers = MAX_CPUS, i;
 
-	bpf_for(i, 0, nr) {
-		u32 cpu = (start + i) % nr;
+	if (!takes_below)
+		return -1;
+	if (compat_syscall(bpf_get_current_task_btf()) >= 0)
+		wakers = bpf_get_smp_processor_id();
+	bpf_for(i, 0, search.nr) {
+		u32 cpu = search_cpu(&search, i);
 
 		if (cpu == wakers || cpu_at(cpu)->is_offline ||
 		    cpu_at(cpu)->class != CLASS_ORDINARY || cpu_at(cpu)->rate < rate ||
-		    cpu_at(cpu)->tier >= tier_rule_of(tier)->takes_below || !may_run_on(p, cpu))
+		    cpu_at(cpu)->tier >= takes_below || !may_run_on(p, cpu))
 			continue;
 		/* The next search skips this CPU. */
 		cpu_at(cpu)->tier = tier;
@@ -231,19 +254,21 @@ static void take_over(u32 cpu, const struct sched_task *task)
  */
 __noinline int want_loaders(struct task_struct *p __arg_trusted)
 {
-	u32 own = scx_bpf_task_cpu(p), nr_cpus = topology.nr_cpus, i;
+	u32 own = scx_bpf_task_cpu(p), llc = queue_of_cpu(own), i;
+	struct search search;
 	s32 nr;
 
-	if (!may_wait(QUEUE_LOADERS, queue_of_cpu(own)))
+	if (!may_wait(QUEUE_LOADERS, llc))
 		return 0;
-	nr = scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, queue_of_cpu(own))) - 1;
+	nr = scx_bpf_dsq_nr_queued(dsq_of(QUEUE_LOADERS, llc)) - 1;
 	if (nr <= 0 || !rule_on(policy.rules_off, RULE_LOADER) ||
 	    !rule_on(policy.rules_off, RULE_PREEMPT))
 		return 0;
-	bpf_for(i, 1, nr_cpus) {
-		u32 cpu = (own + i) % nr_cpus;
+	search = search_from(own);
+	bpf_for(i, 1, search.nr_near) {
+		u32 cpu = search_cpu(&search, i);
 
-		if (!can_take(cpu, CLASS_WANTED_LOADER) || queue_of_cpu(cpu) != queue_of_cpu(own))
+		if (!can_take(cpu, CLASS_WANTED_LOADER))
 			continue;
 		take(cpu, CLASS_WANTED_LOADER);
 		if (--nr <= 0)

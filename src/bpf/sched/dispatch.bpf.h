@@ -8,14 +8,23 @@
 const volatile u64 max_wait_ns = NSEC_PER_SEC;
 const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;
 
+struct sweep_timer {
+	struct bpf_timer timer;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, MAX_LLCS);
+	__type(key, u32);
+	__type(value, struct sweep_timer);
+} sweep_timers SEC(".maps");
+
 /* A task of the idle class has waited too long after this multiple of max_wait_ns. */
 #define IDLE_WAITS 3
 
 /*
- * Moves tasks that have waited too long to the overdue queue. A task that is
- * bound to one CPU moves to the local DSQ of that CPU instead. That CPU may be
- * going offline. The kernel then no longer calls ops.dispatch for it, but still
- * has to run the tasks there that the rest of the machine waits for.
+ * Moves tasks that have waited too long to an overdue queue. They may wait in an LLC whose CPUs may
+ * not run them any more, or look elsewhere.
  */
 static void sweep_queue(u32 queue, u32 llc, u64 now)
 {
@@ -24,33 +33,75 @@ static void sweep_queue(u32 queue, u32 llc, u64 now)
 
 	bpf_for_each(scx_dsq, p, dsq_of(queue, llc), 0) {
 		struct sched_task *task = sched_task_of(p);
-		bool is_bound = p->nr_cpus_allowed == 1;
-		u64 to = is_bound ? dsq_of_cpu(scx_bpf_task_cpu(p)) : dsq_of(QUEUE_OVERDUE, llc);
 
-		if (!task || !before(task->queued_since_ns + max_wait, now) ||
-		    !compat_dsq_move(&___it, p, to, 0))
-			continue;
-		if (!is_bound)
-			llc_at(llc)->has_overdue = true;
-		count(task->class, DECISION_OVERDUE);
+		if (task && before(task->queued_since_ns + max_wait, now) &&
+		    move_overdue(&___it, p))
+			count(task->class, DECISION_OVERDUE);
 	}
 }
 
-__noinline int sweep(u32 llc_id, u64 now)
+static __noinline int sweep_llc(u32 llc, u64 now)
+{
+	u32 queue;
+
+	bpf_for(queue, 0, QUEUE_NR) {
+		if (queue != QUEUE_OVERDUE && may_wait(queue, llc))
+			sweep_queue(queue, llc, now);
+	}
+	return 0;
+}
+
+/*
+ * The sweep visits all tasks that wait, so it is done by a timer: a dispatch would hold the lock of
+ * its run queue, with interrupts off, for all of that time. It also visits the next LLCs up to the
+ * first one that has swept itself lately: the CPUs there are idle, offline or taken by tasks of
+ * other schedulers.
+ */
+static int sweep_timer_fired(void *map, u32 *own, struct sweep_timer *timer)
+{
+	u32 nr_llcs = topology.nr_llcs, llc = *own, i;
+	u64 now = bpf_ktime_get_ns();
+
+	bpf_rcu_read_lock();
+	sweep_llc(llc, now);
+	bpf_for(i, 1, nr_llcs) {
+		llc = (*own + i) % nr_llcs;
+		if (is_served_lately(llc, now))
+			break;
+		sweep_llc(llc, now);
+	}
+	bpf_rcu_read_unlock();
+	return 0;
+}
+
+/* Called where the kernel allows functions that move tasks: see limit_timer_make(). */
+static void make_sweep_timers(u32 nr_llcs)
+{
+	struct sweep_timer *timer;
+	u32 i;
+
+	bpf_for(i, 0, nr_llcs) {
+		timer = bpf_map_lookup_elem(&sweep_timers, &i);
+		if (!timer)
+			continue;
+		bpf_timer_init(&timer->timer, &sweep_timers, CLOCK_MONOTONIC);
+		bpf_timer_set_callback(&timer->timer, sweep_timer_fired);
+	}
+}
+
+static void sweep(u32 llc_id, u64 now)
 {
 	struct llc *llc = llc_at(llc_id);
 	u64 next = llc->next_sweep_ns;
-	u32 queue;
+	struct sweep_timer *timer;
 
-	/* If several CPUs get here at the same time, only one CPU sweeps. */
+	/* If several CPUs get here at the same time, only one CPU starts the timer. */
 	if (before(now, next) ||
 	    !__sync_bool_compare_and_swap(&llc->next_sweep_ns, next, now + sweep_interval_ns))
-		return 0;
-	bpf_for(queue, 0, QUEUE_NR) {
-		if (queue != QUEUE_OVERDUE && may_wait(queue, llc_id))
-			sweep_queue(queue, llc_id, now);
-	}
-	return 0;
+		return;
+	timer = bpf_map_lookup_elem(&sweep_timers, &llc_id);
+	if (timer)
+		bpf_timer_start(&timer->timer, 0, 0);
 }
 
 /* Dispatches the task of this iterator if it was not promoted at its enqueue and would be now. */
@@ -67,26 +118,35 @@ static bool serve_promotable(struct bpf_iter_scx_dsq *it, struct task_struct *p,
 
 __noinline int serve_loader(u32 llc, u32 cpu, u64 now)
 {
+	struct sched_cpu *here = this_cpu();
 	struct task_struct *p;
 	bool found = false;
 
+	if (!here)
+		return false;
+	/* Not on the stack: the verifier of 6.18 fails when it follows this number. */
+	here->nr_looked = 0;
 	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_LOADERS, llc), 0) {
 		struct sched_task *task = sched_task_of(p);
 
-		if (found || !task || !may_run_on(p, cpu))
+		if (found || here->nr_looked >= WALK_MAX)
+			break;
+		if (!task || !may_run_on(p, cpu))
 			continue;
+		here->nr_looked++;
 		found = serve_promotable(&___it, p, task, classify(p, task, false, now));
 	}
 	return found;
 }
 
-/* Tasks that serve_new_role() looks at, so that a long queue does not make it slow. */
-#define NEW_ROLES_MAX 64
+/* Roles are found rarely, and an ordinary queue is long. */
+#define ROLES_WALK_MAX 64
 
 /*
  * Dispatches a task that got a role after it was queued as an ordinary one: a loader of a new
  * process would wait there for its turn while its consumer waits. Looks again as long as it finds
- * a loader that works ahead, or a task that is promoted and may not run here.
+ * a loader that works ahead, or a task that is promoted and may not run here, and if it did not see
+ * the whole queue.
  */
 __noinline int serve_new_role(u32 llc_id, u32 cpu, u64 now)
 {
@@ -102,14 +162,17 @@ __noinline int serve_new_role(u32 llc_id, u32 cpu, u64 now)
 	if (!here)
 		return false;
 	llc->nr_roles_seen = nr_found;
-	/* Not on the stack: the verifier of 6.18 fails when it follows this number. */
 	here->nr_looked = 0;
 	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_ORDINARY, llc_id), 0) {
 		struct sched_task *task = sched_task_of(p);
 		u32 class;
 
-		if (found || ++here->nr_looked > NEW_ROLES_MAX)
+		if (found)
 			break;
+		if (++here->nr_looked > ROLES_WALK_MAX) {
+			llc->nr_roles_seen = nr_found - 1;
+			break;
+		}
 		if (!task || task->is_capped)
 			continue;
 		class = classify(p, task, false, now);

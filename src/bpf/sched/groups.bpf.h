@@ -48,9 +48,14 @@ struct group {
 } __attribute__((aligned(64)));
 
 static struct group groups[GROUP_MAX];
-static u64 group_tags[GROUP_TAG_MAX];
-/* Weight of all runnable tasks. Aligned: every wakeup and every sleep writes it. */
-static u64 machine_weight __attribute__((aligned(64)));
+/* Ordered by LLC, so that LLCs do not contend for their lines. */
+static u64 group_tags[GROUP_TAG_MAX] __attribute__((aligned(64)));
+static u32 nr_tags; /* of each LLC */
+/* Weight of all runnable tasks that caches passed on. A struct, so that no other variable is on its
+ * cache line. */
+static struct {
+	s64 weight;
+} __attribute__((aligned(64))) machine_sum;
 static u32 nr_group_slots = 1; /* slots that were ever in use */
 static u32 nr_limits;	       /* groups with a limit */
 u64 nr_groups_left_out;
@@ -88,7 +93,7 @@ static u32 slot_at(const struct group *group, u32 level)
 
 static u64 *tag_of(u32 slot, u32 llc)
 {
-	u32 i = slot * topology.nr_llcs + llc;
+	u32 i = llc * nr_tags + slot;
 
 	barrier_var(i);
 	return &group_tags[i & (GROUP_TAG_MAX - 1)];
@@ -159,6 +164,34 @@ static u32 weight_of_task(const struct task_struct *p)
 	return weight > least ? weight : least;
 }
 
+/* All rates have this factor, so a wrong one changes no share, but it must not jump. */
+static u64 machine_weight(void)
+{
+	return machine_weight_of(machine_sum.weight);
+}
+
+static void weight_pass_on(struct llc *llc)
+{
+	if (llc->weight_kept)
+		__sync_fetch_and_add(&machine_sum.weight,
+				     __sync_lock_test_and_set(&llc->weight_kept, 0));
+}
+
+static void machine_weighs(s64 added)
+{
+	u32 nr_llcs = topology.nr_llcs;
+	struct llc *llc;
+
+	if (nr_llcs <= 1) {
+		__sync_fetch_and_add(&machine_sum.weight, added);
+		return;
+	}
+	llc = llc_at(queue_of_cpu(bpf_get_smp_processor_id()));
+	added += __sync_fetch_and_add(&llc->weight_kept, added);
+	if (weight_is_passed_on(added, machine_weight(), nr_llcs))
+		weight_pass_on(llc);
+}
+
 /*
  * An exiting task runs on after it left its cgroup. If that was removed meanwhile, its
  * slot is free or belongs to another cgroup.
@@ -169,7 +202,7 @@ static void task_sleeps(struct sched_task *task)
 		return;
 	if (group_at(task->group)->cgroup_id == task->cgroup_id)
 		group_member_leaves(task->group, task->counted_weight);
-	__sync_fetch_and_add(&machine_weight, -(u64)task->counted_weight);
+	machine_weighs(-(s64)task->counted_weight);
 	task->counted_weight = 0;
 }
 
@@ -183,7 +216,7 @@ static void task_wakes(struct task_struct *p, struct sched_task *task)
 	task->counted_weight = weight;
 	task->cgroup_id = group_at(task->group)->cgroup_id;
 	group_member_joins(task->group, weight);
-	__sync_fetch_and_add(&machine_weight, weight);
+	machine_weighs(weight);
 }
 
 static void task_joins_group(struct task_struct *p, struct sched_task *task, struct cgroup *cgroup)
@@ -244,7 +277,7 @@ static __noinline int groups_charge(struct sched_task *task, u64 ran_ns)
 	own = group_at(task->group);
 	depth = own->depth;
 	weight = task->counted_weight;
-	ratio = ratio_of_machine(machine_weight);
+	ratio = ratio_of_machine(machine_weight());
 	sum = groups[GROUP_ROOT].members_weight;
 	clock = llc_at(task->llc)->clock;
 	bpf_for(i, 1, GROUP_DEPTH_MAX + 1) {
@@ -270,11 +303,11 @@ static __noinline int groups_charge(struct sched_task *task, u64 ran_ns)
 
 static u32 free_group_slot(void)
 {
-	u32 slot, most = GROUP_TAG_MAX / topology.nr_llcs;
+	u32 slot;
 
 	if (!bpf_map_pop_elem(&free_group_slots, &slot))
 		return slot;
-	if (nr_group_slots >= GROUP_MAX || nr_group_slots >= most)
+	if (nr_group_slots >= GROUP_MAX || nr_group_slots >= nr_tags)
 		return GROUP_ROOT;
 	return nr_group_slots++;
 }
@@ -317,7 +350,7 @@ static bool is_system_group(struct cgroup *cgroup, u32 level, bool parent_is_sys
 static u32 group_create(struct cgroup *cgroup, u32 weight)
 {
 	u64 id = cgroup_id(cgroup);
-	u32 level = cgroup->level, parent = GROUP_ROOT, slot, i;
+	u32 level = cgroup->level, parent = GROUP_ROOT, nr_llcs = topology.nr_llcs, slot, i;
 	struct cgroup *above;
 	struct group *group;
 
@@ -343,6 +376,10 @@ static u32 group_create(struct cgroup *cgroup, u32 weight)
 		.is_system = is_system_group(cgroup, level, group_at(parent)->is_system),
 		.depth = level,
 	};
+	/* The tags may be those of an earlier cgroup. */
+	bpf_for(i, 0, nr_llcs) {
+		*tag_of(slot, i) = llc_at(i)->clock;
+	}
 	bpf_for(i, 0, GROUP_DEPTH_MAX) {
 		group->path[i] = i + 1 < level	  ? group_at(parent)->path[i]
 				 : i + 1 == level ? slot
@@ -433,8 +470,8 @@ static void promotion_charge(struct sched_task *task, u64 ran_ns, u64 now)
 	if (!before(since, now) || !__sync_bool_compare_and_swap(&group->used_since_ns, since, now))
 		return;
 	allowed_ns = promotion_allowed(
-		now - since, promotion_ns_per_s(task->group_ratio, machine_weight, topology.nr_cpus,
-						policy.promotion_percent));
+		now - since, promotion_ns_per_s(task->group_ratio, machine_weight(),
+						topology.nr_cpus, policy.promotion_percent));
 	used_ns = group->used_ns;
 	__sync_fetch_and_add(&group->used_ns, -(allowed_ns < used_ns ? allowed_ns : used_ns));
 }
@@ -458,7 +495,16 @@ static void set_class(struct sched_task *task, u32 class)
 /* At detach, each cgroup returned its slot. Tasks are counted again when they are attached. */
 static void forget_members(void)
 {
+	u32 slot, i;
+
 	*group_at(GROUP_ROOT) = (struct group){};
-	machine_weight = 0;
+	machine_sum.weight = 0;
+	/* Returned slots may be beyond the tags of each LLC if there are more LLCs now. */
+	bpf_for(i, 0, GROUP_MAX) {
+		if (bpf_map_pop_elem(&free_group_slots, &slot))
+			break;
+	}
+	nr_group_slots = 1;
+	nr_tags = GROUP_TAG_MAX / topology.nr_llcs;
 	nr_limits = 0;
 }

@@ -11,6 +11,7 @@
  * gets one. A throttled task that waits for long gets a CPU in the same way: otherwise
  * the watchdog of sched_ext would eject the scheduler.
  */
+#include "bpf/sched/overdue.bpf.h"
 #include "bpf/sched/weights.bpf.h"
 
 #define THROTTLED_MAX_NS   (4 * NSEC_PER_SEC)
@@ -65,51 +66,45 @@ static u32 held_back_by(struct task_struct *p, const struct sched_task *task)
 			 : GROUP_ROOT;
 }
 
-static void kick_idle_for(struct task_struct *p)
-{
-	s32 cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
-
-	if (cpu >= 0)
-		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE));
-}
-
 /* Moves a task from the queue of a throttled group to where it waits now. */
 static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 {
 	struct sched_task *task = sched_task_of(p);
 	u32 other, llc;
-	u64 key;
+	bool released;
+	s32 cpu;
+	u64 key, dsq;
 
 	if (!task)
 		return false;
 	other = throttled_group(task->group, false);
 	if (other)
 		return compat_dsq_move(it, p, throttled_dsq(other), 0);
-	llc = llc_of_task(p);
+	cpu = idle_cpu_of(p);
+	llc = llc_at_idle(p, cpu);
 	groups_charge(task, 0);
 	key = key_at(task, llc);
 	set_class(task, CLASS_ORDINARY);
-	queue_entered(task, QUEUE_ORDINARY, llc);
-	/* On failure, another CPU has queued the task anew or took it off the queues. */
-	if (!compat_dsq_move_vtime(it, p, dsq_of(QUEUE_ORDINARY, llc), key))
-		return false;
-	kick_idle_for(p);
-	return true;
+	dsq = dsq_of(QUEUE_ORDINARY, llc);
+	/*
+	 * It is counted before it is in the queue. If the move fails, or the task is counted in
+	 * another queue by now, another CPU has queued the task anew or took it off the queues.
+	 */
+	__sync_fetch_and_add(nr_waiting(QUEUE_ORDINARY, llc), 1);
+	released = compat_dsq_move_vtime(it, p, dsq, key);
+	if (!released || !__sync_bool_compare_and_swap(&task->waits_in, WAITS_NOWHERE, dsq))
+		__sync_fetch_and_add(nr_waiting(QUEUE_ORDINARY, llc), -1);
+	kick_for(p, cpu);
+	return released;
 }
 
 /* Gives tasks that have waited for long a CPU, which they return at once. */
 static void limit_touch(struct bpf_iter_scx_dsq *it, struct task_struct *p, u64 now)
 {
 	struct sched_task *task = sched_task_of(p);
-	bool is_bound = p->nr_cpus_allowed == 1;
-	u32 llc = llc_of_task(p);
-	u64 to = is_bound ? dsq_of_cpu(scx_bpf_task_cpu(p)) : dsq_of(QUEUE_OVERDUE, llc);
 
-	if (!task || before(now, task->queued_since_ns + THROTTLED_MAX_NS) ||
-	    !compat_dsq_move(it, p, to, 0) || is_bound)
-		return;
-	llc_at(llc)->has_overdue = true;
-	kick_idle_for(p);
+	if (task && !before(now, task->queued_since_ns + THROTTLED_MAX_NS))
+		move_overdue(it, p);
 }
 
 static u64 limit_refill_now(struct group *group, u64 now)

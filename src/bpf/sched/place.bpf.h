@@ -4,9 +4,9 @@
 /*
  * The rule `place`: a task runs near the GPU that it works for. A task that wakes
  * up on a CPU of the GPU's NUMA node is left to the kernel's idle CPU selection,
- * which stays close to the previous CPU. A task that wakes up on another node
- * moves to an idle CPU of the GPU's node. If that node has no idle CPU, any idle
- * CPU is better than waiting.
+ * which stays close to the previous CPU. For a task that wakes up on another node,
+ * that selection begins at a CPU of the GPU's node. If that node has no idle CPU, any
+ * idle CPU is better than waiting.
  *
  * NUMA nodes are numbered from 1 here; 0 means unknown.
  */
@@ -37,29 +37,25 @@ static u32 node_of_task(struct task_struct *p)
 	return process ? node_of_process(process) : 0;
 }
 
-static u32 node_of_cpu(u32 cpu)
-{
-	barrier_var(cpu);
-	return topology.cpu_node[cpu & (MAX_CPUS - 1)];
-}
-
 /*
- * Returns an idle CPU on the node of the task's GPU and clears its idle state.
- * Negative: use the default selection.
+ * The CPU from which the kernel looks for an idle one: the previous CPU, or, if the GPU of the task
+ * is on another node, a random CPU of that node.
  */
-static s32 pick_idle_near(struct task_struct *p, s32 prev_cpu)
+static s32 cpu_near_gpu(struct task_struct *p, s32 prev_cpu)
 {
-	u32 nr_cpus = topology.nr_cpus, node, cpu;
+	u32 node, size, place, cpu;
 
 	if (topology.nr_nodes <= 1 || !ml_seen || !rule_on(policy.rules_off, RULE_PLACE))
-		return -1;
+		return prev_cpu;
 	node = node_of_task(p);
 	if (!node || node_of_cpu(prev_cpu) == node)
-		return -1;
-	bpf_for(cpu, 0, nr_cpus) {
-		if (node_of_cpu(cpu) == node && may_run_on(p, cpu) &&
-		    scx_bpf_test_and_clear_cpu_idle(cpu))
-			return cpu;
-	}
-	return -1;
+		return prev_cpu;
+	barrier_var(node);
+	size = topology.node_size[node & (MAX_NODES - 1)];
+	if (!size)
+		return prev_cpu;
+	place = topology.node_place[node & (MAX_NODES - 1)] + bpf_get_prandom_u32() % size;
+	barrier_var(place);
+	cpu = topology.node_cpus[place & (MAX_CPUS - 1)];
+	return may_run_on(p, cpu) ? (s32)cpu : prev_cpu;
 }

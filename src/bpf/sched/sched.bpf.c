@@ -6,8 +6,9 @@
  * CPU is idle is dispatched to the local DSQ of that CPU. Every other task waits
  * in a queue (a DSQ) of a last-level cache (LLC), ordered by virtual time: the
  * CPU time that the task received, divided by its weight. A CPU dispatches from
- * the queues of its own LLC first, and from those of the other LLCs when its own
- * are empty.
+ * the queues of its own LLC first, and from those of some other LLCs when its own
+ * are empty. With the lock of a run queue held, nothing looks at all CPUs, LLCs
+ * or waiting tasks.
  *
  * The class of a task (core/policy.h) depends on what Zernel knows about its ML
  * process. The class is determined again at each enqueue. A feeder goes first and
@@ -32,8 +33,9 @@
  * other dispatch.
  *
  * When a CPU goes offline, the kernel no longer calls ops.dispatch for it. The
- * tasks that wait for that CPU move to its local DSQ: the CPU runs each task once
- * more, and the kernel then migrates it. A CPU that comes back online is
+ * tasks of that CPU move to its local DSQ: the CPU runs each task once more, and the
+ * kernel then migrates it. Other tasks for which its LLC has no CPU any more move to
+ * the overdue queue of another LLC. A CPU that comes back online is
  * served as before. A CPU that was offline when user space read the topology
  * needs a restart of the scheduler, and the exit code requests it. (A scheduler
  * without hotplug callbacks is restarted at every hotplug event. But the exit
@@ -47,6 +49,7 @@
  * one slice. The virtual time of a task that is charged while it migrates between
  * LLCs is off by the same amount.
  */
+#include "bpf/sched/balance.bpf.h"
 #include "bpf/sched/place.bpf.h"
 #include "bpf/sched/dispatch.bpf.h"
 
@@ -83,12 +86,12 @@ SEC("struct_ops/zernel_select_cpu")
 s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
 	struct sched_task *task = sched_task_of(p);
-	s32 cpu = pick_idle_near(p, prev_cpu);
-	bool is_idle = cpu >= 0;
+	bool is_idle = false;
+	s32 cpu = scx_bpf_select_cpu_dfl(p, cpu_near_gpu(p, prev_cpu), wake_flags, &is_idle);
 
 	if (!is_idle)
-		cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
-	if (!is_idle || !task)
+		return prev_cpu;
+	if (!task)
 		return cpu;
 	task->woken = true;
 	if (held_back_by(p, task))
@@ -106,16 +109,17 @@ s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fl
 /*
  * A CPU may have become idle since select_cpu. The kernel also skips select_cpu
  * for some tasks, such as tasks that are bound to one CPU. If select_cpu has just
- * searched for an idle CPU for an ordinary task, this function does not search
- * again: the task waits one slice at most.
+ * searched for an idle CPU for an ordinary task, only the CPU of the task is
+ * looked at again: if it is busy, the task waits one slice at most, and if it is
+ * idle, no CPU of its cache might look. Not static: see may_run_on().
  */
-static s32 idle_cpu_for(struct task_struct *p, bool was_looked_for)
+__noinline s32 idle_cpu_for(struct task_struct *p __arg_trusted, bool was_looked_for)
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	if (p->nr_cpus_allowed == 1 && may_run_on(p, cpu))
-		return scx_bpf_test_and_clear_cpu_idle(cpu) ? cpu : -1;
-	return was_looked_for ? -1 : scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	if ((is_bound(p) || was_looked_for) && may_run_on(p, cpu))
+		return scx_bpf_test_and_clear_cpu_idle(cpu) && !cpu_at(cpu)->is_offline ? cpu : -1;
+	return was_looked_for ? -1 : idle_cpu_of(p);
 }
 
 /*
@@ -167,6 +171,19 @@ static bool is_throttled(struct task_struct *p, struct sched_task *task, u64 enq
 	return true;
 }
 
+/* The deadline of a task, less the credits of its class and tier. */
+static u64 place_in_queue(struct sched_task *task, u32 llc)
+{
+	u64 key = key_at(task, llc) - rule_of(task->class)->credit_ns;
+
+	/* First in its own group: without the slice that the others must wait for. */
+	if (task->is_capped)
+		key -= virtual_ns(task->rate, slice_ns);
+	if (task->class == CLASS_ORDINARY)
+		key -= tier_rule_of(tier_of_task(task))->credit_ns;
+	return key;
+}
+
 SEC("struct_ops/zernel_enqueue")
 void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 {
@@ -192,17 +209,14 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (is_throttled(p, task, enq_flags))
 		return;
-	llc = llc_of_task(p);
 	class = classify(p, task, woken, now);
 	set_class(task, class);
-	key = key_at(task, llc);
-	if (task->is_capped) {
-		count(class, DECISION_CAPPED);
-		/* First in its own group: without the slice that the others must wait for. */
-		key -= virtual_ns(task->rate, slice_ns);
-	}
-	rule = rule_of(task->class);
 	cpu = idle_cpu_for(p, woken && task->class == CLASS_ORDINARY);
+	llc = llc_at_idle(p, cpu);
+	vtime_update(task, llc);
+	if (task->is_capped)
+		count(class, DECISION_CAPPED);
+	rule = rule_of(task->class);
 	if (cpu < 0 && woken && class == CLASS_ORDINARY &&
 	    before(task->vtime, llc_at(llc)->clock) && take_by_tier(p, task, enq_flags))
 		return;
@@ -216,17 +230,19 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 			return;
 		}
 	}
-	if (task->class == CLASS_ORDINARY)
-		key -= tier_rule_of(tier_of_task(task))->credit_ns;
 	if (class == CLASS_IDLE)
 		idle_class_seen = true;
+	if (cpu < 0 && (task->class == CLASS_ORDINARY || task->class == CLASS_LOADER)) {
+		cpu = balanced_cpu(p, woken, now);
+		llc = cpu >= 0 ? queue_of_cpu(cpu) : llc;
+	}
+	key = place_in_queue(task, llc);
 	queue_entered(task, rule->queue, llc);
 	if (task->class == CLASS_SPINNER)
-		spinner_queued(p, task, llc, now);
-	compat_dsq_insert_vtime(p, dsq_of(rule->queue, llc), rule->slice_ns, key - rule->credit_ns,
-				enq_flags);
+		key = spinner_queued(p, task, llc, now);
+	compat_dsq_insert_vtime(p, dsq_of(rule->queue, llc), rule->slice_ns, key, enq_flags);
 	if (cpu >= 0)
-		scx_bpf_kick_cpu(cpu, bpf_core_enum_value(enum scx_kick_flags, SCX_KICK_IDLE));
+		kick_idle(cpu);
 }
 
 SEC("struct_ops/zernel_dispatch")
@@ -234,7 +250,7 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 {
 	struct sched_task *prev_task = waiting_prev(prev);
 	struct sched_cpu *here = this_cpu();
-	u32 own = queue_of_cpu(cpu), nr_llcs = topology.nr_llcs, i;
+	u32 own = queue_of_cpu(cpu), nr_llcs = topology.nr_llcs, nr, random = 0, i;
 	u64 now = bpf_ktime_get_ns();
 	bool others_first;
 
@@ -255,16 +271,22 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 		return;
 	if (prev_task && keeps_cpu(prev, prev_task, cpu, own, others_first, now))
 		return;
-	bpf_for(i, 0, nr_llcs) {
-		if (serve((own + i) % nr_llcs, cpu, others_first, now))
+	if (serve(own, cpu, others_first, now))
+		return;
+	nr = caches_nr(nr_llcs);
+	if (nr < nr_llcs)
+		random = bpf_get_prandom_u32();
+	bpf_for(i, 1, nr) {
+		if (serve(cache_at(own, i, nr_llcs, random), cpu, others_first, now))
 			return;
 	}
 	if (idle_class_seen && (!prev_task || prev_task->class == CLASS_IDLE)) {
-		bpf_for(i, 0, nr_llcs) {
-			if (serve_queue(QUEUE_IDLE, (own + i) % nr_llcs))
+		bpf_for(i, 0, nr) {
+			if (serve_queue(QUEUE_IDLE, cache_at(own, i, nr_llcs, random)))
 				return;
 		}
 	}
+	weight_pass_on(llc_at(own));
 	if (prev_task)
 		goes_on_alone(prev, prev_task, cpu, now);
 }
@@ -392,7 +414,7 @@ s32 BPF_PROG(zernel_init_task, struct task_struct *p, struct scx_init_task_args 
 
 	if (!task)
 		return -12; /* ENOMEM */
-	task->waits_in = QUEUE_NONE;
+	task->waits_in = WAITS_NOWHERE;
 	task->rate = RATE_ONE;
 	task->counted_weight = 0;
 	task->group = GROUP_ROOT;
@@ -535,13 +557,30 @@ void BPF_PROG(zernel_dump_task, struct scx_dump_ctx *dump, struct task_struct *p
 		     thread ? thread->role : 0, task->llc, task->queued_since_ns);
 }
 
+/* Whether a CPU of the cache may run the task. */
+__noinline int is_served(struct task_struct *p __arg_trusted, u32 llc)
+{
+	u32 size = llc_size(llc), first = llc_place(llc), i;
+
+	bpf_for(i, 0, size) {
+		u32 cpu = cpu_in_place(first + i);
+
+		if (!cpu_at(cpu)->is_offline && may_run_on(p, cpu))
+			return true;
+	}
+	return false;
+}
+
 static void hand_over(u32 queue, s32 cpu)
 {
+	u32 llc = queue_of_cpu(cpu);
 	struct task_struct *p;
 
-	bpf_for_each(scx_dsq, p, dsq_of(queue, queue_of_cpu(cpu)), 0) {
+	bpf_for_each(scx_dsq, p, dsq_of(queue, llc), 0) {
 		if (scx_bpf_task_cpu(p) == cpu)
 			compat_dsq_move(&___it, p, dsq_of_cpu(cpu), 0);
+		else if (!is_served(p, llc))
+			move_overdue(&___it, p);
 	}
 }
 
@@ -585,6 +624,7 @@ s32 BPF_PROG(zernel_init)
 	}
 	forget_members();
 	make_spinner_timers(nr_llcs, nr_cpus);
+	make_sweep_timers(nr_llcs);
 	bpf_for(i, 0, nr_llcs) {
 		*llc_at(i) = (struct llc){ .clock = llc_at(i)->clock };
 	}

@@ -58,13 +58,15 @@ static u64 spinner_due(struct task_struct *p, u64 now)
 /* Preempts a CPU on which the first spinner that is due may run. */
 static int spinner_timer_fired(void *map, u32 *llc, struct spinner_timer *timer)
 {
-	u64 now = bpf_ktime_get_ns();
+	u64 now = bpf_ktime_get_ns(), nr_seen = 0;
 	struct task_struct *p;
 
 	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_SPINNERS, *llc), 0) {
 		struct sched_task *task = sched_task_of(p);
 		s32 cpu;
 
+		if (nr_seen++ == WALK_MAX)
+			break;
 		if (!task || before(now, task->due_ns))
 			continue;
 		cpu = cpu_to_take(p, CLASS_FEEDER, ANY_GROUP);
@@ -102,10 +104,12 @@ static void expect_spinner(u32 llc, u64 due, u64 now)
 		spinner_timer_start(llc, was, now);
 }
 
-static void spinner_queued(struct task_struct *p, struct sched_task *task, u32 llc, u64 now)
+/* Returns its place in the queue: the first task there is due first. */
+static u64 spinner_queued(struct task_struct *p, struct sched_task *task, u32 llc, u64 now)
 {
 	task->due_ns = spinner_due(p, now);
 	expect_spinner(llc, task->due_ns, now);
+	return task->due_ns;
 }
 
 static bool spinner_is_due(u32 llc, u64 now)
@@ -114,9 +118,6 @@ static bool spinner_is_due(u32 llc, u64 now)
 
 	return due && !before(now, due);
 }
-
-/* Spinners that a task looks at when it goes to sleep. */
-#define LOOK_WALK 16
 
 /*
  * A critical task goes to sleep, and may have left its result in memory. The launchers of its
@@ -140,7 +141,7 @@ __noinline int pollers_look(struct task_struct *p __arg_trusted, u32 group, u64 
 	bpf_for_each(scx_dsq, poller, dsq_of(QUEUE_SPINNERS, llc), 0) {
 		struct sched_task *task = sched_task_of(poller);
 
-		if (nr_seen++ == LOOK_WALK)
+		if (nr_seen++ == WALK_MAX)
 			break;
 		thread = thread_find(poller);
 		if (!task || !thread || task->group != group || !role_polls(&thread->evidence))
@@ -196,15 +197,20 @@ static void make_spinner_timers(u32 nr_llcs, u32 nr_cpus)
 /* Dispatches a spinner whose GPU should be done, and finds when the next one is due. */
 __noinline int serve_spinner(u32 llc, u32 cpu, u64 now)
 {
+	struct sched_cpu *here = this_cpu();
 	struct task_struct *p;
 	bool found = false;
-	u64 next = 0, nr_seen = 0;
+	u64 next = 0;
 
+	if (!here)
+		return false;
+	here->nr_looked = 0;
 	__sync_lock_test_and_set(&llc_at(llc)->spinner_due_ns, 0);
 	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_SPINNERS, llc), 0) {
 		struct sched_task *task = sched_task_of(p);
 
-		nr_seen++;
+		if (here->nr_looked++ == WALK_MAX)
+			break;
 		if (!task)
 			continue;
 		if (!found && !before(now, task->due_ns) && may_run_on(p, cpu) &&
@@ -218,7 +224,7 @@ __noinline int serve_spinner(u32 llc, u32 cpu, u64 now)
 			next = task->due_ns;
 		}
 	}
-	if (nr_seen < *nr_waiting(QUEUE_SPINNERS, llc) &&
+	if (here->nr_looked < *nr_waiting(QUEUE_SPINNERS, llc) &&
 	    (!next || before(now + LOOK_AGAIN_NS, next)))
 		next = now + LOOK_AGAIN_NS;
 	if (next)

@@ -6,6 +6,7 @@
 #include "bpf/signals/learn.bpf.h"
 #include "bpf/sched/task.bpf.h"
 #include "bpf/signals/state.bpf.h"
+#include "core/places.h"
 #include "core/policy.h"
 #include "core/sched_stats.h"
 
@@ -18,16 +19,23 @@ struct sched_policy policy = { .reserved_percent = 30, .promotion_percent = 200 
 
 /* Aligned to cache lines, so that LLCs do not contend for their clocks. */
 static struct llc {
-	u64 clock; /* virtual time that the running tasks have reached */
+	/* The first line is written at each turn. */
+	u64 clock;	 /* virtual time that the running tasks have reached */
+	s64 weight_kept; /* change of the weight of the machine that was not passed on */
+	u32 nr_waiting[QUEUE_SLOTS];
 	u64 next_sweep_ns;
 	u64 spinner_due_ns; /* when its first spinner should run again; 0: no spinner waits */
-	u64 has_overdue;    /* the overdue queue may contain tasks */
-	u64 nr_waiting[QUEUE_SLOTS];
+	/* The second line is written rarely; other LLCs read the speed. */
+	u64 has_overdue;   /* the overdue queue may contain tasks */
 	u64 roles_seen_ns; /* when no waiting task could be dispatched by a new role */
 	u64 nr_roles_seen; /* new_roles.nr_found at that time */
+	struct llc_speed {
+		u64 since_ns, clock; /* when it was last measured */
+		u64 average;	     /* 0: not known */
+	} speed;		     /* how fast the clock advances */
 } __attribute__((aligned(64))) llcs[MAX_LLCS];
 
-/* State of a CPU that other CPUs read before they preempt it. */
+/* State of a CPU that other CPUs read before they preempt it, on a cache line of its own. */
 static struct cpu_state {
 	u64 debt_ns;	    /* CPU time that promoted tasks owe to the other tasks */
 	u64 system_debt_ns; /* CPU time that tasks of the system owe to the other tasks */
@@ -38,7 +46,7 @@ static struct cpu_state {
 	u8 in_turn;   /* a spinner has a short turn */
 	u8 is_capped; /* the running task would be promoted, but for its group */
 	u8 is_offline;
-} cpu_states[MAX_CPUS];
+} __attribute__((aligned(64))) cpu_states[MAX_CPUS];
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -123,6 +131,9 @@ static void count_wait(u32 class, u64 waited_ns)
 		hist_record(&cpu->stats.waits[class & (CLASS_SLOTS - 1)], waited_ns);
 }
 
+/* A walk over a queue looks at so many tasks, so that a long queue does not make it slow. */
+#define WALK_MAX 16
+
 static bool before(u64 a, u64 b)
 {
 	return (s64)(a - b) < 0;
@@ -142,13 +153,61 @@ static u32 queue_of_cpu(u32 cpu)
 	return llc < topology.nr_llcs ? llc : 0;
 }
 
+static u32 node_of_cpu(u32 cpu)
+{
+	barrier_var(cpu);
+	return topology.cpu_node[cpu & (MAX_CPUS - 1)];
+}
+
+/*
+ * Whether a CPU of the LLC called ops.dispatch within the interval of sweeps. Otherwise its CPUs
+ * are idle, offline or taken by tasks of other schedulers.
+ */
+static bool is_served_lately(u32 llc, u64 now)
+{
+	return before(now, llc_at(llc)->next_sweep_ns);
+}
+
+static u32 llc_size(u32 llc)
+{
+	barrier_var(llc);
+	return topology.llc_size[llc & (MAX_LLCS - 1)];
+}
+
+static u32 llc_place(u32 llc)
+{
+	barrier_var(llc);
+	return topology.llc_place[llc & (MAX_LLCS - 1)];
+}
+
+/* The CPUs to look at for a task that ran on this CPU. */
+static struct search search_from(u32 cpu)
+{
+	u32 llc = queue_of_cpu(cpu), nr = topology.nr_placed, size = llc_size(llc);
+
+	barrier_var(cpu);
+	return search_around(llc_place(llc), size, topology.cpu_place[cpu & (MAX_CPUS - 1)], nr,
+			     size < nr ? bpf_get_prandom_u32() : 0);
+}
+
+static u32 cpu_in_place(u32 place)
+{
+	barrier_var(place);
+	return topology.cpus[place & (MAX_CPUS - 1)];
+}
+
+static u32 search_cpu(const struct search *search, u32 i)
+{
+	return cpu_in_place(search_place(search, i));
+}
+
 /*
  * A lookup of a DSQ costs more than the rest of a dispatch, and most DSQs are
  * empty most of the time. So the tasks in each queue are counted. The kernel
  * inserts a task into its DSQ only after the count was incremented. A task counts
  * from before it is in the DSQ until it runs or leaves this scheduler.
  */
-static u64 *nr_waiting(u32 queue, u32 llc)
+static u32 *nr_waiting(u32 queue, u32 llc)
 {
 	barrier_var(queue);
 	return &llc_at(llc)->nr_waiting[queue & (QUEUE_SLOTS - 1)];
@@ -161,16 +220,19 @@ static bool may_wait(u32 queue, u32 llc)
 
 static void queue_entered(struct sched_task *task, u32 queue, u32 llc)
 {
-	task->waits_in = queue;
 	__sync_fetch_and_add(nr_waiting(queue, llc), 1);
+	task->waits_in = dsq_of(queue, llc);
 }
 
 static void queue_left(struct sched_task *task)
 {
-	if (task->waits_in == QUEUE_NONE)
+	u64 dsq = task->waits_in;
+
+	/* A timer that moved the task may count it at the same time: see limit_release(). */
+	if (dsq == WAITS_NOWHERE ||
+	    !__sync_bool_compare_and_swap(&task->waits_in, dsq, WAITS_NOWHERE))
 		return;
-	__sync_fetch_and_add(nr_waiting(task->waits_in, task->llc), -1);
-	task->waits_in = QUEUE_NONE;
+	__sync_fetch_and_add(nr_waiting(dsq / MAX_LLCS, dsq % MAX_LLCS), -1);
 }
 
 static bool serve_queue(u32 queue, u32 llc)
@@ -178,22 +240,61 @@ static bool serve_queue(u32 queue, u32 llc)
 	return may_wait(queue, llc) && compat_dsq_move_to_local(dsq_of(queue, llc));
 }
 
+/*
+ * A task that was preempted while it must not migrate. Its cpus_ptr shows that only after its
+ * enqueue. A BPF program that runs in a task counts as 1 itself.
+ */
+static bool must_stay(struct task_struct *p)
+{
+	if (!bpf_core_field_exists(p->migration_disabled) || !p->migration_disabled)
+		return false;
+	return p->migration_disabled > 1 || bpf_get_current_task_btf() != p;
+}
+
 /* Not static, so that the verifier checks the function once, not once per caller. */
 __noinline int may_run_on(struct task_struct *p __arg_trusted, u32 cpu)
 {
-	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
+	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
+	       (!must_stay(p) || cpu == (u32)scx_bpf_task_cpu(p));
 }
 
 /*
- * The LLC of the CPU of the task. If the affinity has just changed and excludes that CPU,
- * the LLC of the first allowed CPU.
+ * An idle CPU on which the task may run, or -1. A CPU that went offline remains in the kernel's
+ * mask of idle CPUs until it is picked, which this function does.
+ */
+static s32 idle_cpu_of(struct task_struct *p)
+{
+	s32 cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+
+	if (cpu >= 0 && cpu_at(cpu)->is_offline)
+		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	return cpu >= 0 && !cpu_at(cpu)->is_offline ? cpu : -1;
+}
+
+/* The first CPU that the task may run on. It looks at all CPUs only if that one is offline. */
+static __noinline u32 first_cpu_of(struct task_struct *p)
+{
+	u32 first = bpf_cpumask_first(p->cpus_ptr), nr_cpus = topology.nr_cpus, cpu;
+
+	if (!cpu_at(first)->is_offline)
+		return first;
+	bpf_for(cpu, 0, nr_cpus) {
+		if (!cpu_at(cpu)->is_offline && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+			return cpu;
+	}
+	return first;
+}
+
+/*
+ * The LLC of the CPU of the task. If that CPU goes offline, or the affinity has just changed and
+ * excludes it, the LLC of the first allowed CPU.
  */
 static u32 llc_of_task(struct task_struct *p)
 {
 	u32 cpu = scx_bpf_task_cpu(p);
 
 	/* Not may_run_on(): a timer of a sleepable program calls this under RCU. */
-	if (!bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
-		cpu = bpf_cpumask_first(p->cpus_ptr);
+	if (cpu_at(cpu)->is_offline || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		cpu = first_cpu_of(p);
 	return queue_of_cpu(cpu);
 }

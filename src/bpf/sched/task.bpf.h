@@ -9,6 +9,8 @@
 #include "bpf/kernel.h"
 #include "core/learner.h"
 
+#define WAITS_NOWHERE (~0ULL)
+
 struct sched_task {
 	struct learner learner;
 	u64 running_since_ns;
@@ -20,10 +22,10 @@ struct sched_task {
 	u64 rate;	    /* virtual time per CPU time (core/group.h) */
 	u64 cgroup_id;	    /* of its group when it was counted */
 	u64 group_ratio;    /* inverse share of its cgroup (core/group.h) */
+	u64 waits_in;	    /* queue (DSQ) that counts it in nr_waiting, or WAITS_NOWHERE */
 	u32 llc;	    /* LLC whose clock its virtual time refers to */
 	u32 class;
 	u32 is_capped; /* it would be promoted, but its group has used up its promotion */
-	u32 waits_in;  /* queue that counts it in nr_waiting, or QUEUE_NONE */
 	u32 tier;
 	u32 polls;	    /* it gave up its CPU within POLL_NS and stayed runnable */
 	u32 in_turn;	    /* spinner: the next turn is a short one */

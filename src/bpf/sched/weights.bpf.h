@@ -57,7 +57,7 @@ static void advance_clock(struct llc *llc, u64 vtime)
  */
 static void drive_clock(struct llc *llc, u64 ran_ns)
 {
-	u64 rate = rate_of_ratio(ratio_of_machine(machine_weight));
+	u64 rate = rate_of_ratio(ratio_of_machine(machine_weight()));
 
 	__sync_fetch_and_add(&llc->clock, virtual_ns(rate, ran_ns) * 15 / 16);
 }

@@ -65,6 +65,7 @@ void sim_timer_start(void *timer, __u64 delay_ns);
 __u64 bpf_ktime_get_ns(void);
 __u64 bpf_ktime_get_boot_ns(void);
 __u32 bpf_get_smp_processor_id(void);
+__u32 bpf_get_prandom_u32(void);
 struct task_struct *bpf_get_current_task_btf(void);
 struct pt_regs *bpf_task_pt_regs(struct task_struct *p);
 long bpf_probe_read_kernel(void *to, __u32 size, const void *from);
