@@ -42,6 +42,29 @@ class Device:
         for _ in range(number):
             self.call("cudaLaunchKernel", self.busy, one, one, args, 0, None)
 
+    def find(self, driver, name):
+        """Returns the handles of a kernel, as programs that load their own code get them: a function of a module, a kernel of
+        a library, and the function of that kernel. Its name begins with "busy"."""
+        self.cuda = ctypes.CDLL(str(driver))
+        module, library, handles = ctypes.c_void_p(), ctypes.c_void_p(), [ctypes.c_void_p() for _ in range(3)]
+        self.drive("cuModuleLoadData", ctypes.byref(module), b"image")
+        self.drive("cuLibraryLoadData", ctypes.byref(library), b"image", None, None, 0, None, None, 0)
+        self.drive("cuModuleGetFunction", ctypes.byref(handles[0]), module, name)
+        self.drive("cuLibraryGetKernel", ctypes.byref(handles[1]), library, name)
+        self.drive("cuKernelGetFunction", ctypes.byref(handles[2]), handles[1])
+        return handles
+
+    def drive(self, name, *args):
+        error = getattr(self.cuda, name)(*args)
+        if error:
+            raise RuntimeError(f"{name} failed with error {error}")
+
+    def run(self, kernel, kernel_us):
+        """Launches a kernel by its handle, through the driver."""
+        duration = ctypes.c_uint64(kernel_us * 1000)
+        args = (ctypes.c_void_p * 1)(ctypes.addressof(duration))
+        self.drive("cuLaunchKernel", kernel, 1, 1, 1, 1, 1, 1, 0, None, args, None)
+
     def upload(self):
         self.copy(self.memory, self.host, TO_DEVICE)
 
@@ -52,6 +75,12 @@ class Device:
 
     def copy(self, to, source, kind):
         self.call("cudaMemcpyAsync", to, source, ctypes.c_size_t(COPY_BYTES), kind, None)
+
+    def pin(self):
+        """Allocates pinned memory and frees it."""
+        memory = ctypes.c_void_p()
+        self.call("cudaMallocHost", ctypes.byref(memory), ctypes.c_size_t(COPY_BYTES))
+        self.call("cudaFreeHost", memory)
 
     def drain(self):
         self.call("cudaDeviceSynchronize")

@@ -7,11 +7,38 @@
 #include "vgpu/engine.h"
 #include "vgpu/per_thread.h"
 
-static struct CUfunc_st functions[] = { { .busy = false }, { .busy = true } };
-
 struct CUmod_st {
 	u8 unused;
 };
+
+struct CUlib_st {
+	u8 unused;
+};
+
+/* Each name has one handle of each kind, whichever module or library it comes from. */
+static struct CUfunc_st *functions, *kernels;
+
+static CUresult function_find(struct CUfunc_st **list, const char *name, struct CUfunc_st **ret)
+{
+	struct CUfunc_st *found;
+
+	if (!*name)
+		return CUDA_ERROR_NOT_FOUND;
+	ENGINE_LOCKED();
+	for (found = *list; found && strcmp(found->name, name) != 0;)
+		found = found->next;
+	if (!found) {
+		found = calloc(1, sizeof(*found) + strlen(name) + 1);
+		if (!found)
+			return CUDA_ERROR_OUT_OF_MEMORY;
+		found->busy = strncmp(name, "busy", strlen("busy")) == 0;
+		strcpy(found->name, name);
+		found->next = *list;
+		*list = found;
+	}
+	*ret = found;
+	return CUDA_SUCCESS;
+}
 
 CUresult CU(ModuleLoadData)(CUmodule *module, const void *image)
 {
@@ -28,10 +55,7 @@ CUresult CU(ModuleGetFunction)(CUfunction *function, CUmodule module, const char
 {
 	if (!function || !module || !name)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (!*name)
-		return CUDA_ERROR_NOT_FOUND;
-	*function = &functions[strcmp(name, "busy") == 0];
-	return CUDA_SUCCESS;
+	return function_find(&functions, name, function);
 }
 
 CUresult CU(ModuleUnload)(CUmodule module)
@@ -39,6 +63,42 @@ CUresult CU(ModuleUnload)(CUmodule module)
 	if (!module)
 		return CUDA_ERROR_INVALID_VALUE;
 	free(module);
+	return CUDA_SUCCESS;
+}
+
+CUresult CU(LibraryLoadData)(CUlibrary *library, const void *code, void *jit_options,
+			     void **jit_values, unsigned int nr_jit, void *options, void **values,
+			     unsigned int nr)
+{
+	struct CUctx_st *ctx;
+	CUresult r = ctx_current(&ctx);
+
+	if (r != CUDA_SUCCESS || !library || !code)
+		return r ?: CUDA_ERROR_INVALID_VALUE;
+	*library = calloc(1, sizeof(**library));
+	return *library ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* The driver accepts a kernel of a library where it expects a function. */
+CUresult CU(LibraryGetKernel)(CUkernel *kernel, CUlibrary library, const char *name)
+{
+	if (!kernel || !library || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	return function_find(&kernels, name, (struct CUfunc_st **)kernel);
+}
+
+CUresult CU(KernelGetFunction)(CUfunction *function, CUkernel kernel)
+{
+	if (!function || !kernel)
+		return CUDA_ERROR_INVALID_VALUE;
+	return function_find(&functions, ((struct CUfunc_st *)kernel)->name, function);
+}
+
+CUresult CU(LibraryUnload)(CUlibrary library)
+{
+	if (!library)
+		return CUDA_ERROR_INVALID_VALUE;
+	free(library);
 	return CUDA_SUCCESS;
 }
 

@@ -124,7 +124,9 @@ struct CUevent_st {
 };
 
 struct CUfunc_st {
+	struct CUfunc_st *next;
 	bool busy; /* the first parameter is the duration */
+	char name[];
 };
 
 /* One for each process, because the vendors' calls pass no handle for it. */

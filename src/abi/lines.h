@@ -6,24 +6,28 @@
 #include "abi/python.h"
 
 /*
- * A running thread is sampled so often, in samples per second. Of the ticks in a period, a random
- * one counts: a job whose steps have the length of some periods would show the same lines each
- * time.
+ * A running thread is sampled about so often, in samples per second. The period changes at random
+ * between half and one and a half of the mean: a job whose steps have the length of some periods
+ * would show the same lines each time. A longer time between ticks is no period.
  */
-#define LINES_RATE	99
-#define LINES_TICKS	10
-#define LINES_PERIOD_NS (NSEC_PER_SEC / LINES_RATE)
+#define LINES_RATE	    99
+#define LINES_PERIOD_NS	    (NSEC_PER_SEC / LINES_RATE)
+#define LINES_PERIOD_MAX_NS (4 * LINES_PERIOD_NS)
 /*
  * Processes that can be sampled at the same time, in all and of one user, and the entries that each
  * of them can have in the tables. The share of a process holds what its loaders need too. No
  * process can take the room of another one.
  */
-#define LINES_PROCESSES 32
-#define LINES_OF_USER	8
-#define LINES_THREADS	512
-#define LINES_STACKS	512
-#define LINES_SUMS	1024
-#define LINES_CODES	512
+#define LINES_PROCESSES	    32
+#define LINES_OF_USER	    8
+#define LINES_THREADS	    512
+#define LINES_STACKS	    512
+#define LINES_SUMS	    2048
+#define LINES_CODES	    512
+/* Sums of a process that can name kernels. Further ones leave them out, so that no time is lost. */
+#define LINES_KERNEL_SUMS   (LINES_SUMS / 2)
+/* Sums that can wait for the next launch: core/gap.h. */
+#define LINES_WAITING	    8
 
 struct lines_counts {
 	u64 nr_samples;
@@ -39,24 +43,17 @@ struct lines_used {
 	u64 nr_codes;
 };
 
-/* With the process ID as the key: a process whose lines a client wants. Set by user space. */
-struct lines_process {
-	u64 runtime; /* address of the runtime of its interpreter; 0: it has none */
-	struct python_offsets offsets;
-	struct lines_counts counts; /* these members: written by the programs */
-	struct lines_used used;
-};
-
 struct lines_stack_key {
 	u64 hash;  /* of the frames */
 	u32 tgid;  /* of the process whose memory was read: a loader can be a process */
 	u32 owner; /* process ID of the process that is sampled, which has the share */
 };
 
-struct lines_stack_value {
-	u32 is_named; /* the code of all frames was copied */
-	u32 pad;
-	struct python_stack stack;
+/* Instead of the handle of a kernel. */
+enum {
+	GAP_UNKNOWN, /* it is not known which kernel was launched, or whether one was */
+	GAP_GRAPH,   /* a graph of kernels */
+	GAP_THROUGH, /* the runtime, which knows no handle, and may call its driver */
 };
 
 struct lines_sum_key {
@@ -66,12 +63,47 @@ struct lines_sum_key {
 	struct lines_stack_key stack; /* hash 0: the stack could not be read */
 	u32 cause;		      /* enum idle_cause */
 	u32 role;		      /* enum role */
+	u32 call; /* the innermost runtime call that the thread is in, plus 1; 0: none */
+	u32 pad;
+	u64 after;  /* handle of the kernel that was launched last, or GAP_UNKNOWN, GAP_GRAPH */
+	u64 before; /* of the kernel that was launched next */
 };
 
 struct lines_sum {
 	u64 done_ns; /* the GPU had no work */
 	u64 open_ns; /* it may have had none */
 	u64 nr_samples;
+};
+
+struct lines_waiting {
+	struct lines_sum_key key; /* without `before` */
+	struct lines_sum sum;
+};
+
+/* The time of a process since its last launch: core/gap.h. */
+struct lines_gap {
+	u64 is_taken;	/* a program changes the other members */
+	u64 is_torn;	/* a launch was not noted */
+	u64 is_through; /* the runtime was called, and no launch of its driver has followed yet */
+	u64 nr_launches;
+	u64 after;
+	u64 nr_waiting;
+	struct lines_waiting waiting[LINES_WAITING];
+};
+
+/* With the process ID as the key: a process whose lines a client wants. Set by user space. */
+struct lines_process {
+	u64 runtime; /* address of the runtime of its interpreter; 0: it has none */
+	struct python_offsets offsets;
+	struct lines_counts counts; /* these members: written by the programs */
+	struct lines_used used;
+	struct lines_gap gap;
+};
+
+struct lines_stack_value {
+	u32 is_named; /* the code of all frames was copied */
+	u32 pad;
+	struct python_stack stack;
 };
 
 struct lines_code_key {

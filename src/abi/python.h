@@ -12,6 +12,9 @@
 #define PYTHON_FRAMES_MAX  128
 /* Frames that are looked at. Some of them are no function of Python. */
 #define PYTHON_STEPS_MAX   256
+/* Bytes of a frame that are copied: the members that are needed are in them in every version. */
+#define PYTHON_FRAME_BYTES 80
+#define PYTHON_FRAME_WORDS 16
 /* Threads of an interpreter that are looked at. */
 #define PYTHON_THREADS_MAX 256
 /* Bytes of a name that are kept: the last ones. */
@@ -20,6 +23,12 @@
 /* Bytes of a table of lines in one part, and parts. Lines behind the last part are not known. */
 #define PYTHON_TABLE_BYTES 3072
 #define PYTHON_PARTS_MAX   8
+
+/* The time that reading stacks takes, so that it is a small part of the time of its thread. */
+struct python_budget {
+	u64 read_ns; /* that reading took, less what time has paid off */
+	u64 paid_ns; /* until then */
+};
 
 /* A member that this version does not have. */
 #define PYTHON_NO_MEMBER (~0U)

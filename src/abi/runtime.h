@@ -47,6 +47,7 @@ enum call_kind {
 	CALL_KIND_SCOPE_ENTER,
 	CALL_KIND_SCOPE_LEAVE,
 	CALL_KIND_OOM,
+	CALL_KIND_KERNEL,
 	CALL_KIND_COMM_FREE,
 	CALL_KIND_GROUP_START,
 	CALL_KIND_GROUP_END,
@@ -58,7 +59,10 @@ enum call_kind {
 	CALL_KIND_NR,
 };
 
-/* The detail of a copy, an allocation, a context, an identity, a communicator or a collective. */
+/*
+ * The detail of a launch, a copy, an allocation, a context, an identity, a kernel, a communicator
+ * or a collective.
+ */
 enum call_detail {
 	DETAIL_NONE,
 	DETAIL_TO_DEVICE,
@@ -86,6 +90,9 @@ enum call_detail {
 	DETAIL_UUID,
 	DETAIL_UUID_PART,
 	DETAIL_PCI,
+	DETAIL_GRAPH,
+	DETAIL_NAMED,
+	DETAIL_OF_KERNEL,
 	DETAIL_ALL_REDUCE,
 	DETAIL_BROADCAST,
 	DETAIL_REDUCE,

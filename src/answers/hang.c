@@ -142,10 +142,7 @@ int hang_new(const struct snapshot *s, const char *who, struct hang **ret)
 
 bool hang_has_stack(const struct hang_member *member)
 {
-	const struct lines_stack *stack = member->stack;
-
-	/* A stack that cannot be read has one frame without a name. */
-	return stack && stack->nr_frames && (stack->nr_frames > 1 || lines_is_known(stack->frames));
+	return member->stack && lines_has_frames(member->stack);
 }
 
 struct hang_job hang_job(const struct hang *hang, u32 first)

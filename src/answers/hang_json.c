@@ -40,26 +40,6 @@ static void add_launcher(yyjson_mut_doc *doc, yyjson_mut_val *object, const stru
 	}
 }
 
-/* Outermost first. */
-static void add_stack(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct hang_member *member)
-{
-	yyjson_mut_val *list;
-
-	if (!hang_has_stack(member))
-		return;
-	list = yyjson_mut_obj_add_arr(doc, object, "stack");
-	for (u32 i = 0; i < member->stack->nr_frames; i++) {
-		const struct lines_frame *frame = &member->stack->frames[i];
-		yyjson_mut_val *row = yyjson_mut_arr_add_obj(doc, list);
-
-		yyjson_mut_obj_add_str(doc, row, "function", frame->function);
-		yyjson_mut_obj_add_str(doc, row, "file", frame->file);
-		yyjson_mut_obj_add_uint(doc, row, "line", frame->line);
-		yyjson_mut_obj_add_str(doc, row, "kind", lines_kind_label(frame->kind));
-	}
-	yyjson_mut_obj_add_bool(doc, object, "stack_is_cut", member->stack->is_cut);
-}
-
 static void add_member(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct hang_comm *comm,
 		       const struct hang_member *member)
 {
@@ -75,7 +55,8 @@ static void add_member(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct h
 		yyjson_mut_obj_add_bool(doc, object, "returned", call->returned_ns);
 	}
 	add_launcher(doc, object, comm, member->process);
-	add_stack(doc, object, member);
+	if (hang_has_stack(member))
+		lines_add_stack(member->stack, doc, object);
 }
 
 static void add_odd(yyjson_mut_doc *doc, yyjson_mut_val *object, const struct hang_comm *comm)

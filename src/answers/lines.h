@@ -20,14 +20,16 @@
 #include "base/macros.h"
 
 /* The largest answer that is read. */
-#define LINES_STACKS_MAX 16384
-#define LINES_DEPTH_MAX	 256
-#define LINES_FRAMES_MAX (1U << 21) /* of all stacks together */
-#define LINES_NS_MAX	 (1ULL << 48)
+#define LINES_STACKS_MAX  16384
+#define LINES_DEPTH_MAX	  256
+#define LINES_FRAMES_MAX  (1U << 21) /* of all stacks together */
+#define LINES_NS_MAX	  (1ULL << 48)
+#define LINES_KERNELS_MAX 8192
 
 enum lines_kind {
 	LINES_PYTHON,
 	LINES_NATIVE,
+	LINES_CALL,    /* a traced call of a library; what it calls is not known */
 	LINES_UNKNOWN, /* its names are not used, because they could be wrong */
 	LINES_KIND_NR,
 };
@@ -39,8 +41,17 @@ struct lines_frame {
 	enum lines_kind kind;
 };
 
+/* A GPU kernel that the process launched, or a graph of kernels. */
+struct lines_kernel {
+	const char *name;
+	bool is_cut; /* the end of the name is missing */
+	bool is_graph;
+};
+
 struct lines_stack {
-	u32 cause; /* enum idle_cause; IDLE_CAUSE_NR: not known */
+	const struct lines_kernel *after,
+		*before; /* the launches around its time; NULL: not known */
+	u32 cause;	 /* enum idle_cause; IDLE_CAUSE_NR: not known */
 	u32 tid;
 	u32 role;
 	u64 ns;
@@ -61,6 +72,8 @@ struct lines {
 	u64 nr_unreadable;
 	u32 nr_stacks;
 	const struct lines_stack *stacks;
+	u32 nr_kernels;
+	const struct lines_kernel *kernels;
 };
 
 /*
@@ -91,12 +104,23 @@ struct lines_place {
 	u64 nr_samples;
 };
 
+/* Idle time between two launches, without that of loaders, which is a second view of it. */
+struct lines_between {
+	const struct lines_kernel *after, *before;
+	u64 ns;
+	u64 nr_samples;
+	struct lines_place most; /* the line with most of this time */
+};
+
 struct lines_tree {
 	const struct lines *lines;
 	struct lines_node *nodes;
-	struct lines_place *places; /* by time */
+	struct lines_place *places;    /* by time */
+	struct lines_between *between; /* the same */
+	u64 between_ns;
 	u32 nr_nodes;
 	u32 nr_places;
+	u32 nr_between;
 };
 
 /* `lines` must outlive the tree. */
@@ -121,6 +145,11 @@ double lines_missed_points(const struct lines_tree *tree);
 #define LINES_LABEL_LEN	   256
 #define LINES_SENTENCE_LEN 1280
 
+/* Percent of the watched time, of all time between launches. */
+double lines_between_points(const struct lines_tree *tree, const struct lines_between *between);
+/* The name of a kernel without control characters, or a text for one that is not known. */
+void lines_kernel_label(const struct lines_kernel *kernel, char ret[static LINES_LABEL_LEN]);
+
 /* Whether the names of a frame are known. */
 bool lines_is_known(const struct lines_frame *frame);
 /* "collate() train.py:142", "[unknown]", or the title of a cause. It has no control characters. */
@@ -131,6 +160,11 @@ void lines_clean(char *to, size_t size, const char *from);
 const char *lines_kind_label(u32 kind);
 /* "idle 31 %: 22 points in collate() train.py:142, 6 in load() data.py:17." */
 void lines_sentence(const struct lines_tree *tree, char ret[static LINES_SENTENCE_LEN]);
+
+/* A stack that could not be read has one frame without a name. */
+bool lines_has_frames(const struct lines_stack *stack);
+/* Adds the members `stack`, the outermost frame first, and `stack_is_cut`. */
+void lines_add_stack(const struct lines_stack *stack, yyjson_mut_doc *doc, yyjson_mut_val *object);
 
 /* Each writes a whole file. Write errors are reported by ferror(out). */
 int lines_write_json(const struct lines_tree *tree, FILE *out);

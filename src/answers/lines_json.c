@@ -64,6 +64,42 @@ static void add_places(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct l
 	}
 }
 
+static void add_kernel(yyjson_mut_doc *doc, yyjson_mut_val *object, const char *key,
+		       const struct lines_kernel *kernel)
+{
+	yyjson_mut_val *value = yyjson_mut_obj_add_obj(doc, object, key);
+
+	yyjson_mut_obj_add_str(doc, value, "kind",
+			       !kernel		  ? "unknown"
+			       : kernel->is_graph ? "graph"
+						  : "kernel");
+	if (!kernel || kernel->is_graph)
+		return;
+	add_text(doc, value, "name", kernel->name, NAME_LEN);
+	yyjson_mut_obj_add_bool(doc, value, "cut", kernel->is_cut);
+}
+
+/* Launches around idle time, with the line that has most of this time. */
+static void add_between(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct lines_tree *tree,
+			u32 max)
+{
+	yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, root, "between");
+
+	for (u32 i = 0; i < tree->nr_between && i < max; i++) {
+		const struct lines_between *between = &tree->between[i];
+		yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, list), *most;
+
+		add_kernel(doc, object, "after", between->after);
+		add_kernel(doc, object, "before", between->before);
+		yyjson_mut_obj_add_real(doc, object, "points", lines_between_points(tree, between));
+		yyjson_mut_obj_add_uint(doc, object, "ns", between->ns);
+		yyjson_mut_obj_add_uint(doc, object, "samples", between->nr_samples);
+		most = yyjson_mut_obj_add_obj(doc, object, "most_in");
+		add_frame(doc, most, between->most.frame);
+		yyjson_mut_obj_add_uint(doc, most, "ns", between->most.ns);
+	}
+}
+
 /* `lists` has a member for each node: the array of its children. */
 static void add_nodes(yyjson_mut_doc *doc, yyjson_mut_val *root, const struct lines_tree *tree,
 		      double points_min, yyjson_mut_val **lists)
@@ -115,6 +151,7 @@ static int write_part(const struct lines_tree *tree, const struct part *part, FI
 	yyjson_mut_obj_add_uint(doc, root, "dropped", lines->nr_dropped);
 	yyjson_mut_obj_add_uint(doc, root, "unreadable", lines->nr_unreadable);
 	add_places(doc, root, tree, part->places_max);
+	add_between(doc, root, tree, part->places_max);
 	add_nodes(doc, root, tree, part->points_min, lists);
 	text = yyjson_mut_write(doc, 0, NULL);
 	if (!text)
@@ -130,4 +167,20 @@ int lines_write_json(const struct lines_tree *tree, FILE *out)
 int lines_write_summary(const struct lines_tree *tree, FILE *out)
 {
 	return write_part(tree, &(struct part){ SUMMARY_POINTS, SUMMARY_PLACES }, out);
+}
+
+void lines_add_stack(const struct lines_stack *stack, yyjson_mut_doc *doc, yyjson_mut_val *object)
+{
+	yyjson_mut_val *list = yyjson_mut_obj_add_arr(doc, object, "stack");
+
+	for (u32 i = 0; i < stack->nr_frames; i++) {
+		const struct lines_frame *frame = &stack->frames[i];
+		yyjson_mut_val *row = yyjson_mut_arr_add_obj(doc, list);
+
+		yyjson_mut_obj_add_str(doc, row, "function", frame->function);
+		yyjson_mut_obj_add_str(doc, row, "file", frame->file);
+		yyjson_mut_obj_add_uint(doc, row, "line", frame->line);
+		yyjson_mut_obj_add_str(doc, row, "kind", lines_kind_label(frame->kind));
+	}
+	yyjson_mut_obj_add_bool(doc, object, "stack_is_cut", stack->is_cut);
 }

@@ -16,7 +16,10 @@
 
 #define TEXT_LEN 4096
 
-/* The first strings of the table. Two strings for each location follow: function and file. */
+/*
+ * The first strings of the table. Two strings for each location follow, function and file, and the
+ * labels of all kernels.
+ */
 enum text {
 	TEXT_EMPTY,
 	TEXT_SAMPLES,
@@ -26,6 +29,8 @@ enum text {
 	TEXT_CAUSE,
 	TEXT_ROLE,
 	TEXT_THREAD,
+	TEXT_AFTER,
+	TEXT_BEFORE,
 	TEXT_FIRST_CAUSE,
 	TEXT_FIRST_ROLE = TEXT_FIRST_CAUSE + IDLE_CAUSE_NR + 1,
 	TEXT_NR = TEXT_FIRST_ROLE + ROLE_NR + 1,
@@ -35,6 +40,7 @@ struct profile {
 	pb_ostream_t out;
 	const struct lines_frame **frames; /* a location for each one, sorted */
 	u32 nr_frames;
+	const struct lines *lines;
 };
 
 static bool put_bytes(pb_ostream_t *stream, const pb_byte_t *bytes, size_t nr)
@@ -90,13 +96,25 @@ static u64 location_of(const struct profile *profile, const struct lines_frame *
 	return (u64)(found - profile->frames) + 1;
 }
 
+/* Adds the label of a kernel that is known. */
+static void add_kernel(const struct profile *profile, Sample *sample, s64 key,
+		       const struct lines_kernel *kernel)
+{
+	if (kernel)
+		sample->label[sample->label_count++] =
+			(Label){ .key = key,
+				 .has_str = true,
+				 .str = TEXT_NR + 2 * (s64)profile->nr_frames +
+					(kernel - profile->lines->kernels) };
+}
+
 /* Locations are innermost first. */
 static void put_stack(struct profile *profile, const struct lines_stack *stack)
 {
 	uint64_t locations[LINES_DEPTH_MAX + 1];
 	u32 depth = lines_stack_depth(stack), nr = 0;
 	int64_t values[] = { (int64_t)stack->nr_samples, (int64_t)stack->ns };
-	Label labels[] = {
+	Label labels[5] = {
 		{ .key = TEXT_CAUSE, .has_str = true, .str = TEXT_FIRST_CAUSE + stack->cause },
 		{ .key = TEXT_ROLE, .has_str = true, .str = TEXT_FIRST_ROLE + stack->role },
 		{ .key = TEXT_THREAD, .has_num = true, .num = stack->tid },
@@ -106,8 +124,11 @@ static void put_stack(struct profile *profile, const struct lines_stack *stack)
 		.value = values,
 		.value_count = ARRAY_SIZE(values),
 		.label = labels,
-		.label_count = ARRAY_SIZE(labels),
+		.label_count = 3,
 	};
+
+	add_kernel(profile, &sample, TEXT_AFTER, stack->after);
+	add_kernel(profile, &sample, TEXT_BEFORE, stack->before);
 
 	while (depth-- > 0 && nr < ARRAY_SIZE(locations))
 		locations[nr++] = location_of(profile, lines_stack_frame(stack, depth));
@@ -136,10 +157,18 @@ static void put_locations(struct profile *profile)
 static void put_texts(struct profile *profile)
 {
 	static const char *const texts[TEXT_FIRST_CAUSE] = {
-		[TEXT_EMPTY] = "",    [TEXT_SAMPLES] = "samples",	  [TEXT_COUNT] = "count",
-		[TEXT_IDLE] = "idle", [TEXT_NANOSECONDS] = "nanoseconds", [TEXT_CAUSE] = "cause",
-		[TEXT_ROLE] = "role", [TEXT_THREAD] = "thread",
+		[TEXT_EMPTY] = "",
+		[TEXT_SAMPLES] = "samples",
+		[TEXT_COUNT] = "count",
+		[TEXT_IDLE] = "idle",
+		[TEXT_NANOSECONDS] = "nanoseconds",
+		[TEXT_CAUSE] = "cause",
+		[TEXT_ROLE] = "role",
+		[TEXT_THREAD] = "thread",
+		[TEXT_AFTER] = "after_kernel",
+		[TEXT_BEFORE] = "before_kernel",
 	};
+	char label[LINES_LABEL_LEN];
 
 	for (u32 i = 0; i < TEXT_FIRST_CAUSE; i++)
 		put_text(profile, texts[i]);
@@ -152,6 +181,10 @@ static void put_texts(struct profile *profile)
 
 		put_text(profile, is_known ? profile->frames[i]->function : "[unknown]");
 		put_text(profile, is_known ? profile->frames[i]->file : "");
+	}
+	for (u32 i = 0; i < profile->lines->nr_kernels; i++) {
+		lines_kernel_label(&profile->lines->kernels[i], label);
+		put_text(profile, label);
 	}
 }
 
@@ -168,6 +201,7 @@ int lines_write_pprof(const struct lines_tree *tree, FILE *out)
 	};
 	struct profile profile = {
 		.out = { .callback = put_bytes, .state = out, .max_size = SIZE_MAX },
+		.lines = tree->lines,
 	};
 	int err = find_frames(&profile, tree);
 

@@ -82,7 +82,36 @@ static int read_table(yyjson_val *table, struct lines_frame **ret)
 	return 0;
 }
 
-static int read_stack(yyjson_val *value, struct lines_stack *ret)
+static int read_kernels(yyjson_val *values, struct lines_kernel *ret)
+{
+	yyjson_val *each;
+	size_t i, nr;
+
+	yyjson_arr_foreach(values, i, nr, each) {
+		ret[i].name = yyjson_get_str(yyjson_obj_get(each, "name"));
+		ret[i].is_cut = yyjson_get_bool(yyjson_obj_get(each, "cut"));
+		ret[i].is_graph = yyjson_equals_str(yyjson_obj_get(each, "kind"), "graph");
+		if (!ret[i].name)
+			return -EPROTO;
+	}
+	return 0;
+}
+
+/* An older zerneld sends none. */
+static int find_kernel(yyjson_val *stack, const char *key, const struct lines *lines,
+		       const struct lines_kernel **ret)
+{
+	yyjson_val *value = yyjson_obj_get(stack, key);
+
+	if (!value)
+		return 0;
+	if (!yyjson_is_uint(value) || yyjson_get_uint(value) >= lines->nr_kernels)
+		return -EPROTO;
+	*ret = &lines->kernels[yyjson_get_uint(value)];
+	return 0;
+}
+
+static int read_stack(yyjson_val *value, const struct lines *lines, struct lines_stack *ret)
 {
 	yyjson_val *cut = yyjson_obj_get(value, "cut");
 	u64 tid = 0, open_ns = 0;
@@ -94,6 +123,10 @@ static int read_stack(yyjson_val *value, struct lines_stack *ret)
 
 	if (err == 0)
 		err = add_optional(value, "open_ns", &ret->ns, &open_ns);
+	if (err == 0)
+		err = find_kernel(value, "after", lines, &ret->after);
+	if (err == 0)
+		err = find_kernel(value, "before", lines, &ret->before);
 	if (err < 0 || !yyjson_is_bool(cut))
 		return -EPROTO;
 	ret->tid = (u32)tid;
@@ -159,6 +192,7 @@ int lines_read(yyjson_val *value, struct lines **ret)
 {
 	yyjson_val *stacks = yyjson_obj_get(value, "stacks"), *each;
 	yyjson_val *frames = yyjson_obj_get(value, "frames");
+	yyjson_val *kernels = yyjson_obj_get(value, "kernels");
 	CLEANUP_FREE struct lines_frame *table = NULL;
 	CLEANUP(lines_free_cleanup) struct lines *lines = NULL;
 	struct lines_stack *stack;
@@ -168,27 +202,33 @@ int lines_read(yyjson_val *value, struct lines **ret)
 
 	if (!yyjson_is_arr(stacks) || !yyjson_is_arr(frames))
 		return -EPROTO;
-	if (yyjson_arr_size(stacks) > LINES_STACKS_MAX)
+	if (yyjson_arr_size(stacks) > LINES_STACKS_MAX ||
+	    yyjson_arr_size(kernels) > LINES_KERNELS_MAX)
 		return -E2BIG;
 	err = count_frames(stacks, &nr_frames);
 	if (err == 0)
 		err = read_table(frames, &table);
 	if (err < 0)
 		return err;
-	/* One piece of memory: the answer, its stacks, their frames. */
+	/* One piece of memory: the answer, its stacks, their frames, its kernels. */
 	lines = calloc(1, sizeof(*lines) + yyjson_arr_size(stacks) * sizeof(*stack) +
-				  nr_frames * sizeof(*next));
+				  nr_frames * sizeof(*next) +
+				  yyjson_arr_size(kernels) * sizeof(*lines->kernels));
 	if (!lines)
 		return -ENOMEM;
 	stack = (struct lines_stack *)(lines + 1);
 	next = (struct lines_frame *)(stack + yyjson_arr_size(stacks));
 	lines->stacks = stack;
+	lines->kernels = (struct lines_kernel *)(next + nr_frames);
+	lines->nr_kernels = (u32)yyjson_arr_size(kernels);
 	err = read_head(value, lines);
+	if (err == 0)
+		err = read_kernels(kernels, (struct lines_kernel *)(next + nr_frames));
 	yyjson_arr_foreach(stacks, i, nr, each) {
 		yyjson_val *indexes = yyjson_obj_get(each, "frames");
 
 		if (err == 0)
-			err = read_stack(each, stack);
+			err = read_stack(each, lines, stack);
 		if (err == 0)
 			err = take_frames(indexes, table, yyjson_arr_size(frames), next);
 		if (err < 0)

@@ -19,10 +19,11 @@
 static const char style[] =
 	":root{color-scheme:light dark}svg{font:12px "
 	"monospace}text{fill:#111}.page{fill:#fff}rect{stroke:#fff;stroke-width:.5}"
-	".python{fill:#f3b562}.native{fill:#8fb8de}.unknown{fill:#c9c9c9}.cause{fill:#b5d99c}"
-	"svg:hover>.python,svg:hover>.native,svg:hover>.unknown,svg:hover>.cause{opacity:.75}"
+	".python{fill:#f3b562}.native,.call{fill:#8fb8de}.unknown{fill:#c9c9c9}"
+	".cause{fill:#b5d99c}svg:hover>.python,svg:hover>.native,svg:hover>.call,"
+	"svg:hover>.unknown,svg:hover>.cause{opacity:.75}"
 	"@media(prefers-color-scheme:dark){.page{fill:#16181c}text.head{fill:#e8e8e8}"
-	"rect{stroke:#16181c}.python{fill:#d9953b}.native{fill:#6a9bc7}.unknown{fill:#9a9a9a}"
+	"rect{stroke:#16181c}.python{fill:#d9953b}.native,.call{fill:#6a9bc7}.unknown{fill:#9a9a9a}"
 	".cause{fill:#86b56b}}";
 
 static void put_escaped(const char *text, FILE *out)

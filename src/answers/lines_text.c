@@ -15,6 +15,7 @@ const char *lines_kind_label(u32 kind)
 	static const char *const labels[LINES_KIND_NR] = {
 		[LINES_PYTHON] = "python",
 		[LINES_NATIVE] = "native",
+		[LINES_CALL] = "call",
 		[LINES_UNKNOWN] = "unknown",
 	};
 
@@ -75,8 +76,12 @@ void lines_frame_label(const struct lines_frame *frame, char ret[static LINES_LA
 		sentence_add(&label, "%s", frame == &lines_cut ? frame->function : "[unknown]");
 		return;
 	}
-	slash = strrchr(frame->file, '/');
 	lines_clean(function, sizeof(function), frame->function);
+	if (frame->kind == LINES_CALL) {
+		sentence_add(&label, "%s (library call)", function);
+		return;
+	}
+	slash = strrchr(frame->file, '/');
 	lines_clean(file, sizeof(file), slash ? slash + 1 : frame->file);
 	/* Python names code that is not a function in angle brackets: <module>. */
 	sentence_add(&label, "%s%s%s%s", function, *function == '<' ? "" : "()", *file ? " " : "",

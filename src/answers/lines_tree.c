@@ -12,6 +12,11 @@
 const struct lines_frame lines_cut = { .function = "[cut]", .file = "", .kind = LINES_NATIVE };
 static const struct lines_frame unknown = { .function = "", .file = "", .kind = LINES_UNKNOWN };
 
+bool lines_has_frames(const struct lines_stack *stack)
+{
+	return stack->nr_frames && (stack->nr_frames > 1 || lines_is_known(stack->frames));
+}
+
 bool lines_is_known(const struct lines_frame *frame)
 {
 	return frame->kind < LINES_UNKNOWN && *frame->function;
@@ -135,8 +140,7 @@ static int link_nodes(struct lines_tree *tree)
 	return 0;
 }
 
-/* The innermost line of Python; in code without Python, the innermost function that is known. */
-static const struct lines_frame *place_of(const struct lines_stack *stack)
+const struct lines_frame *lines_place_of(const struct lines_stack *stack)
 {
 	const struct lines_frame *native = &unknown;
 
@@ -176,8 +180,9 @@ static void find_places(struct lines_tree *tree)
 	u32 nr = 0;
 
 	for (u32 i = 0; i < lines->nr_stacks; i++)
-		places[i] = (struct lines_place){ place_of(&lines->stacks[i]), lines->stacks[i].ns,
-						  lines->stacks[i].nr_samples };
+		places[i] =
+			(struct lines_place){ lines_place_of(&lines->stacks[i]),
+					      lines->stacks[i].ns, lines->stacks[i].nr_samples };
 	qsort(places, lines->nr_stacks, sizeof(*places), compare_place_names);
 	for (u32 i = 0; i < lines->nr_stacks; i++) {
 		if (nr && compare_place_names(&places[nr - 1], &places[i]) == 0) {
@@ -196,6 +201,7 @@ struct lines_tree *lines_tree_free(struct lines_tree *tree)
 	if (tree) {
 		free(tree->nodes);
 		free(tree->places);
+		free(tree->between);
 	}
 	free(tree);
 	return NULL;
@@ -241,6 +247,9 @@ int lines_tree_new(const struct lines *lines, struct lines_tree **ret)
 	if (err < 0)
 		return err;
 	find_places(tree);
+	err = lines_find_between(tree);
+	if (err < 0)
+		return err;
 	*ret = TAKE_PTR(tree);
 	return 0;
 }

@@ -20,10 +20,10 @@ static int compare_holders(const void *a, const void *b)
 
 static int compare_ooms(const void *a, const void *b)
 {
-	const struct snapshot_process *x = *(const struct snapshot_process *const *)a;
-	const struct snapshot_process *y = *(const struct snapshot_process *const *)b;
+	const struct memory_oom *x = a, *y = b;
+	u64 time_x = x->process->oom.time_ns, time_y = y->process->oom.time_ns;
 
-	return (x->oom.time_ns < y->oom.time_ns) - (x->oom.time_ns > y->oom.time_ns);
+	return (time_x < time_y) - (time_x > time_y);
 }
 
 struct memory_report *memory_free(struct memory_report *report)
@@ -56,7 +56,7 @@ int memory_new(const struct snapshot *s, const char *who, struct memory_report *
 			report->holders[report->nr_holders++] =
 				(struct memory_holder){ process, &process->memory[k] };
 		if (process->oom.nr)
-			report->ooms[report->nr_ooms++] = process;
+			report->ooms[report->nr_ooms++].process = process;
 	}
 	qsort(report->holders, report->nr_holders, sizeof(*report->holders), compare_holders);
 	qsort(report->ooms, report->nr_ooms, sizeof(*report->ooms), compare_ooms);

@@ -5,10 +5,12 @@
  * The answer to "who holds the memory of a GPU, and why was there not enough". It depends only on
  * one snapshot. The memory of a process is what it has got from the driver by the calls that Zernel
  * follows: PyTorch calls this reserved. What PyTorch has allocated of it is known from its own
- * report of an out-of-memory error.
+ * report of an out-of-memory error. The stack of an error is not in the snapshot: the caller adds
+ * it.
  */
 #include <stddef.h>
 #include <yyjson.h>
+#include "answers/lines.h"
 #include "base/cleanup.h"
 #include "core/snapshot.h"
 
@@ -18,10 +20,16 @@ struct memory_holder {
 	const struct snapshot_memory *memory;
 };
 
+/* A process with an error. */
+struct memory_oom {
+	const struct snapshot_process *process;
+	const struct lines_stack *stack; /* of the thread that asked; NULL: not known */
+};
+
 struct memory_report {
 	const struct snapshot *snapshot;
-	struct memory_holder *holders;	      /* by GPU, then by bytes, largest first */
-	const struct snapshot_process **ooms; /* processes with errors, the latest first */
+	struct memory_holder *holders; /* by GPU, then by bytes, largest first */
+	struct memory_oom *ooms;       /* the latest first */
 	u32 nr_holders;
 	u32 nr_ooms;
 };

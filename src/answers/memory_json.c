@@ -89,10 +89,13 @@ int memory_to_json(const struct memory_report *report, char **ret, size_t *ret_l
 	}
 	list = yyjson_mut_obj_add_arr(doc, root, "out_of_memory");
 	for (u32 i = 0; i < report->nr_ooms; i++) {
+		const struct memory_oom *oom = &report->ooms[i];
 		yyjson_mut_val *object = yyjson_mut_arr_add_obj(doc, list);
 
-		add_name(doc, object, report->ooms[i]->pid, report->ooms[i]->comm);
-		memory_oom_to_json(report->ooms[i], doc, object);
+		add_name(doc, object, oom->process->pid, oom->process->comm);
+		memory_oom_to_json(oom->process, doc, object);
+		if (oom->stack)
+			lines_add_stack(oom->stack, doc, yyjson_mut_obj_get(object, "oom"));
 	}
 	text = yyjson_mut_write(doc, 0, ret_length);
 	if (!text)

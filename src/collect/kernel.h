@@ -6,7 +6,9 @@
  * configured before they run. Only this code writes BPF maps.
  */
 #include <stdbool.h>
+#include "abi/gpu_kernel.h"
 #include "abi/lines.h"
+#include "abi/oom.h"
 #include "abi/procdb.h"
 #include "abi/sched.h"
 #include "abi/signals.h"
@@ -18,6 +20,7 @@
 #include "core/hist.h"
 #include "core/process.h"
 #include "core/sched_stats.h"
+#include "core/sequence.h"
 
 struct kernel;
 struct sched_ext_gap;
@@ -125,6 +128,8 @@ struct kernel_drops {
 	u64 nr_memory; /* allocations, mappings or contexts that did not fit or could not be read */
 	u64 nr_observations; /* dropped observations, and threads that are not observed */
 	u64 nr_torn;	     /* reads of a process that changed all the time */
+	u64 nr_stacks;	     /* of out-of-memory errors: not read, or not as a whole */
+	u64 nr_kernels;	     /* names of GPU kernels that did not fit */
 };
 struct kernel_drops kernel_drops(const struct kernel *kernel);
 
@@ -136,6 +141,18 @@ void kernel_set_gpu_utilization(struct kernel *kernel, u32 gpu, u32 percent);
 void kernel_forget_gpu_utilization(struct kernel *kernel, u32 gpu);
 /* Sets the NUMA node of a GPU. The scheduler prefers this node for the tasks that feed the GPU. */
 void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node);
+
+/* The interpreter of a process, in which the stack of an out-of-memory error is read. */
+int kernel_set_python(struct kernel *kernel, int pidfd, const struct oom_python *python);
+/*
+ * Reads a frame and removes it, so that it has room in the table for the next errors. -ENOENT: the
+ * latest error of the process has no such frame, or it was taken. -ESTALE: a frame of an earlier
+ * error was removed.
+ */
+int kernel_take_oom_frame(struct kernel *kernel, const struct process_state *process, u32 index,
+			  struct oom_frame *ret);
+/* Gives the room of so many removed frames back to the tenants of the process. */
+void kernel_release_oom_frames(struct kernel *kernel, const struct process_state *process, u32 nr);
 
 /* Sets signals.collective_mapped: the process has a collective library or its buffers mapped. */
 int kernel_set_collective(struct kernel *kernel, int pidfd, bool is_mapped);
@@ -176,6 +193,13 @@ int kernel_read_comms(struct kernel *kernel, pid_t pid, struct comms *ret);
 int kernel_read_comms_of(struct kernel *kernel, const struct process_state *process,
 			 struct comms *ret);
 
+/*
+ * The collectives of the communicator of a process that is at this place. Empty if it had none, or
+ * if another communicator was at its place.
+ */
+void kernel_read_sequence(struct kernel *kernel, const struct process_state *process,
+			  const struct comms *comms, u32 place, struct sequence *ret);
+
 /* Reads one process only. -ENOENT: it has made no traced call yet. */
 int kernel_read_process(const struct kernel *kernel, int pidfd, struct process_state *ret);
 
@@ -212,6 +236,8 @@ int kernel_read_hist(struct kernel *kernel, const struct process_state *process,
  */
 int kernel_begin_lines(struct kernel *kernel, u32 tgid, const struct lines_process *process);
 void kernel_end_lines(struct kernel *kernel, u32 tgid);
+/* Draws the times between samples again. Call it ten times a second between the two. */
+void kernel_vary_lines(struct kernel *kernel);
 /* Of a process whose lines are wanted. */
 struct lines_counts kernel_lines_counts(const struct kernel *kernel, u32 tgid);
 /* Calls `fn` for each sum of the process, until it returns a negative value, which is returned. */
@@ -223,3 +249,6 @@ int kernel_read_stack(struct kernel *kernel, const struct lines_stack_key *key,
 		      struct python_stack *ret);
 int kernel_read_code(struct kernel *kernel, const struct lines_stack_key *stack,
 		     const struct python_frame *frame, u32 part, struct python_code *ret);
+/* The name of a GPU kernel. -ENOENT: it is not known. */
+int kernel_read_gpu_kernel(const struct kernel *kernel, const struct gpu_kernel_key *key,
+			   struct gpu_kernel *ret);

@@ -33,6 +33,21 @@ int kernel_read_comms_of(struct kernel *kernel, const struct process_state *proc
 	return found.start_ns == process->start_ns ? read_comms(kernel, pidfd, ret) : -ESRCH;
 }
 
+void kernel_read_sequence(struct kernel *kernel, const struct process_state *process,
+			  const struct comms *comms, u32 place, struct sequence *ret)
+{
+	struct sequence_key key = {
+		.start_ns = process->start_ns,
+		.tgid = process->task.pid,
+		.comm = place,
+	};
+	int err = bpf_map__lookup_elem(kernel->skel->maps.sequences, &key, sizeof(key), ret,
+				       sizeof(*ret), 0);
+
+	if (err < 0 || ret->made_ns != comms->comm[place].since_ns)
+		*ret = (struct sequence){};
+}
+
 static bool comms_have_group(const struct comms *comms, u64 group)
 {
 	for (u32 i = 0; i < COMMS_MAX; i++)

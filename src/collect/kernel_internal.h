@@ -24,7 +24,7 @@ struct library_links {
 };
 
 #define THREAD_PROGRAMS_NR 8
-#define PROCESS_MAPS_NR	   4
+#define PROCESS_MAPS_NR	   7
 
 /* A process with entries in maps. */
 struct listed_process {
@@ -32,7 +32,7 @@ struct listed_process {
 	u64 group; /* its tenants: core/tenant.h */
 	u32 uid;
 	u32 lives;
-	s32 nr_memory; /* its entries in the table of GPU memory */
+	s32 nr[TENANT_TABLE_NR]; /* its entries in the tables */
 };
 
 struct process_list {
@@ -44,6 +44,7 @@ struct process_list {
 /* See kernel_lines.c. */
 struct kernel_sampling {
 	int *events; /* one for each CPU that was online */
+	u32 *random; /* for each of them */
 	u32 nr_events;
 	u32 nr_wanted; /* processes */
 	struct bpf_link *link;
@@ -102,7 +103,7 @@ void kernel_close_devices(struct kernel *kernel);
 void kernel_recount_tenants(struct kernel *kernel, const struct kernel_snapshot *snapshot,
 			    const struct process_list *list);
 /* The entries of a process that ended are deleted. */
-void kernel_release_memory(struct kernel *kernel, const struct listed_process *process);
+void kernel_release_entries(struct kernel *kernel, const struct listed_process *process);
 int kernel_look_at_files(struct kernel *kernel, pid_t pid);
 /* Takes a snapshot without a sweep. */
 int kernel_snapshot_take(struct kernel *kernel, struct kernel_snapshot *ret);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
@@ -26,8 +27,7 @@ static int open_event(int cpu, int prog)
 		.size = sizeof(attr),
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_CPU_CLOCK,
-		.freq = 1,
-		.sample_freq = LINES_RATE * LINES_TICKS,
+		.sample_period = LINES_PERIOD_NS,
 		.disabled = 1,
 	};
 	CLEANUP_FD int fd =
@@ -47,7 +47,8 @@ void kernel_open_lines(struct kernel *kernel)
 	if (prog < 0 || nr_cpus < 0)
 		return;
 	sampling->events = calloc((size_t)nr_cpus, sizeof(*sampling->events));
-	if (!sampling->events)
+	sampling->random = calloc((size_t)nr_cpus, sizeof(*sampling->random));
+	if (!sampling->events || !sampling->random)
 		return;
 	for (int cpu = 0; cpu < nr_cpus; cpu++) {
 		int fd = open_event(cpu, prog);
@@ -63,6 +64,22 @@ static void tick(const struct kernel_sampling *sampling, unsigned long request)
 		ioctl(sampling->events[i], request, 0);
 }
 
+/* A new period begins with a wait of its length, so a change takes half a period on average. */
+void kernel_vary_lines(struct kernel *kernel)
+{
+	const struct kernel_sampling *sampling = &kernel->sampling;
+	size_t bytes = sampling->nr_events * sizeof(*sampling->random);
+
+	if (!sampling->nr_wanted ||
+	    getrandom(sampling->random, bytes, GRND_NONBLOCK) != (ssize_t)bytes)
+		return;
+	for (u32 i = 0; i < sampling->nr_events; i++) {
+		u64 period_ns = LINES_PERIOD_NS / 2 + sampling->random[i] % LINES_PERIOD_NS;
+
+		ioctl(sampling->events[i], PERF_EVENT_IOC_PERIOD, &period_ns);
+	}
+}
+
 static void stop(struct kernel *kernel)
 {
 	tick(&kernel->sampling, PERF_EVENT_IOC_DISABLE);
@@ -76,6 +93,7 @@ void kernel_close_lines(struct kernel *kernel)
 	for (u32 i = 0; i < kernel->sampling.nr_events; i++)
 		close(kernel->sampling.events[i]);
 	free(kernel->sampling.events);
+	free(kernel->sampling.random);
 }
 
 /* Deletes the entries whose key has this owner at `offset`; 0: all entries. */
@@ -122,6 +140,7 @@ static int start(struct kernel *kernel)
 	kernel->sampling.link = bpf_program__attach(kernel->skel->progs.lines_switch);
 	if (!kernel->sampling.link)
 		return -errno;
+	kernel_vary_lines(kernel);
 	tick(&kernel->sampling, PERF_EVENT_IOC_ENABLE);
 	return 0;
 }
@@ -133,7 +152,8 @@ int kernel_begin_lines(struct kernel *kernel, u32 tgid, const struct lines_proce
 
 	if (err < 0)
 		return err;
-	if (kernel->sampling.nr_wanted++ == 0)
+	kernel->skel->bss->nr_lines_wanted = ++kernel->sampling.nr_wanted;
+	if (kernel->sampling.nr_wanted == 1)
 		err = start(kernel);
 	if (err < 0)
 		kernel_end_lines(kernel, tgid);
@@ -147,7 +167,8 @@ void kernel_end_lines(struct kernel *kernel, u32 tgid)
 	/* Programs that were loaded again do not know the process. */
 	if (bpf_map__delete_elem(kernel->skel->maps.lines_processes, &tgid, sizeof(tgid), 0) < 0)
 		return;
-	is_last = --kernel->sampling.nr_wanted == 0;
+	kernel->skel->bss->nr_lines_wanted = --kernel->sampling.nr_wanted;
+	is_last = kernel->sampling.nr_wanted == 0;
 	if (is_last)
 		stop(kernel);
 	/* A program that still ran may have left an entry. The last process leaves none. */
@@ -161,6 +182,23 @@ struct lines_counts kernel_lines_counts(const struct kernel *kernel, u32 tgid)
 	bpf_map__lookup_elem(kernel->skel->maps.lines_processes, &tgid, sizeof(tgid), &process,
 			     sizeof(process), 0);
 	return process.counts;
+}
+
+/* No launch has followed the latest time yet. */
+static int read_waiting(const struct kernel *kernel, u32 tgid, kernel_lines_fn fn, void *ctx)
+{
+	struct lines_process process = {};
+	int result = 0;
+
+	bpf_map__lookup_elem(kernel->skel->maps.lines_processes, &tgid, sizeof(tgid), &process,
+			     sizeof(process), 0);
+	for (u32 i = 0; i < process.gap.nr_waiting && i < LINES_WAITING && result == 0; i++) {
+		struct lines_waiting *waiting = &process.gap.waiting[i];
+
+		waiting->key.before = GAP_UNKNOWN;
+		result = fn(ctx, &waiting->key, &waiting->sum);
+	}
+	return result;
 }
 
 int kernel_read_lines(struct kernel *kernel, u32 tgid, kernel_lines_fn fn, void *ctx)
@@ -178,7 +216,7 @@ int kernel_read_lines(struct kernel *kernel, u32 tgid, kernel_lines_fn fn, void 
 			result = fn(ctx, &key, &sum);
 		err = bpf_map__get_next_key(map, &key, &next, sizeof(next));
 	}
-	return result;
+	return result == 0 ? read_waiting(kernel, tgid, fn, ctx) : result;
 }
 
 int kernel_read_stack(struct kernel *kernel, const struct lines_stack_key *key,
@@ -203,5 +241,12 @@ int kernel_read_code(struct kernel *kernel, const struct lines_stack_key *stack,
 				      .owner = stack->owner };
 
 	return bpf_map__lookup_elem(kernel->skel->maps.lines_codes, &key, sizeof(key), ret,
+				    sizeof(*ret), 0);
+}
+
+int kernel_read_gpu_kernel(const struct kernel *kernel, const struct gpu_kernel_key *key,
+			   struct gpu_kernel *ret)
+{
+	return bpf_map__lookup_elem(kernel->skel->maps.gpu_kernels, key, sizeof(*key), ret,
 				    sizeof(*ret), 0);
 }

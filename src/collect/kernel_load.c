@@ -37,7 +37,7 @@ static const struct {
 	    "comm_told_return", "comm_free_enter", "group_start_enter", "group_end_return",
 	    "comms_exec", "comms_exit" } },
 	{ FEATURE_SCOPES, { "scope_return", "scope_leave" } },
-	{ FEATURE_LINES, { "lines_tick", "lines_switch" } },
+	{ FEATURE_LINES, { "lines_tick", "lines_switch", "kernel_return" } },
 };
 
 /* The hook of libbpf has no context argument. */

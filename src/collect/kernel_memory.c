@@ -25,6 +25,9 @@ static void process_maps(const struct kernel *kernel, struct bpf_map *ret[PROCES
 	ret[1] = kernel->skel->maps.gpu_numbers;
 	ret[2] = kernel->skel->maps.hists;
 	ret[3] = kernel->skel->maps.culprits;
+	ret[4] = kernel->skel->maps.oom_frames;
+	ret[5] = kernel->skel->maps.sequences;
+	ret[6] = kernel->skel->maps.gpu_kernels;
 }
 
 static struct listed_process *list_find(const struct process_list *list,
@@ -57,9 +60,10 @@ static int list_add(struct process_list *list, const struct listed_process *proc
 struct walk {
 	/* A negative result ends the walk. */
 	int (*fn)(struct walk *walk, struct bpf_map *map, const void *key);
-	const struct bpf_map *memories;
+	const struct bpf_map *counted[TENANT_TABLE_NR]; /* maps in which tenants have a part */
 	struct process_list *list;
 	u64 nr;
+	u64 nr_stacks; /* of out-of-memory errors, which nobody has taken */
 };
 
 /*
@@ -72,7 +76,10 @@ static int for_each_key(const struct kernel *kernel, struct walk *walk)
 	struct bpf_map *maps[PROCESS_MAPS_NR];
 	int err = 0;
 
-	walk->memories = kernel->skel->maps.memories;
+	walk->counted[TENANT_MEMORY] = kernel->skel->maps.memories;
+	walk->counted[TENANT_STACKS] = kernel->skel->maps.oom_frames;
+	walk->counted[TENANT_SEQUENCES] = kernel->skel->maps.sequences;
+	walk->counted[TENANT_KERNELS] = kernel->skel->maps.gpu_kernels;
 	process_maps(kernel, maps);
 	for (u32 i = 0; i < PROCESS_MAPS_NR; i++) {
 		char at[KEY_BYTES_MAX], next[KEY_BYTES_MAX];
@@ -90,6 +97,13 @@ static int for_each_key(const struct kernel *kernel, struct walk *walk)
 	return err;
 }
 
+static void count_entry(const struct walk *walk, const struct bpf_map *map,
+			struct listed_process *process)
+{
+	for (u32 table = 0; table < TENANT_TABLE_NR; table++)
+		process->nr[table] += map == walk->counted[table];
+}
+
 static int note_process(struct walk *walk, struct bpf_map *map, const void *key)
 {
 	struct listed_process process = {}, *known;
@@ -103,7 +117,7 @@ static int note_process(struct walk *walk, struct bpf_map *map, const void *key)
 			return err;
 		known = &walk->list->items[walk->list->nr - 1];
 	}
-	known->nr_memory += map == walk->memories;
+	count_entry(walk, map, known);
 	return 0;
 }
 
@@ -114,10 +128,19 @@ static int delete_dead(struct walk *walk, struct bpf_map *map, const void *key)
 
 	memcpy(&wanted, key, sizeof(wanted));
 	process = list_find(walk->list, &wanted);
-	if (process && !process->lives &&
-	    bpf_map__delete_elem(map, key, bpf_map__key_size(map), 0) == 0)
-		process->nr_memory += map == walk->memories;
+	if (!process || process->lives ||
+	    bpf_map__delete_elem(map, key, bpf_map__key_size(map), 0) < 0)
+		return 0;
+	count_entry(walk, map, process);
+	walk->nr_stacks += map == walk->counted[TENANT_STACKS] &&
+			   ((const struct oom_frame_key *)key)->index == 0;
 	return 0;
+}
+
+static void count_lost_stacks(struct kernel *kernel, const struct walk *walk)
+{
+	__atomic_fetch_add(&kernel->skel->bss->nr_dropped_stacks, walk->nr_stacks,
+			   __ATOMIC_RELAXED);
 }
 
 static int count_key(struct walk *walk, struct bpf_map *map, const void *key)
@@ -143,8 +166,9 @@ void kernel_forget_gone(struct kernel *kernel)
 
 	if (kernel->gone.nr)
 		for_each_key(kernel, &walk);
+	count_lost_stacks(kernel, &walk);
 	for (u32 i = 0; i < kernel->gone.nr; i++)
-		kernel_release_memory(kernel, &kernel->gone.items[i]);
+		kernel_release_entries(kernel, &kernel->gone.items[i]);
 	kernel->gone.nr = 0;
 }
 
@@ -245,6 +269,7 @@ int kernel_sweep(struct kernel *kernel)
 	if (err == 0) {
 		if (mark_live(&list, &snapshot))
 			for_each_key(kernel, &delete);
+		count_lost_stacks(kernel, &delete);
 		delete_launchers(kernel, &launchers, &snapshot);
 		kernel_recount_tenants(kernel, &snapshot, &list);
 	}

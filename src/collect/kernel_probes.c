@@ -49,6 +49,7 @@ static const struct {
 	[CALL_KIND_SCOPE_ENTER] = { "call_enter", "scope_return" },
 	[CALL_KIND_SCOPE_LEAVE] = { .enter = "scope_leave" },
 	[CALL_KIND_OOM] = { .enter = "oom_enter" },
+	[CALL_KIND_KERNEL] = { "call_enter", "kernel_return" },
 	[CALL_KIND_COMM_FREE] = { .enter = "comm_free_enter" },
 	[CALL_KIND_GROUP_START] = { .enter = "group_start_enter" },
 	[CALL_KIND_GROUP_END] = { "call_enter", "group_end_return" },

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -39,6 +38,18 @@ void kernel_close_signals(struct kernel *kernel)
 	free(kernel->gone.items);
 }
 
+static void forget_sequences(struct kernel *kernel, const struct process_state *process)
+{
+	struct sequence_key key = { .start_ns = process->start_ns, .tgid = process->task.pid };
+	struct listed_process gone = { .uid = process->uid, .group = process->group };
+
+	for (; key.comm < COMMS_MAX; key.comm++)
+		if (process->sequences >> key.comm & 1 &&
+		    bpf_map__delete_elem(kernel->skel->maps.sequences, &key, sizeof(key), 0) == 0)
+			gone.nr[TENANT_SEQUENCES]++;
+	kernel_release_entries(kernel, &gone);
+}
+
 /* Deletes the data of an exited process outside of its task storage. */
 static void forget_process(struct kernel *kernel, const struct process_state *process)
 {
@@ -46,11 +57,12 @@ static void forget_process(struct kernel *kernel, const struct process_state *pr
 
 	for (key.kind = 0; key.kind < HIST_KIND_NR; key.kind++)
 		bpf_map__delete_elem(kernel->skel->maps.hists, &key, sizeof(key), 0);
+	forget_sequences(kernel, process);
 	/*
 	 * Few processes have more entries, and deleting them is a walk. On -ENOMEM, a sweep does it
 	 * later.
 	 */
-	if (process->task.has_gpu || process->launcher_tid)
+	if (process->task.has_gpu || process->launcher_tid || process->oom.nr)
 		kernel_note_gone(kernel, process);
 }
 
@@ -155,6 +167,8 @@ struct kernel_drops kernel_drops(const struct kernel *kernel)
 		.nr_memory = kernel->skel->bss->nr_dropped_memory,
 		.nr_observations = kernel->skel->bss->nr_dropped_observations,
 		.nr_torn = kernel->nr_torn,
+		.nr_stacks = kernel->skel->bss->nr_dropped_stacks,
+		.nr_kernels = kernel->skel->bss->nr_dropped_kernels,
 	};
 }
 
@@ -191,6 +205,39 @@ int kernel_set_collective(struct kernel *kernel, int pidfd, bool is_mapped)
 	return bpf_map__update_elem(map, &pidfd, sizeof(pidfd), &value, sizeof(value), BPF_ANY);
 }
 
+int kernel_set_python(struct kernel *kernel, int pidfd, const struct oom_python *python)
+{
+	return bpf_map__update_elem(kernel->skel->maps.pythons, &pidfd, sizeof(pidfd), python,
+				    sizeof(*python), BPF_ANY);
+}
+
+int kernel_take_oom_frame(struct kernel *kernel, const struct process_state *process, u32 index,
+			  struct oom_frame *ret)
+{
+	const struct bpf_map *map = kernel->skel->maps.oom_frames;
+	struct oom_frame_key key = {
+		.start_ns = process->start_ns,
+		.tgid = process->task.pid,
+		.index = index,
+	};
+	int err = bpf_map__lookup_and_delete_elem(map, &key, sizeof(key), ret, sizeof(*ret), 0);
+
+	if (err < 0)
+		return err;
+	/* A frame of a later error belongs to the next state of the process. */
+	if (ret->time_ns > process->oom.time_ns &&
+	    bpf_map__update_elem(map, &key, sizeof(key), ret, sizeof(*ret), BPF_NOEXIST) == 0)
+		return -ENOENT;
+	return ret->time_ns == process->oom.time_ns ? 0 : -ESTALE;
+}
+
+void kernel_release_oom_frames(struct kernel *kernel, const struct process_state *process, u32 nr)
+{
+	kernel_release_entries(kernel, &(struct listed_process){ .uid = process->uid,
+								 .group = process->group,
+								 .nr[TENANT_STACKS] = (s32)nr });
+}
+
 int kernel_read_hist(struct kernel *kernel, const struct process_state *process, u32 kind,
 		     struct hist *ret)
 {
@@ -199,20 +246,12 @@ int kernel_read_hist(struct kernel *kernel, const struct process_state *process,
 		.tgid = process->task.pid,
 		.kind = kind,
 	};
-	int nr_cpus = libbpf_num_possible_cpus(), err;
-	CLEANUP_FREE struct hist *each = NULL;
+	struct shared_hist shared;
+	int err = bpf_map__lookup_elem(kernel->skel->maps.hists, &key, sizeof(key), &shared,
+				       sizeof(shared), 0);
 
-	if (nr_cpus < 0)
-		return nr_cpus;
-	each = calloc((size_t)nr_cpus, sizeof(*each));
-	if (!each)
-		return -ENOMEM;
-	memset(ret, 0, sizeof(*ret));
-	err = bpf_map__lookup_elem(kernel->skel->maps.hists, &key, sizeof(key), each,
-				   (size_t)nr_cpus * sizeof(*each), 0);
 	if (err < 0)
 		return err;
-	for (int cpu = 0; cpu < nr_cpus; cpu++)
-		hist_add(ret, &each[cpu]);
+	*ret = hist_of_shared(&shared);
 	return 0;
 }

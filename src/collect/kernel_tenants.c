@@ -19,14 +19,23 @@ static s32 count_processes(const struct kernel_snapshot *snapshot, const struct 
 	return nr;
 }
 
-static s32 count_memory(const struct process_list *list, const struct tenant_key *key)
+static s32 count_entries(const struct process_list *list, const struct tenant_key *key, u32 table)
 {
 	s32 nr = 0;
 
 	for (u32 i = 0; i < list->nr; i++)
 		if (list->items[i].lives && is_of(key, list->items[i].uid, list->items[i].group))
-			nr += list->items[i].nr_memory;
+			nr += list->items[i].nr[table];
 	return nr;
+}
+
+/* Whether a tenant, or a process, has entries in the tables beside that of processes. */
+static bool has_entries(const s32 nr[TENANT_TABLE_NR])
+{
+	for (u32 table = TENANT_PROCESSES + 1; table < TENANT_TABLE_NR; table++)
+		if (nr[table])
+			return true;
+	return false;
 }
 
 static bool was_refused(const struct tenant_use *use)
@@ -51,15 +60,16 @@ void kernel_recount_tenants(struct kernel *kernel, const struct kernel_snapshot 
 		if (bpf_map__lookup_elem(map, &at, sizeof(at), &use, sizeof(use), 0) < 0)
 			continue;
 		use.nr[TENANT_PROCESSES] = count_processes(snapshot, &at);
-		use.nr[TENANT_MEMORY] = count_memory(list, &at);
-		if (use.nr[TENANT_PROCESSES] || use.nr[TENANT_MEMORY] || was_refused(&use))
+		for (u32 table = TENANT_PROCESSES + 1; table < TENANT_TABLE_NR; table++)
+			use.nr[table] = count_entries(list, &at, table);
+		if (use.nr[TENANT_PROCESSES] || has_entries(use.nr) || was_refused(&use))
 			bpf_map__update_elem(map, &at, sizeof(at), &use, sizeof(use), BPF_EXIST);
 		else
 			bpf_map__delete_elem(map, &at, sizeof(at), 0);
 	}
 }
 
-static void release(struct kernel *kernel, u32 kind, u64 id, s32 nr)
+static void release(struct kernel *kernel, u32 kind, u64 id, const s32 nr[TENANT_TABLE_NR])
 {
 	const struct bpf_map *map = kernel->skel->maps.tenants;
 	struct tenant_key key = { .id = id, .kind = kind };
@@ -67,16 +77,17 @@ static void release(struct kernel *kernel, u32 kind, u64 id, s32 nr)
 
 	if (!id || bpf_map__lookup_elem(map, &key, sizeof(key), &use, sizeof(use), 0) < 0)
 		return;
-	use.nr[TENANT_MEMORY] -= nr;
+	for (u32 table = 0; table < TENANT_TABLE_NR; table++)
+		use.nr[table] -= nr[table];
 	bpf_map__update_elem(map, &key, sizeof(key), &use, sizeof(use), BPF_EXIST);
 }
 
-void kernel_release_memory(struct kernel *kernel, const struct listed_process *process)
+void kernel_release_entries(struct kernel *kernel, const struct listed_process *process)
 {
-	if (!process->nr_memory)
+	if (!has_entries(process->nr))
 		return;
-	release(kernel, TENANT_USER, process->uid, process->nr_memory);
-	release(kernel, TENANT_GROUP, process->group, process->nr_memory);
+	release(kernel, TENANT_USER, process->uid, process->nr);
+	release(kernel, TENANT_GROUP, process->group, process->nr);
 }
 
 void kernel_read_quotas(const struct kernel *kernel, kernel_quota_fn fn, void *ctx)

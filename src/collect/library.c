@@ -11,8 +11,10 @@
 
 /* Single-stepped functions that are named. */
 #define LIBRARY_STEPPED_NAMES 5
-/* Descriptors of the probes of a library, and those that libraries may not use. */
+/* Descriptors of a library with links of several probes, and with one for each probe. */
 #define FDS_PER_LIBRARY	      24
+#define FDS_OF_PROBES	      208
+/* Those that libraries may not use. */
 #define RESERVED_FDS	      256
 /* Minimum and maximum time between two scans of a process. */
 #define LOOK_MIN_NS	      NSEC_PER_SEC
@@ -168,6 +170,37 @@ static void process_mark(struct library_set *set, pid_t pid, int pidfd, bool has
 	set->ops->collective(set->ctx, pidfd, has_collective);
 }
 
+static bool maps_torch(const struct library_set *set, const struct process *process)
+{
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+		if (uses_has(&process->uses, slot) && set->library[slot] &&
+		    set->library[slot]->runtime == RUNTIME_C10)
+			return true;
+	return false;
+}
+
+static bool needs_torch(const struct library_set *set, const struct process *process)
+{
+	return set->ops->torch && !process->torch_is_known && maps_torch(set, process);
+}
+
+/* Again with each scan, until there is an answer: once for each program. */
+static void find_torch(struct library_set *set, pid_t pid)
+{
+	const struct process *process = process_find(set, pid);
+
+	if (process && needs_torch(set, process))
+		set->ops->torch(set->ctx, pid);
+}
+
+void library_set_know_torch(struct library_set *set, pid_t pid)
+{
+	struct process *process = process_find(set, pid);
+
+	if (process)
+		process->torch_is_known = true;
+}
+
 /* Adds a file to the uses of the scan. */
 static int add_found(struct library_set *set, const struct library_found *found, int fd)
 {
@@ -238,6 +271,7 @@ void library_set_scanned(struct library_set *set, const struct library_scanned *
 	set->counts.nr_processes_excess += scan->is_excess;
 	process_update(set, scan->pid, &scan->owner, &scan->uses);
 	process_mark(set, scan->pid, scan->pidfd, scanned->has_collective);
+	find_torch(set, scan->pid);
 }
 
 static void on_found(void *ctx, const struct library_found *found, int fd)
@@ -275,7 +309,8 @@ void library_set_look_again(struct library_set *set, u64 now_ns)
 		struct process *process = &set->processes[i];
 		bool is_new = !process->look_after_ns;
 
-		if ((process->has_collective && process->holds_gpu) || now_ns < process->look_ns)
+		if (now_ns < process->look_ns ||
+		    (process->has_collective && process->holds_gpu && !needs_torch(set, process)))
 			continue;
 		process->look_after_ns = is_new ? LOOK_MIN_NS : 2 * process->look_after_ns;
 		if (process->look_after_ns > LOOK_MAX_NS)
@@ -292,7 +327,7 @@ int library_set_exec_process(struct library_set *set, pid_t pid)
 
 	if (!process)
 		return scan_now(set, pid, LIBRARY_SCAN_EXEC);
-	process->holds_gpu = false;
+	process->holds_gpu = process->torch_is_known = false;
 	process->look_ns = process->look_after_ns = 0;
 	return scan_now(set, pid, LIBRARY_SCAN_MAPS);
 }
@@ -399,14 +434,14 @@ const struct library *library_set_at(const struct library_set *set, u32 slot)
 }
 
 /* The socket, its clients and BPF maps need descriptors too. */
-static u32 max_libraries(void)
+static u32 max_libraries(u32 fds_per_library)
 {
 	struct rlimit limit;
 	u64 nr = LIBRARY_MAX;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
 		nr = limit.rlim_cur > RESERVED_FDS
-			     ? (limit.rlim_cur - RESERVED_FDS) / FDS_PER_LIBRARY
+			     ? (limit.rlim_cur - RESERVED_FDS) / fds_per_library
 			     : 0;
 	return nr < LIBRARY_MAX ? (u32)nr : LIBRARY_MAX;
 }
@@ -422,7 +457,7 @@ int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		return -ENOMEM;
 	set->ops = ops;
 	set->ctx = ctx;
-	set->nr_max = max_libraries();
+	set->nr_max = max_libraries(FDS_PER_LIBRARY);
 	set->processes = calloc(LIBRARY_PROCESS_MAX, sizeof(*set->processes));
 	if (!set->processes)
 		return -ENOMEM;
@@ -431,6 +466,11 @@ int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		return err;
 	*ret = TAKE_PTR(set);
 	return 0;
+}
+
+void library_set_count_each_probe(struct library_set *set)
+{
+	set->nr_max = max_libraries(FDS_OF_PROBES);
 }
 
 struct library_set *library_set_free(struct library_set *set)

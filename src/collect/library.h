@@ -16,9 +16,12 @@
 #include "base/macros.h"
 #include "collect/library_scan.h"
 
-/* Maximum number of attached files, and of processes that use them; tenant.h has the caps of a
- * user. */
-#define LIBRARY_MAX	      128
+/*
+ * Maximum number of attached files, and of processes that use them; tenant.h has the caps of a
+ * user. A node with 110 pods, the most that Kubernetes starts by default, each with an image of its
+ * own, has four or five files for each. The limit of open files may allow fewer.
+ */
+#define LIBRARY_MAX	      512
 #define LIBRARY_PROCESS_MAX   4096
 #define LIBRARY_PATH_BYTES    32
 #define LIBRARY_STEPPED_BYTES 256
@@ -83,6 +86,8 @@ struct library_ops {
 	 */
 	void (*scan)(void *ctx, pid_t pid, enum library_scan_kind kind);
 	void (*scan_all)(void *ctx);
+	/* Called when a program has first mapped a library of PyTorch. May be NULL. */
+	void (*torch)(void *ctx, pid_t pid);
 };
 
 struct library_counts {
@@ -104,6 +109,12 @@ struct library_set;
 /* `proc` is normally "/proc"; `ops` must outlive the set. */
 int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		    struct library_set **ret);
+/*
+ * Each probe has a descriptor of its own, because the kernel has no links of several probes. Fewer
+ * libraries may fit then. Call it before the first scan.
+ */
+void library_set_count_each_probe(struct library_set *set);
+
 /* Detaches all libraries. No operation may be under way, and detach() must not return LATER. */
 struct library_set *library_set_free(struct library_set *set);
 DEFINE_CLEANUP(struct library_set, library_set_free);
@@ -152,6 +163,9 @@ int library_set_scan_all(struct library_set *set);
 
 /* A new process inherits the mappings of its parent without an event. */
 int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child);
+
+/* Scans of the program that the process runs need not call ops->torch() any more. */
+void library_set_know_torch(struct library_set *set, pid_t pid);
 
 /* Whether a process is known to use a library of the set. */
 bool library_set_has_process(const struct library_set *set, pid_t pid);

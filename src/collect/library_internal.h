@@ -9,6 +9,7 @@ struct process {
 	struct tenant owner;
 	struct uses uses;
 	bool has_collective; /* the last value passed to ops->collective() */
+	bool torch_is_known; /* ops->torch() need not be called: library_set_know_torch() */
 	bool holds_gpu;	     /* the last value of ops->holds_gpu() */
 	u64 look_ns;	     /* time of the next scan for a collective library or a GPU */
 	u64 look_after_ns;

@@ -56,8 +56,9 @@ static bool names_are_valid(const struct scan_names *names)
 
 static bool interpreter_is_valid(const struct scan_interpreter *interpreter)
 {
-	return interpreter->error < 0 ||
-	       (interpreter->error == 0 && python_scan_is_valid(&interpreter->python));
+	return interpreter->error <= 0 && interpreter->cost.nr_files <= SCAN_BYTES_MAX &&
+	       interpreter->cost.nr_bytes <= SCAN_BYTES_MAX &&
+	       (interpreter->error < 0 || python_scan_is_valid(&interpreter->python));
 }
 
 static bool frame_is_valid(const struct scan_frame *frame)
@@ -165,7 +166,7 @@ static void find_interpreter(struct server *server, pid_t pid)
 {
 	struct scan_interpreter result = { .pid = pid };
 
-	result.error = python_scan(server->proc, pid, &result.python);
+	result.error = python_scan(server->proc, pid, &result.cost, &result.python);
 	server->message.interpreter = result;
 	reply(server, SCAN_INTERPRETER, -1);
 }

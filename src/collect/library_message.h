@@ -62,7 +62,8 @@ struct scan_names {
 
 struct scan_interpreter {
 	s32 pid;
-	s32 error; /* the rest is not valid */
+	s32 error; /* `python` is not valid */
+	struct python_cost cost;
 	struct python_scan python;
 };
 

@@ -10,9 +10,11 @@
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include "base/cleanup.h"
+#include "collect/topology.h"
 
 #define RING_PAGES     8     /* a power of two; a record of a mapping is about 100 bytes */
 #define CHECK_INTERVAL 8     /* calls of mmap_events_repair() between two checks of a ring */
+#define CHECKS_OF_ALL  2     /* after a change of the CPUs: the second one sees that time stopped */
 #define RECORD_BYTES   65536 /* the size of a record is a u16 */
 
 struct ring {
@@ -32,6 +34,8 @@ struct mmap_events {
 	u64 nr_lost;
 	u32 nr_rings; /* one for each CPU */
 	u32 next;     /* the ring that is checked next */
+	u32 nr_full;  /* following checks that are of all rings */
+	u64 version;  /* of the CPUs, at the last check */
 	bool is_blind;
 	struct ring *ring;
 	u8 record[RECORD_BYTES] __attribute__((aligned(8)));
@@ -294,7 +298,7 @@ struct mmap_events *mmap_events_free(struct mmap_events *events)
 
 /*
  * An event whose CPU went offline stays open, but its time stops, also after the CPU came back.
- * Reading the time interrupts the CPU, so it is done for a few rings at a time.
+ * Reading the time interrupts the CPU, so without a reason it is done for a few rings at a time.
  */
 static bool ring_has_stopped(struct ring *ring)
 {
@@ -323,8 +327,11 @@ static bool ring_renew(struct mmap_events *events, struct ring *ring, int cpu)
 		*ring = fresh;
 		return true;
 	}
-	if (err == -ENODEV)
+	/* Each of the following checks tries to open it. */
+	if (err == -ENODEV) {
+		ring_close(events, ring);
 		return false;
+	}
 	if (ring->fd >= 0)
 		(void)ioctl(ring->fd, PERF_EVENT_IOC_ENABLE, 0);
 	ring->is_missing = true;
@@ -333,18 +340,23 @@ static bool ring_renew(struct mmap_events *events, struct ring *ring, int cpu)
 
 int mmap_events_repair(struct mmap_events *events)
 {
+	u64 version = topology_version("/sys");
 	int nr = 0;
 
+	if (version != events->version)
+		events->nr_full = CHECKS_OF_ALL;
+	events->version = version;
 	events->is_blind = false;
 	for (u32 i = 0; i < events->nr_rings; i++) {
 		struct ring *ring = &events->ring[i];
-		bool is_due = (i + events->next) % CHECK_INTERVAL == 0;
+		bool is_due = events->nr_full || (i + events->next) % CHECK_INTERVAL == 0;
 
 		if (ring->fd < 0 || (is_due && ring_has_stopped(ring)))
 			nr += ring_renew(events, ring, (int)i);
 		events->is_blind |= ring->is_missing;
 	}
 	events->next++;
+	events->nr_full -= events->nr_full > 0;
 	return nr;
 }
 

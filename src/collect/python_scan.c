@@ -20,15 +20,25 @@ struct scan {
 	pid_t pid;
 	u64 exe_inode;
 	u32 nr_files;
+	struct python_cost *cost;
 	struct mapping file; /* the file of the interpreter */
 	u64 at;		     /* the runtime in the file */
 	struct python_scan result;
 	int err;
 };
 
+struct file {
+	int fd;
+	struct python_cost *cost;
+};
+
 static ssize_t read_file(void *ctx, void *buffer, size_t size, u64 offset)
 {
-	return file_read_at(*(int *)ctx, (off_t)offset, buffer, size);
+	const struct file *file = ctx;
+	ssize_t n = file_read_at(file->fd, (off_t)offset, buffer, size);
+
+	file->cost->nr_bytes += n > 0 ? (u64)n : 0;
+	return n;
 }
 
 /* Where the runtime and the version are in the file; 0: no symbol. */
@@ -49,9 +59,9 @@ static int find_symbols(const struct elf_source *source, u64 *ret_runtime, u64 *
 }
 
 /* Without a symbol, the version is the second number of the runtime, from 3.13 on. */
-static int read_interpreter(int fd, u64 *ret_at, struct python_scan *ret)
+static int read_interpreter(struct file *file, u64 *ret_at, struct python_scan *ret)
 {
-	const struct elf_source source = { .read = read_file, .ctx = &fd };
+	const struct elf_source source = { .read = read_file, .ctx = file };
 	u8 head[PYTHON_HEAD_BYTES];
 	u64 version_at;
 	int err = find_symbols(&source, ret_at, &version_at);
@@ -59,14 +69,14 @@ static int read_interpreter(int fd, u64 *ret_at, struct python_scan *ret)
 
 	if (err < 0)
 		return err;
-	n = file_read_at(fd, (off_t)*ret_at, head, sizeof(head));
+	n = read_file(file, head, sizeof(head), *ret_at);
 	if (n < 0)
 		return (int)n;
 	if (n < (ssize_t)sizeof(head))
 		return -ENOENT;
 	memcpy(&ret->version, head + sizeof(u64), sizeof(ret->version));
 	if (version_at) {
-		n = file_read_at(fd, (off_t)version_at, &ret->version, sizeof(ret->version));
+		n = read_file(file, &ret->version, sizeof(ret->version), version_at);
 		if (n != sizeof(ret->version))
 			return n < 0 ? (int)n : -ENOENT;
 	}
@@ -92,8 +102,10 @@ static int find_file(void *ctx, const struct mapping *mapping)
 		return 0;
 	if (++scan->nr_files > FILES_MAX)
 		return -E2BIG;
+	scan->cost->nr_files++;
 	fd = library_open_mapped(scan->proc, scan->pid, mapping);
-	err = fd < 0 ? fd : read_interpreter(fd, &scan->at, &scan->result);
+	err = fd < 0 ? fd
+		     : read_interpreter(&(struct file){ fd, scan->cost }, &scan->at, &scan->result);
 	if (err == 0)
 		scan->file = *mapping;
 	/* A file that has an interpreter of an unknown version says more than one that has none. */
@@ -116,9 +128,9 @@ static int find_address(void *ctx, const struct mapping *mapping)
 	return -EEXIST;
 }
 
-int python_scan(const char *proc, pid_t pid, struct python_scan *ret)
+int python_scan(const char *proc, pid_t pid, struct python_cost *cost, struct python_scan *ret)
 {
-	struct scan scan = { .proc = proc, .pid = pid, .err = -ENOENT };
+	struct scan scan = { .proc = proc, .pid = pid, .cost = cost, .err = -ENOENT };
 	char path[PATH_MAX];
 	struct stat st;
 	int err;

@@ -16,10 +16,17 @@ struct python_scan {
 	struct python_offsets offsets;
 };
 
+/* What a scan has read, for the quota of the user of the process. */
+struct python_cost {
+	u64 nr_files;
+	u64 nr_bytes;
+};
+
 /*
- * `proc` is normally "/proc". -ENOENT: the process has no interpreter, or one without a symbol and
- * a section for its runtime. -ENOTSUP: its version is not supported.
+ * `proc` is normally "/proc". Adds to *cost, also if it fails. -ENOENT: the process has no
+ * interpreter, or one without a symbol and a section for its runtime. -ENOTSUP: its version is not
+ * supported.
  */
-int python_scan(const char *proc, pid_t pid, struct python_scan *ret);
+int python_scan(const char *proc, pid_t pid, struct python_cost *cost, struct python_scan *ret);
 
 bool python_scan_is_valid(const struct python_scan *scan);

@@ -135,7 +135,7 @@ int python_stack_scan(const char *proc, pid_t tid, struct python_stack_scan *ret
 		return -ENOMEM;
 	err = read_status(proc, tid, &ret->uid, &reader.native_id);
 	if (err == 0)
-		err = python_scan(proc, tid, &reader.python);
+		err = python_scan(proc, tid, &(struct python_cost){}, &reader.python);
 	if (err < 0)
 		return err;
 	if (!python_scan_is_valid(&reader.python))

@@ -15,6 +15,12 @@ struct tenant {
 /* `proc` is normally "/proc". A process that has exited counts as root's. */
 struct tenant tenant_of(const char *proc, pid_t pid);
 
+/* Whether both count as one: a user, or, for root, a group. */
+static inline bool tenant_is_same(const struct tenant *a, const struct tenant *b)
+{
+	return a->uid == b->uid && (a->uid || a->group == b->group);
+}
+
 /* The numbers of entries of one table that belong to the user and to the group of a tenant. */
 struct tenant_count {
 	u32 nr_of_user;

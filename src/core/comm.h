@@ -11,7 +11,7 @@
  * A size of 0 means unknown.
  */
 #include <stdbool.h>
-#include "core/sequence.h"
+#include "abi/runtime.h"
 
 /* A split is followed up to this many ranks. All of them must be on this machine. */
 #define COMM_MEMBERS_MAX 64
@@ -41,14 +41,14 @@ struct comm {
 	u64 group;    /* of a split: the group of calls it belongs to; 0 for no group */
 	u64 out;      /* the address where the call stores the handle */
 	u32 tid;
-	u32 made_by; /* enum call_detail */
+	u16 made_by;	  /* enum call_detail */
+	u16 is_uncounted; /* a collective of it has no number, so it cannot be compared */
 	u32 rank;
 	u32 nr_ranks; /* 0: rank and size are not known */
 	u32 nr_splits;
 	u32 parent_rank;
 	u32 nr_parent_ranks;
 	s32 color;
-	struct sequence sequence;
 };
 
 /* All communicators of a process. */
@@ -56,8 +56,7 @@ struct comms {
 	u64 nr_changes;
 	struct comm comm[COMMS_MAX];
 };
-_Static_assert(sizeof(struct comms) == 8 + COMMS_MAX * (88 + sizeof(struct sequence)),
-	       "shared with BPF");
+_Static_assert(sizeof(struct comms) == 8 + COMMS_MAX * 88, "shared with BPF");
 
 struct comm_member {
 	s32 color;

@@ -23,6 +23,39 @@ void hist_add(struct hist *to, const struct hist *from)
 		to->buckets[i] += from->buckets[i];
 }
 
+/* The value, or the nearest one of the slot. */
+static u64 nearest_in_slot(u64 value, u32 slot)
+{
+	u64 least = slot ? hist_bounds_ns[slot - 1] + 1 : 0;
+
+	if (value < least)
+		return least;
+	return value < hist_bounds_ns[slot] ? value : hist_bounds_ns[slot];
+}
+
+/* Machines that order memory weakly show a value in its bucket before it is in the bounds. */
+struct hist hist_of_shared(const struct shared_hist *shared)
+{
+	u64 min = ~shared->inverted_min, max = shared->max;
+	struct hist hist = { .sum = shared->sum };
+	u32 first = HIST_SLOTS, last = 0;
+
+	for (u32 i = 0; i < HIST_SLOTS; i++) {
+		hist.count += hist.buckets[i] = shared->buckets[i];
+		if (!hist.buckets[i])
+			continue;
+		first = i < first ? i : first;
+		last = i;
+	}
+	if (!hist.count || (!shared->inverted_min && !max))
+		return (struct hist){};
+	min = nearest_in_slot(min, first);
+	max = nearest_in_slot(max, last);
+	hist.min = min < max ? min : max;
+	hist.max = min < max ? max : min;
+	return hist;
+}
+
 int hist_subtract(const struct hist *now, const struct hist *before, struct hist *ret)
 {
 	u32 first = HIST_SLOTS, last = 0;

@@ -10,8 +10,11 @@
  * Slot 0 is the zero bucket. Slots 1 to HIST_SLOTS - 2 are the buckets of the schema
  * from i = -119 (1 ns) to 56 (2^14 s). The last slot counts all longer values. A
  * distribution with all bytes zero is empty, so a new BPF map value needs no setup.
- * Recording is not atomic: BPF keeps one distribution per CPU, and the reader adds them.
+ *
+ * hist_record() is not atomic: a `struct hist` has one writer at a time. A `struct
+ * shared_hist` may have many, on all CPUs.
  */
+#include <stdbool.h>
 #include "abi/types.h"
 
 #define HIST_OCTAVES	   44
@@ -116,8 +119,59 @@ static inline void hist_record(struct hist *h, u64 x)
 	hist_record_times(h, x, 1);
 }
 
+/*
+ * A distribution that several CPUs record into at the same time, without a lock. Its count is
+ * the sum of its buckets. The minimum is kept inverted, because the inverse of a minimum only
+ * grows, from 0 on. A copy that is made while values are recorded can have some of them in the
+ * buckets only, in the sum only or in the bounds only; the next one has all.
+ */
+struct shared_hist {
+	u64 buckets[HIST_SLOTS];
+	u64 sum;
+	u64 max;
+	u64 inverted_min;
+};
+_Static_assert(sizeof(struct shared_hist) == 24 + 8 * HIST_SLOTS, "shared with BPF");
+
+/* A try fails only if another CPU raises the same bound at this moment. */
+#define SHARED_HIST_TRIES 16
+
+/* Raises a bound to a value. False if other CPUs have raised it in each of the tries. */
+static inline bool shared_hist_raise(u64 *bound, u64 value)
+{
+	u64 known = *(volatile u64 *)bound, found;
+
+	for (u32 i = 0; i < SHARED_HIST_TRIES && known < value; i++) {
+		found = __sync_val_compare_and_swap(bound, known, value);
+		if (found == known)
+			return true;
+		known = found;
+	}
+	return known >= value;
+}
+
+/*
+ * Records the same value `nr` times. Count, sum and buckets are exact. False if the minimum or the
+ * maximum may not be: the value would be a new one, and other CPUs got ahead of it in every try.
+ */
+static inline bool shared_hist_record_times(struct shared_hist *h, u64 x, u64 nr)
+{
+	bool is_min_exact = shared_hist_raise(&h->inverted_min, ~x);
+	bool is_max_exact = shared_hist_raise(&h->max, x);
+
+	__sync_fetch_and_add(&h->sum, x * nr);
+	__sync_fetch_and_add(&h->buckets[hist_index(x)], nr);
+	return is_min_exact && is_max_exact;
+}
+
 /* User space only. */
 void hist_add(struct hist *to, const struct hist *from);
+
+/*
+ * The distribution that a copy of a shared one contains; empty if its first value is only partly
+ * visible. Minimum and maximum are in the first and in the last bucket with values.
+ */
+struct hist hist_of_shared(const struct shared_hist *shared);
 
 /*
  * Computes what was recorded since `before`, an earlier copy of the same distribution. Only

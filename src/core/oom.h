@@ -37,10 +37,10 @@ static inline u32 oom_device(u64 device)
 	return number < GPU_MAX ? number : GPU_MAX;
 }
 
-/* Returns whether an event is due. */
+/* Returns whether an event is due. Of two threads, the later report can come first. */
 static inline bool oom_add(struct oom_report *to, const struct oom_report *latest)
 {
-	bool is_due = !to->nr || latest->time_ns - to->told_ns >= OOM_EVENT_NS;
+	bool is_due = !to->nr || (s64)(latest->time_ns - to->told_ns) >= (s64)OOM_EVENT_NS;
 
 	to->time_ns = latest->time_ns;
 	to->asked_bytes = latest->asked_bytes;

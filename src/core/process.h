@@ -80,8 +80,8 @@ struct process_state {
 	u8 woken_with_data;
 	u8 tells_waits; /* the framework reports waits for data, so a sleep is no evidence */
 	u8 inferred_before_wait;
-	u8 holds_gpu; /* set for a snapshot: it has opened the device file of a GPU */
-	u8 pad[8];
+	u8 holds_gpu;  /* set for a snapshot: it has opened the device file of a GPU */
+	u64 sequences; /* a bit for the place of each communicator that has a sequence */
 	char comm[COMM_LEN];
 	struct memory_book books[LEVEL_NR][GPU_MAX]; /* by device number of the process */
 	struct memory_book host_books[LEVEL_NR];     /* pinned host memory */

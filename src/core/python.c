@@ -107,6 +107,18 @@ static const struct row {
 		      { MEMBER(text_length), 79 },	   { MEMBER(text_ascii), 80 } } },
 };
 
+/* Whether the members of a frame are in the bytes that are copied. */
+static bool frame_is_valid(const struct python_offsets *offsets)
+{
+	const u32 words[] = { offsets->frame_previous, offsets->frame_code,
+			      offsets->frame_instruction };
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (words[i] % sizeof(u64) || words[i] >= PYTHON_FRAME_BYTES)
+			return false;
+	return offsets->frame_owner < PYTHON_FRAME_BYTES;
+}
+
 bool python_offsets_are_valid(const struct python_offsets *offsets)
 {
 	u32 members[sizeof(*offsets) / sizeof(u32)];
@@ -119,7 +131,7 @@ bool python_offsets_are_valid(const struct python_offsets *offsets)
 		    (i * sizeof(u32) != MEMBER(cframe_frame) || members[i] != PYTHON_NO_MEMBER))
 			return false;
 	}
-	return true;
+	return frame_is_valid(offsets);
 }
 
 /* Takes the numbers that the interpreter states. One that is too large stays impossible. */
@@ -165,6 +177,7 @@ int python_stack_read(const struct python_memory *memory, const struct python_of
 		      u64 runtime, u32 native_id, struct python_stack *ret)
 {
 	struct python_search search = { .native_id = native_id };
+	struct python_frame_copy copy = {};
 	u64 frame;
 
 	python_search_begin(memory, offsets, runtime, &search);
@@ -175,7 +188,7 @@ int python_stack_read(const struct python_memory *memory, const struct python_of
 	ret->nr = ret->is_cut = 0;
 	frame = python_innermost(memory, offsets, search.found);
 	for (u32 i = 0; i < PYTHON_STEPS_MAX && frame; i++)
-		frame = python_walk_step(memory, offsets, frame, ret);
+		frame = python_walk_step(memory, offsets, frame, &copy, ret);
 	ret->is_cut |= frame != 0;
 	return ret->nr ? 0 : -EFAULT;
 }
@@ -189,7 +202,6 @@ int python_stack_read(const struct python_memory *memory, const struct python_of
 #define FORM_ONE_LINE	10 /* and two more: the line is 0 to 2 lines further */
 #define FORM_NO_COLUMNS 13
 #define FORM_LONG	14
-#define FORM_NONE	15
 #define NUMBER_BITS	6
 #define NUMBER_MORE	0x40
 
@@ -225,6 +237,13 @@ static u32 line_delta(u32 form, const u8 *table, u32 size, u32 *at)
 	return form >= FORM_ONE_LINE && form < FORM_NO_COLUMNS ? form - FORM_ONE_LINE : 0;
 }
 
+u32 python_complete_entries(const u8 *table, u32 size)
+{
+	while (size && !(table[size - 1] & ENTRY_BIT))
+		size--;
+	return size ? size - 1 : 0;
+}
+
 u32 python_line(const u8 *table, u32 size, u32 first_line, u32 instruction)
 {
 	u32 line = first_line, at = 0;
@@ -237,7 +256,7 @@ u32 python_line(const u8 *table, u32 size, u32 first_line, u32 instruction)
 		line += line_delta(form, table, size, &at);
 		end += ((head & UNITS_MASK) + 1) * UNIT_BYTES;
 		if (instruction < end)
-			return form == FORM_NONE ? 0 : line;
+			return line;
 		/* Columns do not matter. */
 		while (at < size && !(table[at] & ENTRY_BIT))
 			at++;

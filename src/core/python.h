@@ -109,28 +109,47 @@ static inline u64 python_innermost(const struct python_memory *memory,
 	return python_pointer(memory, frame + offsets->cframe_frame);
 }
 
-/* Whether the frame is that of a function, and its code, table and instruction. */
-static inline bool python_frame_read(const struct python_memory *memory,
-				     const struct python_offsets *offsets, u64 frame,
-				     struct python_frame *ret)
-{
-	u64 code = python_pointer(memory, frame + offsets->frame_code) & ~PYTHON_MARKS;
-	u64 instruction = python_pointer(memory, frame + offsets->frame_instruction);
-	u8 owner = 0;
+/*
+ * The first bytes of a frame. All members that are needed are copied at once, because a copy costs
+ * more than all else that is done with a frame.
+ */
+struct python_frame_copy {
+	u64 words[PYTHON_FRAME_WORDS]; /* a power of two; those behind the copied bytes are 0 */
+};
 
-	if (python_copy(memory, &owner, sizeof(owner), frame + offsets->frame_owner) ||
-	    owner >= PYTHON_OWNER_NO_FUNCTION || !code)
+static inline u64 python_frame_word(const struct python_frame_copy *copy, u32 offset)
+{
+	return copy->words[(offset / sizeof(u64)) & (PYTHON_FRAME_WORDS - 1)];
+}
+
+static inline u8 python_frame_byte(const struct python_frame_copy *copy, u32 offset)
+{
+	return (u8)(python_frame_word(copy, offset) >> offset % sizeof(u64) * 8);
+}
+
+/*
+ * Whether the frame is that of a function, and its code, table and instruction. The table is 0 if
+ * the code cannot be read, for example because its page is not in memory.
+ */
+static inline bool python_frame_read(const struct python_memory *memory,
+				     const struct python_offsets *offsets,
+				     const struct python_frame_copy *copy, struct python_frame *ret)
+{
+	u64 code = python_frame_word(copy, offsets->frame_code) & ~PYTHON_MARKS;
+
+	if (python_frame_byte(copy, offsets->frame_owner) >= PYTHON_OWNER_NO_FUNCTION || !code)
 		return false;
 	ret->code = code;
 	ret->lines = (u32)(python_pointer(memory, code + offsets->code_lines) >> 4);
-	ret->instruction = (u32)(instruction - code - offsets->code_instructions);
-	return ret->lines;
+	ret->instruction = (u32)(python_frame_word(copy, offsets->frame_instruction) - code -
+				 offsets->code_instructions);
+	return true;
 }
 
 /* Reads one frame. Returns the address of the one that called it, or 0. */
 static inline u64 python_walk_step(const struct python_memory *memory,
 				   const struct python_offsets *offsets, u64 frame,
-				   struct python_stack *stack)
+				   struct python_frame_copy *copy, struct python_stack *stack)
 {
 	struct python_frame read;
 	u64 nr = stack->nr;
@@ -141,13 +160,17 @@ static inline u64 python_walk_step(const struct python_memory *memory,
 		stack->is_cut = 1;
 		return 0;
 	}
-	if (python_frame_read(memory, offsets, frame, &read)) {
+	if (python_copy(memory, copy->words, PYTHON_FRAME_BYTES, frame)) {
+		stack->is_cut = 1;
+		return 0;
+	}
+	if (python_frame_read(memory, offsets, copy, &read)) {
 		/* Keeps the compiler from masking a different value than the verifier sees. */
 		asm volatile("" : "+r"(nr));
 		stack->frames[nr & (PYTHON_FRAMES_MAX - 1)] = read;
 		stack->nr = (u32)nr + 1;
 	}
-	return python_pointer(memory, frame + offsets->frame_previous);
+	return python_frame_word(copy, offsets->frame_previous);
 }
 
 static inline u32 python_text_width(u32 state)
@@ -240,9 +263,13 @@ bool python_offsets_are_valid(const struct python_offsets *offsets);
 int python_stack_read(const struct python_memory *memory, const struct python_offsets *offsets,
 		      u64 runtime, u32 native_id, struct python_stack *ret);
 
+/* The size of a table that was cut, without its last entry, which may not be complete. */
+u32 python_complete_entries(const u8 *table, u32 size);
+
 /*
- * The line of an instruction, from the table of a code object. 0: the instruction has no line, or
- * it is behind the end of the table.
+ * The line of an instruction, from the table of a code object. An instruction without a line, for
+ * example one that the compiler put before the first line, has the line before it. 0: it is behind
+ * the end of the table.
  */
 u32 python_line(const u8 *table, u32 size, u32 first_line, u32 instruction);
 

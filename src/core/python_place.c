@@ -30,6 +30,8 @@ static u32 line_of(python_part_fn read, void *ctx, const struct python_frame *fr
 		if (bytes < PYTHON_TABLE_BYTES)
 			break;
 	}
+	if (used < size)
+		used = python_complete_entries(table, used);
 	return python_line(table, used, first_line, frame->instruction);
 }
 

@@ -25,11 +25,20 @@ struct collective_call {
 	u32 number; /* the low bits */
 };
 
+/* A communicator of a process: its place among them. */
+struct sequence_key {
+	u64 start_ns; /* as in struct process_key */
+	u32 tgid;
+	u32 comm;
+};
+_Static_assert(sizeof(struct sequence_key) == 16, "shared with BPF");
+
 struct sequence {
-	u64 nr; /* collectives that were entered: the number of the latest one */
+	u64 made_ns; /* when its communicator was requested: another one can follow at its place */
+	u64 nr;	     /* collectives that were entered: the number of the latest one */
 	struct collective_call calls[SEQUENCE_KEPT]; /* by number */
 };
-_Static_assert(sizeof(struct sequence) == 8 + SEQUENCE_KEPT * 32, "shared with BPF");
+_Static_assert(sizeof(struct sequence) == 16 + SEQUENCE_KEPT * 32, "shared with BPF");
 
 static inline bool sequence_has(u32 operation)
 {

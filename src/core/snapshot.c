@@ -410,7 +410,7 @@ void snapshot_add_quota(struct snapshot *s, const struct snapshot_quota *quota)
 
 void snapshot_carry(struct snapshot *s, const struct snapshot *before)
 {
-	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)
+	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop <= DROP_SNAPSHOT_COMMS; drop++)
 		s->nr_dropped[drop] += before->nr_dropped[drop];
 	s->nr_transitions += before->nr_transitions;
 	for (u32 i = 0; i < s->nr_processes; i++)

@@ -47,12 +47,14 @@ enum snapshot_drop {
 	DROP_PROFILES,		 /* new profiles that found no free slot */
 	DROP_READS,		 /* reads of a process that changed too fast: it shows old values */
 	DROP_GPU_SAMPLES,	 /* a driver did not answer in time */
-	DROP_SNAPSHOT_PROCESSES, /* this one and the next ones did not fit in a snapshot */
+	DROP_SNAPSHOT_PROCESSES, /* this one and the next five did not fit in a snapshot */
 	DROP_SNAPSHOT_THREADS,
 	DROP_SNAPSHOT_JOBS,
 	DROP_SNAPSHOT_GPUS,
 	DROP_SNAPSHOT_HISTS,
 	DROP_SNAPSHOT_COMMS,
+	DROP_STACKS,  /* Python stacks of out-of-memory errors */
+	DROP_KERNELS, /* names of GPU kernels */
 	DROP_NR,
 };
 

@@ -80,6 +80,8 @@ const char *snapshot_drop_label(u32 drop)
 		[DROP_SNAPSHOT_GPUS] = "snapshot_gpus",
 		[DROP_SNAPSHOT_HISTS] = "snapshot_histograms",
 		[DROP_SNAPSHOT_COMMS] = "snapshot_communicators",
+		[DROP_STACKS] = "oom_stacks",
+		[DROP_KERNELS] = "kernel_names",
 	};
 
 	return LABEL(labels, drop);

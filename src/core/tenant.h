@@ -28,12 +28,17 @@ struct tenant_key {
 /* The tables of the BPF programs. */
 enum tenant_table {
 	TENANT_PROCESSES,
-	TENANT_MEMORY, /* GPU memory */
+	TENANT_MEMORY,	  /* GPU memory */
+	TENANT_STACKS,	  /* frames of out-of-memory errors */
+	TENANT_SEQUENCES, /* collectives of communicators */
+	TENANT_KERNELS,	  /* names of GPU kernels */
 	TENANT_TABLE_NR,
 };
 
 /* How many entries a tenant has, and how often it wanted more than its part. */
 struct tenant_use {
 	s32 nr[TENANT_TABLE_NR];
+	s32 pad;
 	u64 nr_refused[TENANT_TABLE_NR];
 };
+_Static_assert(sizeof(struct tenant_use) == 4 + 12 * TENANT_TABLE_NR, "shared with BPF");

@@ -32,6 +32,7 @@ struct daemon {
 	struct timeline timeline;
 	struct lines *lines;
 	struct stacks *stacks;
+	struct oom_stacks *oom_stacks;
 	struct loop_source signals;
 	struct loop_source starter_end;
 	bool has_failed;
@@ -153,6 +154,7 @@ static void on_tick(void *ctx, u32 events)
 
 	loop_timer_read(d->timer_fd);
 	supervisor_tick(d->supervisor);
+	lines_tick(d->lines);
 	tend_server(d);
 	if (d->nr_ticks++ % TICKS_IN_SECOND == 0)
 		on_second(d);
@@ -303,6 +305,7 @@ static void connect_parts(struct daemon *d)
 		.discovery = d->discovery,
 		.learning = d->learning,
 		.devices = d->devices,
+		.oom_stacks = d->oom_stacks,
 		.loop_turns = loop_turns(d->loop),
 	};
 
@@ -311,7 +314,8 @@ static void connect_parts(struct daemon *d)
 					 .learning = d->learning,
 					 .builder = d->builder,
 					 .lines = d->lines,
-					 .stacks = d->stacks };
+					 .stacks = d->stacks,
+					 .oom_stacks = d->oom_stacks };
 }
 
 static int open_parts(struct daemon *d)
@@ -350,6 +354,9 @@ static int open_parts(struct daemon *d)
 	if (err < 0)
 		return err;
 	err = stacks_new(d->supervisor, d->discovery, &d->stacks);
+	if (err < 0)
+		return err;
+	err = oom_stacks_new(&d->oom_stacks);
 	if (err < 0)
 		return err;
 	connect_parts(d);
@@ -392,6 +399,7 @@ struct daemon *daemon_free(struct daemon *d)
 	supervisor_free(d->supervisor);
 	discovery_free(d->discovery);
 	snapshot_builder_free(d->builder);
+	oom_stacks_free(d->oom_stacks);
 	devices_free(d->devices);
 	learning_free(d->learning);
 	cleanup_fd(&d->signal_fd);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "daemon/discovery.h"
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -17,8 +18,11 @@ struct discovery {
 	struct library_set *set;
 	discovery_names_fn on_names; /* or NULL */
 	void *names_ctx;
-	discovery_python_fn on_python; /* or NULL */
-	void *python_ctx;
+	struct {
+		discovery_python_fn fn;
+		void *ctx;
+	} pythons[DISCOVERY_PYTHON_MAX];
+	u32 nr_pythons;
 	const struct discovery_stack_handler *stacks; /* or NULL */
 	void *stacks_ctx;
 	struct scan_queue *queue;
@@ -62,10 +66,11 @@ void discovery_want_python(struct discovery *d, pid_t pid)
 	want(d, &(struct scan_row){ .pid = pid, .kind = SCAN_PYTHON });
 }
 
-void discovery_set_python(struct discovery *d, discovery_python_fn on_python, void *ctx)
+void discovery_add_python(struct discovery *d, discovery_python_fn on_python, void *ctx)
 {
-	d->on_python = on_python;
-	d->python_ctx = ctx;
+	assert(d->nr_pythons < DISCOVERY_PYTHON_MAX);
+	d->pythons[d->nr_pythons].fn = on_python;
+	d->pythons[d->nr_pythons++].ctx = ctx;
 }
 
 void discovery_want_stack(struct discovery *d, pid_t tid)
@@ -192,15 +197,30 @@ static int take_names(struct discovery *d, const struct scan_message *message, u
 	return end_row(d, &(struct scan_cost){ .taken_ns = now_ns - d->row_ns }, now_ns);
 }
 
+/* Its exit event came before the result. */
+static bool has_exited(int pidfd)
+{
+	struct pollfd poll_fd = { .fd = pidfd, .events = POLLIN };
+
+	return pidfd < 0 || poll(&poll_fd, 1, 0) != 0;
+}
+
 static int take_interpreter(struct discovery *d, const struct scan_message *message, u64 now_ns)
 {
 	const struct scan_interpreter *found = &message->interpreter;
+	int pidfd = d->pidfds[d->nr_done], err;
 
 	if (found->pid != d->batch[d->nr_done].pid)
 		return -EBADMSG;
-	if (d->on_python)
-		d->on_python(d->python_ctx, found->pid, found->error ? NULL : &found->python);
-	return end_row(d, &(struct scan_cost){ .taken_ns = now_ns - d->row_ns }, now_ns);
+	err = has_exited(pidfd) ? -ESRCH : found->error;
+	for (u32 i = 0; i < d->nr_pythons; i++)
+		d->pythons[i].fn(d->pythons[i].ctx, found->pid, pidfd, err,
+				 err ? NULL : &found->python);
+	return end_row(d,
+		       &(struct scan_cost){ .nr_files = found->cost.nr_files,
+					    .nr_bytes = found->cost.nr_bytes,
+					    .taken_ns = now_ns - d->row_ns },
+		       now_ns);
 }
 
 static int take_frame(struct discovery *d, const struct scan_frame *frame)
@@ -219,14 +239,6 @@ static int take_stacked(struct discovery *d, const struct scan_stacked *end, u64
 	if (d->stacks)
 		d->stacks->on_end(d->stacks_ctx, end);
 	return end_row(d, &(struct scan_cost){ .taken_ns = now_ns - d->row_ns }, now_ns);
-}
-
-/* Its exit event came before the result. */
-static bool has_exited(int pidfd)
-{
-	struct pollfd poll_fd = { .fd = pidfd, .events = POLLIN };
-
-	return pidfd < 0 || poll(&poll_fd, 1, 0) != 0;
 }
 
 static int take_scanned(struct discovery *d, const struct scan_message *message, u64 now_ns)

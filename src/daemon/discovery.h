@@ -34,11 +34,16 @@ void discovery_want(struct discovery *discovery, pid_t pid, enum library_scan_ki
 void discovery_want_names(struct discovery *discovery, pid_t pid);
 typedef void (*discovery_names_fn)(void *ctx, const struct job_scan *job);
 void discovery_set_names(struct discovery *discovery, discovery_names_fn on_names, void *ctx);
-/* Finds the interpreter of a process, for the function of discovery_set_python(). */
+/* Finds the interpreter of a process, for the functions of discovery_add_python(). */
 void discovery_want_python(struct discovery *discovery, pid_t pid);
-/* `python` is NULL if the process has none. */
-typedef void (*discovery_python_fn)(void *ctx, pid_t pid, const struct python_scan *python);
-void discovery_set_python(struct discovery *discovery, discovery_python_fn on_python, void *ctx);
+/*
+ * `pidfd` was opened before the scan, and is closed after the call. `python` is NULL after an
+ * error: `err` is as in python_scan(), or -ESRCH if the process has ended.
+ */
+typedef void (*discovery_python_fn)(void *ctx, pid_t pid, int pidfd, int err,
+				    const struct python_scan *python);
+#define DISCOVERY_PYTHON_MAX 2
+void discovery_add_python(struct discovery *discovery, discovery_python_fn on_python, void *ctx);
 /* Reads the stack of a thread, for the functions of discovery_set_stacks(). */
 void discovery_want_stack(struct discovery *discovery, pid_t tid);
 struct discovery_stack_handler {

@@ -81,7 +81,7 @@ static void begin(struct watch *watch, const struct python_scan *python)
 	watch->is_begun = watch->err == 0;
 }
 
-static void on_python(void *ctx, pid_t pid, const struct python_scan *python)
+static void on_python(void *ctx, pid_t pid, int pidfd, int err, const struct python_scan *python)
 {
 	struct lines *lines = ctx;
 
@@ -217,6 +217,14 @@ void lines_watch(struct lines *lines, u32 uid, pid_t pid, u64 seconds, struct re
 	reply->later = &watch->later;
 }
 
+void lines_tick(struct lines *lines)
+{
+	struct kernel *kernel = supervisor_kernel(lines->supervisor);
+
+	if (lines->watches && kernel)
+		kernel_vary_lines(kernel);
+}
+
 int lines_new(struct supervisor *supervisor, struct discovery *discovery, struct lines **ret)
 {
 	struct lines *lines = calloc(1, sizeof(*lines));
@@ -225,7 +233,7 @@ int lines_new(struct supervisor *supervisor, struct discovery *discovery, struct
 		return -ENOMEM;
 	lines->supervisor = supervisor;
 	lines->discovery = discovery;
-	discovery_set_python(discovery, on_python, lines);
+	discovery_add_python(discovery, on_python, lines);
 	*ret = lines;
 	return 0;
 }

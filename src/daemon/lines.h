@@ -17,6 +17,8 @@ struct lines;
 int lines_new(struct supervisor *supervisor, struct discovery *discovery, struct lines **ret);
 /* No watch may be left. */
 struct lines *lines_free(struct lines *lines);
+/* Call it ten times a second. */
+void lines_tick(struct lines *lines);
 
 /* -ESRCH: the process does not exist for this user, or uses no GPU. `uid` is as below. */
 int lines_find_process(struct supervisor *supervisor, u32 uid, int pidfd,

@@ -22,15 +22,34 @@ struct listed {
 	u32 index; /* plus 1; 0: free */
 };
 
+/*
+ * Handles of GPU kernels that a reply can have. A sum has two, and a slot of three stays free, so
+ * every search ends.
+ */
+#define KERNELS_SLOTS (3 * (LINES_SUMS + LINES_WAITING))
+
+struct listed_kernel {
+	u64 handle; /* 0: free */
+	u32 index;  /* plus 1; 0: its name is not known */
+};
+
 struct writer {
 	struct kernel *kernel;
+	yyjson_mut_val *kernels;
+	struct listed_kernel *listed_kernels; /* KERNELS_SLOTS, by handle */
 	yyjson_mut_doc *doc;
 	yyjson_mut_val *frames;
 	yyjson_mut_val *stacks;
 	struct listed *listed; /* FRAMES_SLOTS, by hash */
-	u32 nr_frames;
+	u32 nr_listed;
 	u32 left_out; /* index of the frame that stands for all further ones, plus 1; 0: none */
+	u32 calls[CALL_NR]; /* index of the frame of each runtime call, plus 1; 0: none */
 };
+
+static u32 nr_frames(const struct writer *w)
+{
+	return (u32)yyjson_mut_arr_size(w->frames);
+}
 
 static bool put_frame(struct writer *w, const char *function, const char *file, u32 line,
 		      const char *kind)
@@ -86,7 +105,7 @@ static bool index_of_left_out(struct writer *w, u32 *ret)
 	if (!w->left_out) {
 		if (!put_frame(w, "?", "", 0, "unknown"))
 			return false;
-		w->left_out = w->nr_frames + 1;
+		w->left_out = nr_frames(w);
 	}
 	*ret = w->left_out - 1;
 	return true;
@@ -106,11 +125,12 @@ static bool index_of(struct writer *w, const struct lines_stack_key *stack,
 			continue;
 		if (!slot->index) {
 			/* Half of the slots stay free, so every search ends. */
-			if (w->nr_frames == FRAMES_MAX)
+			if (w->nr_listed == FRAMES_MAX)
 				return index_of_left_out(w, ret);
 			if (!describe(w, stack, frame))
 				return false;
-			*slot = (struct listed){ *frame, tgid, ++w->nr_frames };
+			w->nr_listed++;
+			*slot = (struct listed){ *frame, tgid, nr_frames(w) };
 		}
 		*ret = slot->index - 1;
 		return true;
@@ -138,6 +158,60 @@ static bool put_stack_frames(struct writer *w, const struct lines_stack_key *key
 	return true;
 }
 
+/*
+ * The call is below all lines of Python. What the library calls itself is not known, so it is no
+ * native frame.
+ */
+static bool put_call(struct writer *w, u32 call, yyjson_mut_val *list)
+{
+	u32 *index = &w->calls[call];
+
+	if (!*index) {
+		if (!put_frame(w, call_symbol(call), "", 0, "call"))
+			return false;
+		*index = nr_frames(w);
+	}
+	return yyjson_mut_arr_add_uint(w->doc, list, *index - 1);
+}
+
+/* Returns the index of a new kernel in the list plus 1; 0: its name is not known. */
+static u32 put_kernel(struct writer *w, const struct lines_sum_key *key, u64 handle)
+{
+	const struct gpu_kernel_key wanted = { .start_ns = key->start_ns,
+					       .tgid = key->tgid,
+					       .handle = handle };
+	bool is_graph = handle == GAP_GRAPH;
+	char name[3 * GPU_KERNEL_BYTES] = "";
+	struct gpu_kernel found = {};
+	yyjson_mut_val *row;
+
+	if (!is_graph && kernel_read_gpu_kernel(w->kernel, &wanted, &found) < 0)
+		return 0;
+	snapshot_set_text(name, sizeof(name), found.name, strnlen(found.name, sizeof(found.name)));
+	row = yyjson_mut_arr_add_obj(w->doc, w->kernels);
+	yyjson_mut_obj_add_str(w->doc, row, "kind", is_graph ? "graph" : "kernel");
+	yyjson_mut_obj_add_strcpy(w->doc, row, "name", name);
+	yyjson_mut_obj_add_bool(w->doc, row, "cut", found.is_cut);
+	return (u32)yyjson_mut_arr_size(w->kernels);
+}
+
+/* Adds an index in the list of kernels, unless the name of the kernel is not known. */
+static bool put_around(struct writer *w, yyjson_mut_val *row, const char *name,
+		       const struct lines_sum_key *key, u64 handle)
+{
+	u64 at = handle * 0x9e3779b97f4a7c15ULL >> 40;
+	struct listed_kernel *slot;
+
+	if (handle == GAP_UNKNOWN)
+		return true;
+	while (slot = &w->listed_kernels[at % KERNELS_SLOTS],
+	       slot->handle && slot->handle != handle)
+		at++;
+	if (!slot->handle)
+		*slot = (struct listed_kernel){ handle, put_kernel(w, key, handle) };
+	return !slot->index || yyjson_mut_obj_add_uint(w->doc, row, name, slot->index - 1);
+}
+
 static bool put_row(struct writer *w, yyjson_mut_val *row, const struct lines_sum_key *key,
 		    const struct lines_sum *sum, bool is_cut, yyjson_mut_val *list)
 {
@@ -159,8 +233,12 @@ static int put_stack(void *ctx, const struct lines_sum_key *key, const struct li
 
 	if (!row || !list || !put_stack_frames(w, &key->stack, list, &is_cut))
 		return -ENOMEM;
+	if (key->call && key->call <= CALL_NR && !put_call(w, key->call - 1, list))
+		return -ENOMEM;
 	return yyjson_mut_obj_add_str(w->doc, row, "cause", idle_cause_label(key->cause)) &&
-			       put_row(w, row, key, sum, is_cut, list)
+			       put_row(w, row, key, sum, is_cut, list) &&
+			       put_around(w, row, "after", key, key->after) &&
+			       put_around(w, row, "before", key, key->before)
 		       ? 0
 		       : -ENOMEM;
 }
@@ -200,19 +278,21 @@ static bool begin(struct writer *w, yyjson_mut_doc *doc, const struct lines_head
 	if (!put_head(w, lines, head))
 		return false;
 	w->frames = yyjson_mut_obj_add_arr(doc, lines, "frames");
+	w->kernels = yyjson_mut_obj_add_arr(doc, lines, "kernels");
 	w->stacks = yyjson_mut_obj_add_arr(doc, lines, "stacks");
-	return w->frames && w->stacks;
+	return w->frames && w->kernels && w->stacks;
 }
 
 struct message *lines_to_json(struct kernel *kernel, const struct lines_head *head)
 {
 	CLEANUP(yyjson_mut_doc_free_cleanup) yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
 	CLEANUP_FREE struct listed *listed = calloc(FRAMES_SLOTS, sizeof(*listed));
-	struct writer w = { .kernel = kernel, .listed = listed };
+	CLEANUP_FREE struct listed_kernel *kernels = calloc(KERNELS_SLOTS, sizeof(*kernels));
+	struct writer w = { .kernel = kernel, .listed = listed, .listed_kernels = kernels };
 	size_t length = 0;
 	char *text = NULL;
 
-	if (!listed || !begin(&w, doc, head))
+	if (!listed || !kernels || !begin(&w, doc, head))
 		return NULL;
 	if (kernel_read_lines(kernel, head->pid, put_stack, &w) == 0)
 		text = yyjson_mut_write(doc, 0, &length);
@@ -223,7 +303,7 @@ struct message *lines_stack_to_json(const struct lines_head *head,
 				    const struct lines_stack_now *now)
 {
 	static const struct lines_sum once = { .nr_samples = 1 };
-	const struct lines_sum_key key = { .tid = now->tid, .role = ROLE_LAUNCHER };
+	const struct lines_sum_key key = { .tid = now->tid, .role = now->role };
 	CLEANUP(yyjson_mut_doc_free_cleanup) yyjson_mut_doc *doc = yyjson_mut_doc_new(NULL);
 	struct writer w = {};
 	yyjson_mut_val *row, *list;

@@ -16,9 +16,10 @@ struct lines_head {
 	struct lines_counts counts;
 };
 
-/* The current stack of a launcher. */
+/* One stack of a thread. */
 struct lines_stack_now {
 	u32 tid;
+	u32 role;
 	u32 nr; /* 0: it could not be read */
 	bool is_cut;
 	const struct python_place *places; /* innermost first; without a name: not known */

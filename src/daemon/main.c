@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -30,6 +31,15 @@ static void raise_file_limit(void)
 	}
 }
 
+/*
+ * While khugepaged makes a huge page, the process cannot fault, and khugepaged has the lowest
+ * priority: beside CPU hogs, the loop would stop for most of a second. All processes inherit it.
+ */
+static void refuse_huge_pages(void)
+{
+	prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
+}
+
 int main(int argc, char **argv)
 {
 	CLEANUP(starter_free_cleanup) struct starter *starter = NULL;
@@ -42,6 +52,7 @@ int main(int argc, char **argv)
 	log_start_service(options.log_level);
 	if (options.foreground)
 		leave_service_manager();
+	refuse_huge_pages();
 	/* First, so that the process has nothing of zerneld: no file, no thread and no memory. */
 	err = starter_new(&starter);
 	if (err < 0) {

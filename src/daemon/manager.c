@@ -7,6 +7,7 @@
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
+#include "abi/feature.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/time.h"
@@ -122,6 +123,14 @@ static void on_collective(void *ctx, int pidfd, bool is_mapped)
 	struct manager *manager = ctx;
 
 	(void)kernel_set_collective(manager->kernel, pidfd, is_mapped);
+}
+
+static void on_torch(void *ctx, pid_t pid)
+{
+	struct manager *manager = ctx;
+
+	if (manager->handler->torch)
+		manager->handler->torch(manager->ctx, pid);
 }
 
 static bool on_holds_gpu(void *ctx, pid_t pid, int pidfd)
@@ -258,6 +267,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		.scan = on_scan,
 		.scan_all = on_scan_all,
 		.collective = on_collective,
+		.torch = on_torch,
 		.holds_gpu = on_holds_gpu,
 	};
 	static const struct mmap_handler mmap_handler = {
@@ -267,6 +277,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		.on_exit = on_exit_process,
 	};
 	CLEANUP(manager_free_cleanup) struct manager *manager = calloc(1, sizeof(*manager));
+	u32 refused;
 	int err;
 
 	if (!manager)
@@ -290,6 +301,8 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 			      &manager->libraries);
 	if (err < 0)
 		return err;
+	if (kernel_lacks(kernel, &refused) & 1U << FEATURE_MULTI_UPROBES)
+		library_set_count_each_probe(manager->libraries);
 	err = mmap_events_new(pid, &mmap_handler, manager, &manager->maps);
 	if (err < 0)
 		return err;
@@ -353,8 +366,12 @@ static void tend_events(struct manager *manager, u64 now_ns)
 	if (!manager->is_whole || now_ns < manager->repair_ns)
 		return;
 	manager->repair_ns = now_ns + REPAIR_NS;
-	manager->has_missed |= mmap_events_repair(manager->maps) > 0 ||
-			       mmap_events_is_blind(manager->maps) || nr_lost != manager->nr_lost;
+	/* Unlike lost events, users cannot cause this, so the scan need not wait. */
+	if (mmap_events_repair(manager->maps) > 0) {
+		manager->has_missed = true;
+		manager->rescan_ns = now_ns;
+	}
+	manager->has_missed |= mmap_events_is_blind(manager->maps) || nr_lost != manager->nr_lost;
 	if (!manager->has_missed || now_ns < manager->rescan_ns)
 		return;
 	manager->rescan_ns = now_ns + RESCAN_NS;

@@ -22,6 +22,8 @@ struct manager_handler {
 	void (*scan)(void *ctx, pid_t pid, enum library_scan_kind kind);
 	void (*scan_all)(void *ctx);
 	bool (*is_wanted)(void *ctx, pid_t pid);
+	/* A process has mapped a library of PyTorch. May be NULL. */
+	void (*torch)(void *ctx, pid_t pid);
 };
 
 /*

@@ -94,6 +94,22 @@ static void watch_lines(struct requests *r, yyjson_val *params, struct reply *re
 	lines_watch(r->lines, r->uid, (pid_t)yyjson_get_uint(pid), yyjson_get_uint(seconds), reply);
 }
 
+static void oom_stack(struct requests *r, yyjson_val *params, struct reply *reply)
+{
+	yyjson_val *pid = yyjson_obj_get(params, "pid"),
+		   *time_ns = yyjson_obj_get(params, "time_ns");
+
+	if (!yyjson_is_uint(pid) || !yyjson_get_uint(pid) || yyjson_get_uint(pid) > INT32_MAX ||
+	    !yyjson_is_uint(time_ns)) {
+		reply_refuse(reply, PROTOCOL_INVALID,
+			     "pid must be a process ID, and time_ns the time of its "
+			     "out-of-memory error");
+		return;
+	}
+	oom_stacks_show(r->oom_stacks, r->uid, (u32)yyjson_get_uint(pid), yyjson_get_uint(time_ns),
+			reply);
+}
+
 static const struct {
 	const char *name;
 	enum access needed;
@@ -101,6 +117,7 @@ static const struct {
 } methods[] = {
 	{ "jobs.ended", ACCESS_OWN, jobs_ended },
 	{ "lines", ACCESS_OWN, watch_lines },
+	{ "oom.stack", ACCESS_OWN, oom_stack },
 	{ "policy.get", ACCESS_READ, policy_get },
 	{ "policy.set", ACCESS_CHANGE, policy_set },
 	{ "scheduler.attach", ACCESS_CHANGE, scheduler_attach },

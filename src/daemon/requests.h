@@ -15,6 +15,7 @@ struct requests {
 	struct snapshot_builder *builder;
 	struct lines *lines;
 	struct stacks *stacks;
+	struct oom_stacks *oom_stacks;
 	u32 uid; /* the user whose data the current request may read; or SNAPSHOT_UID_UNKNOWN */
 };
 

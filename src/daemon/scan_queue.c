@@ -103,11 +103,6 @@ static void discard(struct scan_queue *q, u32 at)
 	list_push(q, &q->unused, at);
 }
 
-static bool is_same(const struct tenant *a, const struct tenant *b)
-{
-	return a->uid == b->uid && (a->uid || a->group == b->group);
-}
-
 /* A place for a new owner: an unused one, or else that of an owner who has nothing to wait for. */
 static struct owner *free_owner(struct scan_queue *q)
 {
@@ -131,7 +126,7 @@ static struct owner *owner_of(struct scan_queue *q, const struct tenant *tenant)
 	struct owner *owner;
 
 	for (u32 i = 0; i < q->nr_owners; i++)
-		if (is_same(&q->owners[i].tenant, tenant))
+		if (tenant_is_same(&q->owners[i].tenant, tenant))
 			return &q->owners[i];
 	owner = free_owner(q);
 	if (!owner)

@@ -245,15 +245,19 @@ static bool has_ended(const struct snapshot_builder *b, const struct process_sta
 /*
  * Reads all live processes, then the events. The exit events show which of these processes have
  * ended meanwhile. These are removed here, because their data is already counted with the ended
- * processes. So every process is counted exactly once.
+ * processes. So every process is counted exactly once. Reading the processes deletes what is left
+ * of those that have ended, so the events before it are read first: some of their stacks would be
+ * lost otherwise.
  */
 static int read_processes(struct snapshot_builder *b, struct kernel *kernel,
 			  struct kernel_snapshot *ret)
 {
 	struct kernel_snapshot all = {};
-	int err = kernel_snapshot_read(kernel, &all);
 	u32 nr = 0;
+	int err;
 
+	kernel_read_events(kernel);
+	err = kernel_snapshot_read(kernel, &all);
 	if (err < 0)
 		return err;
 	b->nr_exits = 0;
@@ -262,6 +266,9 @@ static int read_processes(struct snapshot_builder *b, struct kernel *kernel,
 		if (!has_ended(b, &all.processes[i]))
 			all.processes[nr++] = all.processes[i];
 	all.nr_processes = nr;
+	for (u32 i = 0; i < nr; i++)
+		if (process_is_whole(&all.processes[i]))
+			oom_stacks_keep(b->sources.oom_stacks, kernel, &all.processes[i]);
 	*ret = all;
 	return 0;
 }
@@ -337,6 +344,7 @@ void snapshot_builder_on_event(struct snapshot_builder *b, struct kernel *kernel
 		return;
 	b->has_exits = true;
 	processes_keep(kernel, process, event->time_ns, b->now);
+	oom_stacks_keep(b->sources.oom_stacks, kernel, process);
 	if (b->nr_exits < EXITS_MAX)
 		b->exits[b->nr_exits++] = (struct process_key){ .start_ns = process->start_ns,
 								.tgid = process->task.pid };

@@ -10,6 +10,7 @@
 #include "daemon/devices.h"
 #include "daemon/learning.h"
 #include "daemon/message.h"
+#include "daemon/oom_stacks.h"
 #include "daemon/supervisor.h"
 
 struct snapshot_builder;
@@ -18,7 +19,8 @@ struct snapshot_sources {
 	const struct supervisor *supervisor;
 	struct discovery *discovery;
 	const struct learning *learning;
-	struct devices *devices;       /* NULL: GPUs are not sampled */
+	struct devices *devices; /* NULL: GPUs are not sampled */
+	struct oom_stacks *oom_stacks;
 	const struct hist *loop_turns; /* durations of the iterations of the loop */
 };
 

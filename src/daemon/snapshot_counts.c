@@ -15,6 +15,7 @@ static void fold_drops(const struct snapshot_sources *sources, struct snapshot *
 
 	s->nr_restarts += discovery.nr_restarts;
 	s->nr_dropped[DROP_MAPS] = discovery.nr_lost;
+	s->nr_dropped[DROP_STACKS] = oom_stacks_dropped(sources->oom_stacks);
 	if (!kernel)
 		return;
 	drops = kernel_drops(kernel);
@@ -29,6 +30,8 @@ static void fold_drops(const struct snapshot_sources *sources, struct snapshot *
 	s->nr_dropped[DROP_MEMORY] = drops.nr_memory;
 	s->nr_dropped[DROP_OBSERVATIONS] = drops.nr_observations;
 	s->nr_dropped[DROP_READS] = drops.nr_torn;
+	s->nr_dropped[DROP_STACKS] += drops.nr_stacks;
+	s->nr_dropped[DROP_KERNELS] = drops.nr_kernels;
 	s->nr_dropped[DROP_MAPS] +=
 		supervisor_nr_lost_maps(supervisor) + libraries.nr_libraries_excess;
 }

@@ -238,15 +238,16 @@ static void fold_calls(const struct sequence *sequence, struct snapshot_comm *to
 		};
 }
 
-static void fold_comm(const struct comm *comm, bool is_world, struct snapshot_comm *to)
+static void fold_comm(const struct comm *comm, const struct sequence *sequence, bool is_world,
+		      struct snapshot_comm *to)
 {
 	to->rank = comm->nr_ranks ? comm->rank : 0;
 	to->nr_ranks = comm->nr_ranks;
 	to->is_world = is_world;
 	to->made_ns = comm->since_ns;
-	if (comm->identity)
+	if (comm->identity && !comm->is_uncounted)
 		snprintf(to->identity, sizeof(to->identity), "%016llx", comm->identity);
-	fold_calls(&comm->sequence, to);
+	fold_calls(sequence, to);
 }
 
 static void fold_comms(struct kernel *kernel, const struct process_state *process,
@@ -254,6 +255,7 @@ static void fold_comms(struct kernel *kernel, const struct process_state *proces
 {
 	static const struct comm none;
 	const struct comm *world = &none;
+	struct sequence sequence;
 	struct comms comms;
 
 	if (!process->nr_ranks || kernel_read_comms_of(kernel, process, &comms) < 0)
@@ -266,8 +268,10 @@ static void fold_comms(struct kernel *kernel, const struct process_state *proces
 		struct snapshot_comm *to =
 			comm->state == COMM_READY ? snapshot_add_comm(s, process->task.pid) : NULL;
 
-		if (to)
-			fold_comm(comm, comm_is_same(comm, world), to);
+		if (!to)
+			continue;
+		kernel_read_sequence(kernel, process, &comms, i, &sequence);
+		fold_comm(comm, &sequence, comm_is_same(comm, world), to);
 	}
 }
 

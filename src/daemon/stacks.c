@@ -91,6 +91,7 @@ static bool poll_look(struct later *later, struct reply *reply)
 	}
 	look->now.places = look->places;
 	look->now.tid = look->process.launcher_tid;
+	look->now.role = ROLE_LAUNCHER;
 	reply->result = lines_stack_to_json(&head, &look->now);
 	if (!reply->result)
 		reply_refuse(reply, PROTOCOL_FAILED, "out of memory");

@@ -151,6 +151,32 @@ static void on_scan_all(void *ctx)
 	discovery_want_all(s->discovery);
 }
 
+/* The stack of an out-of-memory error is read in the interpreter, which must be known before. */
+static void on_torch(void *ctx, pid_t pid)
+{
+	struct supervisor *s = ctx;
+
+	discovery_want_python(s->discovery, pid);
+}
+
+/*
+ * A process without an interpreter, or with an unknown one, does not get one later. After any other
+ * failure, the next scan of its libraries asks again.
+ */
+static void on_python(void *ctx, pid_t pid, int pidfd, int err, const struct python_scan *python)
+{
+	struct supervisor *s = ctx;
+	bool is_known = err == -ENOENT || err == -ENOTSUP;
+
+	if (python && s->kernel)
+		is_known =
+			kernel_set_python(s->kernel, pidfd,
+					  &(struct oom_python){ .runtime = python->runtime,
+								.offsets = python->offsets }) == 0;
+	if (is_known && s->manager)
+		library_set_know_torch(manager_library_set(s->manager), pid);
+}
+
 static bool on_is_wanted(void *ctx, pid_t pid)
 {
 	const struct supervisor *s = ctx;
@@ -210,6 +236,7 @@ static int connect_kernel(struct supervisor *s, struct kernel *kernel)
 		.scan = on_scan,
 		.scan_all = on_scan_all,
 		.is_wanted = on_is_wanted,
+		.torch = on_torch,
 	};
 	int err = manager_new(kernel, -1, s->timeline, &handler, s, &s->manager);
 
@@ -452,6 +479,8 @@ int supervisor_new(const struct supervisor_config *config, struct loop *loop,
 		.acts = config->attach != CONFIG_ATTACH_NO,
 		.maps = { .on_event = on_maps, .ctx = s, .fd = -EBADF },
 	};
+	if (s->discovery)
+		discovery_add_python(s->discovery, on_python, s);
 	s->wanted = s->acts && uses_scheduler(s);
 	start(s);
 	tend_nice(s);

@@ -99,10 +99,12 @@ static void add_drops(struct metrics *m, const struct snapshot *s)
 {
 	u64 nr_snapshot = 0;
 
-	for (u32 drop = 0; drop < DROP_SNAPSHOT_PROCESSES; drop++)
-		add_count(m, METRIC_DROPPED, snapshot_drop_label(drop), s->nr_dropped[drop]);
-	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)
-		nr_snapshot += s->nr_dropped[drop];
+	for (u32 drop = 0; drop < DROP_NR; drop++)
+		if (drop >= DROP_SNAPSHOT_PROCESSES && drop <= DROP_SNAPSHOT_COMMS)
+			nr_snapshot += s->nr_dropped[drop];
+		else
+			add_count(m, METRIC_DROPPED, snapshot_drop_label(drop),
+				  s->nr_dropped[drop]);
 	add_count(m, METRIC_DROPPED, "snapshot", nr_snapshot);
 	if (s->nr_restarts)
 		metrics_add_value(m, METRIC_RESTARTS, &(struct metric_labels){}, s->nr_restarts);

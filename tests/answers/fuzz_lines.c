@@ -63,7 +63,7 @@ static void check_json(const struct lines_tree *tree)
 static void check_tree(const struct lines *lines)
 {
 	struct lines_tree *tree = NULL;
-	u64 stacks_ns = 0, places_ns = 0;
+	u64 stacks_ns = 0, places_ns = 0, between_ns = 0;
 	size_t length;
 
 	REQUIRE(lines_tree_new(lines, &tree) == 0);
@@ -71,7 +71,10 @@ static void check_tree(const struct lines *lines)
 		stacks_ns += lines->stacks[i].ns;
 	for (u32 i = 0; i < tree->nr_places; i++)
 		places_ns += tree->places[i].ns;
+	for (u32 i = 0; i < tree->nr_between; i++)
+		between_ns += tree->between[i].ns;
 	REQUIRE(tree->nodes->ns == stacks_ns && places_ns == stacks_ns);
+	REQUIRE(tree->between_ns == between_ns && between_ns <= stacks_ns);
 	check_svg(tree);
 	check_folded(tree);
 	check_json(tree);

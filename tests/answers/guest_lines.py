@@ -29,6 +29,10 @@ STACKS_MAX = 512  # of one process
 FORKY = pathlib.Path("/forky/.complete")
 PROGRAMS = "lines_tick", "lines_switch"
 DECODED_MIN = 90  # percent of the loader's time in the line that works
+INSIDE_MIN = 20  # percent of the time of pin() inside calls of the runtime
+NAME_MAX = 127  # of a kernel; longer ones are cut
+RUNTIME_KERNELS = {None, "busy"}  # the runtime may have looked its kernel up before zerneld found the library
+CALLS = {"cudaMallocHost", "cudaFreeHost", "cuMemAllocHost_v2", "cuMemFreeHost"}
 
 
 @contextlib.contextmanager
@@ -77,7 +81,7 @@ def check(tap, where, answer, truth):
           f"unreadable {answer['unreadable']}, idle {100 * answer['idle_ns'] / answer['window_ns']:.1f} %, "
           f"stacks {len(answer['stacks'])}", flush=True)
     # A stack that cannot be read has one frame without a name.
-    unknown = {i for i, frame in enumerate(answer["frames"]) if frame["kind"] != "python"}
+    unknown = {i for i, frame in enumerate(answer["frames"]) if frame["kind"] == "unknown"}
     partly = [stack for stack in answer["stacks"] if len(stack["frames"]) > 1 and unknown & set(stack["frames"])]
     for stack in partly:
         print(f"# {where}: a name is missing: {[answer['frames'][i]['function'] for i in stack['frames']]}", flush=True)
@@ -87,8 +91,8 @@ def check(tap, where, answer, truth):
 
 
 def functions(code):
-    """All functions and lines of a code object, as the interpreter knows them."""
-    yield from ((code.co_qualname, line) for _, _, line in code.co_lines() if line)
+    """All functions and lines of a code object, as the interpreter knows them; 0 where an instruction has no line."""
+    yield from ((code.co_qualname, line or 0) for _, _, line in code.co_lines())
     for constant in code.co_consts:
         if hasattr(constant, "co_lines"):
             yield from functions(constant)
@@ -112,6 +116,51 @@ def check_loader(tap, where, answer, share):
     tap.check(total and abs(100 * loaded / total - share) <= POINTS and 100 * decoded >= DECODED_MIN * loaded,
               f"{where}: the launcher waits {share:.1f} %, the loader has {100 * loaded / max(total, 1):.1f} %, "
               f"{100 * decoded / max(loaded, 1):.1f} % of it in decode()")
+
+
+def check_calls(tap, where, answer):
+    """Calls of the runtime are the innermost frames of pin(), and of nothing else that spends time."""
+    frames = answer["frames"]
+    inside, wrong, total = 0, set(), 0
+    for stack in answer["stacks"]:
+        is_pin = "pin" in {frames[i]["function"] for i in stack["frames"]}
+        calls = {frames[i]["function"] for i in stack["frames"] if frames[i]["kind"] == "call"}
+        total += stack["ns"] if is_pin else 0
+        inside += stack["ns"] if is_pin and calls else 0
+        if calls and not (is_pin and calls <= CALLS and frames[stack["frames"][-1]]["kind"] == "call"):
+            wrong |= {(frames[stack["frames"][-2]]["function"], *calls)}
+    burnt = {function for function, *_ in wrong} & {"burn", "decode", "checkpoint"}
+    tap.check(total and 100 * inside >= INSIDE_MIN * total and not burnt,
+              f"{where}: {100 * inside / max(total, 1):.1f} % of the time of pin() is in calls, other calls: {sorted(wrong)}")
+
+
+def check_kernels(tap, where, answer, before, after):
+    """The share of the time between each two kernels, of the time in lines that the truth has."""
+    frames = [(frame["function"], frame["line"]) for frame in answer["frames"]]
+    lines = {(name, line) for name, line, _ in after["lines"]}
+    kernels = [(kernel["name"], kernel["cut"]) for kernel in answer["kernels"]]
+    spent_s = [(first, second, new - old) for (first, second, new), (*_, old) in zip(after["between"], before["between"])]
+    found = {}
+    for stack in answer["stacks"]:
+        if stack["role"] == "launcher" and any(frames[i] in lines for i in stack["frames"]):
+            pair = tuple(kernels[stack[key]] if key in stack else (None, False) for key in ("after", "before"))
+            found[pair] = found.get(pair, 0) + stack["ns"]
+    total_s, total_ns = sum(seconds for *_, seconds in spent_s), max(sum(found.values()), 1)
+
+    def is_named(kernel, true):
+        name, cut = kernel
+        return name in RUNTIME_KERNELS and not cut if true is None else (name, cut) == (true[:NAME_MAX], len(true) > NAME_MAX)
+
+    for first, second, seconds in spent_s:
+        ns = sum(value for (one, other), value in found.items() if is_named(one, first) and is_named(other, second))
+        share, got = 100 * seconds / total_s, 100 * ns / total_ns
+        tap.check(abs(got - share) <= POINTS, f"{where}: between {str(first)[:16]} and {str(second)[:16]}: {share:.1f} % in truth, "
+                  f"{got:.1f} % sampled")
+    known = [(name, False) for name in RUNTIME_KERNELS] + [(name[:NAME_MAX], len(name) > NAME_MAX)
+                                                           for row in spent_s for name in row[:2] if name]
+    wrong = {kernel for pair in found for kernel in pair if kernel not in known}
+    unknown = sum(ns for pair, ns in found.items() if pair == ((None, False), (None, False)))
+    tap.check(not wrong, f"{where}: no kernel has another name {wrong or ''}; without any kernel: {100 * unknown / total_ns:.1f} %")
 
 
 def check_depth(tap, where, answer, depth):
@@ -148,7 +197,8 @@ def check_shares(lab, tap, server, where, pid):
         with concurrent.futures.ThreadPoolExecutor() as pool:
             replies = list(pool.map(lambda each: ask(server, each, SHARE_SECONDS)["result"]["lines"], (pid, other)))
     own, flood = ([len(reply["stacks"]), reply["samples"], reply["dropped"], reply["unreadable"]] for reply in replies)
-    kept = {tuple(stack["frames"]) for stack in replies[1]["stacks"] if len(stack["frames"]) > 1}
+    frames = replies[1]["frames"]
+    kept = {tuple(i for i in stack["frames"] if frames[i]["kind"] != "call") for stack in replies[1]["stacks"] if len(stack["frames"]) > 1}
     tap.check(own[1] and own[2] == 0 and own[3] <= own[1] * UNREADABLE_MAX,
               f"{where}: beside a job that fills its share: {own} stacks, samples, dropped, unreadable")
     tap.check(0 < flood[2] <= flood[1] and 0 < len(kept) <= STACKS_MAX, f"{where}: the other job has {flood}, {len(kept)} stacks were kept")
@@ -178,6 +228,8 @@ def run(lab, tap, server, seed):
     check(tap, where, answer, truth)
     check_names(tap, where, answer)
     check_loader(tap, where, answer, next(share for (name, _), share in truth.items() if name == "Loader.fetch"))
+    check_calls(tap, where, answer)
+    check_kernels(tap, where, answer, before, after)
     print_cost(where, idle, cost, answer["window_ns"])
     check_depth(tap, where, answer, DEPTHS[seed % len(DEPTHS)])
 

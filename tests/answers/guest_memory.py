@@ -14,6 +14,7 @@ from compare import run as lab_run
 
 BOOT_SECONDS, RUN_SECONDS = 900, 300  # of the machine; virtual time is slow there
 GIB = 1 << 30
+JOB = "tests/answers/oom_job.py"
 HELD = {"neighbor": GIB, "victim": 2 * GIB}
 ASKED, ALLOCATED, RESERVED = 4 * GIB, GIB + GIB // 2, 2 * GIB
 OTHER_BYTES = 4096  # vgpu.py allocates so much at the start, which zerneld may not see
@@ -25,7 +26,7 @@ class Job:
         group = lab_run.cgroup(name)
         self.name = name
         self.process = subprocess.Popen(
-            [sys.executable, "tests/answers/oom_job.py", f"{guest.BUILD}/lab/vgpu", f"{guest.BUILD}/tests/signals/libc10.so"],
+            [sys.executable, JOB, f"{guest.BUILD}/lab/vgpu", f"{guest.BUILD}/tests/signals/libc10.so"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             preexec_fn=lambda: (group / "cgroup.procs").write_text("0"))
 
@@ -81,10 +82,21 @@ def check_report(tap, report, neighbor):
               f"the other process is {others}, expected pid {neighbor.process.pid}")
 
 
+def line_of(text):
+    """The line of the job with this text."""
+    return next(i for i, line in enumerate(open(JOB, encoding="utf-8"), 1) if text in line)
+
+
+def check_stack(tap, report):
+    expected = [("<module>", line_of("main(*sys.argv")), ("main", line_of('"oom": oom}[name]')), ("oom", line_of("report(*map(int"))]
+    stack = [(frame["function"], frame["line"]) for frame in report["stack"]]
+    tap.check(stack == expected and not report["stack_is_cut"], f"the stack is {stack}, expected {expected}")
+
+
 def fail(lab, server, job):
-    """Reports errors until zerneld has attached its probe and has looked at the other processes."""
+    """Reports errors until zerneld has attached its probe, knows the interpreter, and has looked at the other processes."""
     assert job.do("oom", ASKED, ALLOCATED, RESERVED)
-    return next((each["oom"] for each in memory(lab, server)["out_of_memory"] if "others" in each["oom"]), None)
+    return next((each["oom"] for each in memory(lab, server)["out_of_memory"] if {"others", "stack"} <= each["oom"].keys()), None)
 
 
 def run(lab, tap, server, _):
@@ -93,11 +105,13 @@ def run(lab, tap, server, _):
     check_held(tap, lab, server, [neighbor, victim])
     report = harness.wait_until(lambda: fail(lab, server, victim), f"a report: {server.text()}")
     check_report(tap, report, neighbor)
+    check_stack(tap, report)
     victim.end()
     ended = harness.wait_until(
         lambda: (done := lab.zernel(server, "why", "--ended", name)) and "out of memory" in done.stdout and done,
         f"the ended job: {server.text()}")
     print("#", "\n# ".join(ended.stdout.splitlines()), flush=True)
+    tap.check(f"  oom() oom_job.py:{line_of('report(*map(int')}\n" in ended.stdout, "zernel why --ended shows the stack")
     tap.check("it asked for 4.0 GiB on GPU 0. PyTorch had reserved 2.0 GiB and allocated 1.5 GiB of it" in ended.stdout,
               "zernel why --ended shows the report")
     neighbor.end()

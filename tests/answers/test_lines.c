@@ -16,6 +16,7 @@
 #define PYTHON(name, path, number)                                                                 \
 	{ .function = (name), .file = (path), .line = (number), .kind = LINES_PYTHON }
 #define NATIVE(name, path) { .function = (name), .file = (path), .kind = LINES_NATIVE }
+#define CALL(name)	   { .function = (name), .file = "", .kind = LINES_CALL }
 #define UNKNOWN(name)	   { .function = (name), .file = "guess.c", .line = 9, .kind = LINES_UNKNOWN }
 
 #define STACK(why, time_ns, ...)                                                                   \
@@ -153,6 +154,90 @@ static void text_is_a_tree(void **state)
 	assert_lacks(text, "wrong_name");
 	assert_lacks(text, "\033");
 	assert_lacks(text, "cut");
+}
+
+/* A call of a library is below the line that called it, and no native function. */
+static void library_calls_are_marked(void **state)
+{
+	const struct lines_stack calls[] = {
+		STACK(IDLE_CPU, 100 * MS, MAIN, CALL("cudaMallocHost")),
+		STACK(IDLE_CPU, 100 * MS, UNKNOWN("wrong_name"), CALL("cudaMallocHost")),
+	};
+	struct lines lines = make();
+	CLEANUP_FREE char *text = NULL, *json = NULL;
+
+	lines.stacks = calls;
+	lines.nr_stacks = ARRAY_SIZE(calls);
+	text = print(&lines, LINES_TEXT);
+	assert_has(text, "10 points in <module> train.py:200, 10 in cudaMallocHost (library call)");
+	assert_has(text, "cudaMallocHost (library call)\n");
+	json = print(&lines, LINES_JSON);
+	assert_has(json, "\"kind\":\"call\",\"function\":\"cudaMallocHost\"");
+}
+
+static const struct lines_kernel kernels[] = {
+	{ .name = "gemm" },
+	{ .name = "softmax\033[31m", .is_cut = true },
+	{ .name = "", .is_graph = true },
+	{ .name = "gemm" }, /* the same kernel by another handle */
+};
+
+/* One second: 220 ms between gemm and softmax, in two lines and by two handles. */
+static struct lines make_between(struct lines_stack around[static 5])
+{
+	struct lines lines = make();
+
+	memcpy(around, stacks, 5 * sizeof(*around));
+	around[0].after = &kernels[0];
+	around[0].before = around[1].before = &kernels[1];
+	around[1].after = &kernels[3];
+	around[2].after = &kernels[2];
+	around[3].after = around[3].before = &kernels[0];
+	lines.stacks = around;
+	lines.kernels = kernels;
+	lines.nr_kernels = ARRAY_SIZE(kernels);
+	return lines;
+}
+
+static void kernels_around_idle_time_are_named(void **state)
+{
+	struct lines_stack around[5];
+	struct lines lines = make_between(around);
+	CLEANUP(lines_tree_free_cleanup) struct lines_tree *tree = NULL;
+	CLEANUP_FREE char *text = print(&lines, LINES_TEXT), *json = print(&lines, LINES_JSON);
+	CLEANUP_FREE char *without = NULL;
+
+	assert_int_equal(lines_tree_new(&lines, &tree), 0);
+	assert_int_equal(tree->nr_between, 4);
+	assert_int_equal(tree->between_ns, 300 * MS);
+	assert_has(text, "Idle time between kernels\n"
+			 "    22.0  after gemm, before softmax?[31m\u2026: most in collate() "
+			 "train.py:142\n"
+			 "     6.0  after a CUDA or HIP graph, before an unknown kernel: most in "
+			 "DataLoader.__next__() dataloader.py:701\n"
+			 "     1.0  after gemm, before gemm: most in [unknown]\n");
+	assert_lacks(text, "after an unknown kernel, before an unknown kernel");
+	assert_has(json, "\"between\":[{\"after\":{\"kind\":\"kernel\",\"name\":\"gemm\",\"cut\":"
+			 "false},\"before\":{\"kind\":\"kernel\",\"name\":\"softmax?[31m\",\"cut\":"
+			 "true},\"points\":22.0,\"ns\":220000000,");
+	assert_has(json, "\"after\":{\"kind\":\"graph\"},\"before\":{\"kind\":\"unknown\"}");
+	lines = make();
+	without = print(&lines, LINES_TEXT);
+	assert_lacks(without, "between kernels");
+}
+
+/* The time of a loader is a part of the time of its launcher. */
+static void loaders_are_not_between_kernels(void **state)
+{
+	struct lines_stack around[5];
+	struct lines lines = make_between(around);
+	CLEANUP(lines_tree_free_cleanup) struct lines_tree *tree = NULL;
+
+	around[1].role = ROLE_LOADER;
+	assert_int_equal(lines_tree_new(&lines, &tree), 0);
+	assert_int_equal(tree->between_ns, 230 * MS);
+	assert_int_equal(tree->between[0].ns, 150 * MS);
+	assert_int_equal(tree->between[0].most.ns, 150 * MS);
 }
 
 static void text_has_colours_on_a_terminal(void **state)
@@ -445,6 +530,9 @@ int main(void)
 		cmocka_unit_test(open_time_makes_upper_bounds),
 		cmocka_unit_test(tree_adds_up),
 		cmocka_unit_test(text_is_a_tree),
+		cmocka_unit_test(library_calls_are_marked),
+		cmocka_unit_test(kernels_around_idle_time_are_named),
+		cmocka_unit_test(loaders_are_not_between_kernels),
 		cmocka_unit_test(text_has_colours_on_a_terminal),
 		cmocka_unit_test(folded_has_every_path),
 		cmocka_unit_test(every_cause_has_a_title),

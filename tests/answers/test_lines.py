@@ -25,14 +25,18 @@ FRAMES = [
 ]
 
 
-def stack(ns, *frames, cut=False, cause="cpu"):
+KERNELS = [{"kind": "kernel", "name": "gemm", "cut": False}, {"kind": "kernel", "name": HOSTILE, "cut": True},
+           {"kind": "graph", "name": "", "cut": False}]
+
+
+def stack(ns, *frames, cut=False, cause="cpu", **kernels):
     return {"cause": cause, "tid": 7, "role": "launcher", "ns": ns, "samples": ns // (10 * MS), "cut": cut,
-            "frames": list(frames)}
+            "frames": list(frames), **kernels}
 
 
 LINES = {"pid": 1000, "start_ns": 1, "window_ns": 1000 * MS, "idle_ns": 310 * MS, "samples": 31, "dropped": 0,
-         "unreadable": 0, "frames": FRAMES,
-         "stacks": [stack(220 * MS, 0, 1), stack(60 * MS, 0, 2), stack(20 * MS, 0, 3), stack(10 * MS, 1, cut=True)]}
+         "unreadable": 0, "frames": FRAMES, "kernels": KERNELS,
+         "stacks": [stack(220 * MS, 0, 1, after=0, before=1), stack(60 * MS, 0, 2, after=2), stack(20 * MS, 0, 3), stack(10 * MS, 1, cut=True)]}
 
 
 def messages(text):
@@ -96,6 +100,11 @@ class Lines(unittest.TestCase):
         self.assertEqual(answer["tree"][0]["children"][0]["function"], "train")
         self.assertEqual(answer["tree"][0]["children"][0]["children"][0]["line"], 142)
         self.assertEqual(answer["tree"][0]["children"][1]["kind"], "cut")
+        first, second, *_ = answer["between"]
+        self.assertEqual((first["after"], first["ns"], first["most_in"]["line"]), (KERNELS[0], 220 * MS, 142))
+        self.assertTrue(first["before"]["name"].startswith("<script>alert(1)</script>") and first["before"]["cut"])
+        self.assertNotIn("\x1b", first["before"]["name"])
+        self.assertEqual((second["after"], second["before"]), ({"kind": "graph"}, {"kind": "unknown"}))
 
     def test_folded_adds_up(self):
         rows = [line.rpartition(" ") for line in self.why("--folded").decode().splitlines()]
@@ -133,7 +142,13 @@ class Lines(unittest.TestCase):
         self.assertIn(("collate", "/home/u/train.py", 142), places.values())
         self.assertIn(("[unknown]", "", 0), places.values())
         self.assertNotIn("guess", strings)
-        self.assertEqual(len([1 for field, _ in profile if field == 2]), len(LINES["stacks"]))
+        samples = [message for field, message in profile if field == 2]
+        self.assertEqual(len(samples), len(LINES["stacks"]))
+        labels = [{strings[int(dict(label)[1])]: strings[int(dict(label)[2])] for field, label in sample
+                   if field == 3 and 2 in dict(label)} for sample in samples]
+        self.assertEqual((labels[0]["after_kernel"], labels[1]["after_kernel"]), ("gemm", "a CUDA or HIP graph"))
+        self.assertTrue(labels[0]["before_kernel"].startswith("<script>"), labels[0])
+        self.assertFalse([label for label in labels[1:] if "before_kernel" in label])
         self.assertEqual(dict(profile)[10], str(1000 * MS))
 
     def test_older_zerneld(self):
@@ -145,6 +160,14 @@ class Lines(unittest.TestCase):
     def test_invalid_reply(self):
         self.zerneld.lines = dict(LINES, stacks=[stack(1, 99)])
         self.assertIn("zerneld sent invalid stacks", self.why(status=1))
+        self.zerneld.lines = dict(LINES, stacks=[stack(1, 0, after=len(KERNELS))])
+        self.assertIn("zerneld sent invalid stacks", self.why(status=1))
+
+    def test_zerneld_that_knows_no_kernels(self):
+        self.zerneld.lines = {key: value for key, value in LINES.items() if key != "kernels"}
+        self.zerneld.lines["stacks"] = [stack(220 * MS, 0, 1)]
+        self.assertIn("collate() train.py:142", self.why().decode())
+        self.assertNotIn("between kernels", self.why().decode())
 
     def test_words_that_do_not_fit(self):
         for words in ("--watch",), ("--ended", "job"), ("--json", "--svg"):

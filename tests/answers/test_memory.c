@@ -54,13 +54,32 @@ static struct snapshot *make(void)
 	return s;
 }
 
-static char *print(const struct snapshot *s, const char *who, bool json, int expected)
+static const struct lines_frame frames[] = {
+	{ "<module>", "/home/u/<b>\033[31m.py", 0, LINES_PYTHON },
+	{ "Net.forward", "/home/u/model.py", 31, LINES_PYTHON },
+	{ "guess", "guess.py", 7, LINES_UNKNOWN },
+};
+static const struct lines_stack stack = {
+	.tid = 99, .is_cut = true, .nr_frames = 3, .frames = frames
+};
+
+static char *print_with(const struct snapshot *s, const char *who, bool json, int expected,
+			const struct lines_stack *known)
 {
+	CLEANUP(memory_free_cleanup) struct memory_report *report = NULL;
 	struct capture capture = capture_begin();
 	struct term term = { .out = capture.out };
 
-	assert_int_equal(memory_print(s, who, json, &term), expected);
+	assert_int_equal(memory_new(s, who, &report), 0);
+	if (report->nr_ooms)
+		report->ooms[0].stack = known;
+	assert_int_equal(memory_print(report, json, &term), expected);
 	return capture_end(&capture);
+}
+
+static char *print(const struct snapshot *s, const char *who, bool json, int expected)
+{
+	return print_with(s, who, json, expected, NULL);
 }
 
 static void assert_has(const char *text, const char *part)
@@ -130,6 +149,33 @@ static void unknown_gpu_and_hidden_processes(void **state)
 	assert_null(strstr(text, "ther process"));
 }
 
+/* A frame whose names could not be read is never shown with a name. */
+static void stack_is_shown(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
+	CLEANUP_FREE char *with = print_with(s, "13", false, 0, &stack);
+	CLEANUP_FREE char *without = print(s, "13", false, 0);
+
+	assert_has(with, "It was the last of 3 errors.\nStack of thread 99, innermost call first:\n"
+			 "  [unknown]\n  Net.forward() model.py:31\n  <module> <b>?[31m.py\n"
+			 "  further calls are cut\n");
+	assert_null(strstr(without, "Stack"));
+}
+
+static void json_has_the_stack(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
+	CLEANUP_FREE char *text = print_with(s, NULL, true, 0, &stack);
+	CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
+	yyjson_val *oom = yyjson_ptr_get(yyjson_doc_get_root(doc), "/out_of_memory/0/oom");
+
+	assert_int_equal(yyjson_arr_size(yyjson_obj_get(oom, "stack")), 3);
+	assert_true(yyjson_equals_str(yyjson_ptr_get(oom, "/stack/1/function"), "Net.forward"));
+	assert_true(yyjson_equals_str(yyjson_ptr_get(oom, "/stack/1/file"), "/home/u/model.py"));
+	assert_int_equal(yyjson_get_uint(yyjson_ptr_get(oom, "/stack/1/line")), 31);
+	assert_true(yyjson_get_bool(yyjson_obj_get(oom, "stack_is_cut")));
+}
+
 static void json_has_all(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
@@ -156,15 +202,19 @@ static void no_memory(void **state)
 static void ended_job_shows_its_error(void **state)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = make();
+	CLEANUP(memory_free_cleanup) struct memory_report *report = NULL;
 	struct capture capture = capture_begin();
 	struct term term = { .out = capture.out };
 	CLEANUP_FREE char *text = NULL;
 
+	assert_int_equal(memory_new(s, NULL, &report), 0);
+	report->ooms[0].stack = &stack;
 	s->processes[2].job = snapshot_add_job(s, "/slurm/job_71", "slurm-71");
-	why_print_ended(s, false, &term);
+	why_print_ended(s, report, false, &term);
 	text = capture_end(&capture);
 	assert_has(text, "slurm-71 ended ");
 	assert_has(text, "python3 (13) was out of memory at ");
+	assert_has(text, "  Net.forward() model.py:31\n");
 }
 
 int main(void)
@@ -174,6 +224,8 @@ int main(void)
 		cmocka_unit_test(error_is_explained),
 		cmocka_unit_test(fragmentation_is_named_only_if_it_is_the_cause),
 		cmocka_unit_test(unknown_gpu_and_hidden_processes),
+		cmocka_unit_test(stack_is_shown),
+		cmocka_unit_test(json_has_the_stack),
 		cmocka_unit_test(json_has_all),
 		cmocka_unit_test(no_memory),
 		cmocka_unit_test(ended_job_shows_its_error),

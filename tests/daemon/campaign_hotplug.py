@@ -24,7 +24,7 @@ ONLINE = pathlib.Path(f"/sys/devices/system/cpu/cpu{CPU}/online")
 PARANOID = pathlib.Path("/proc/sys/kernel/perf_event_paranoid")
 STATE = pathlib.Path("/sys/kernel/sched_ext/state")
 JOB_INTERVAL = 50
-SOON_SECONDS = 8  # a scan of all processes may be due 10 s after the previous one
+SOON_SECONDS = 5  # zerneld notices a change of the CPUs after 1 s, and that an event has stopped 1 s later
 TRAIN = [BUILD / "lab/train/train", *"--seconds 1000000 --loaders 1 --sync block --kernel-us 20000 --load-cpu-us 20000".split()]
 ENVIRONMENT = {"LD_LIBRARY_PATH": str(BUILD / "lab/vgpu"), "VGPU_SHM": "/dev/shm/hotplug"}
 
@@ -121,7 +121,8 @@ class Hotplug(Case):
         self.makes_steps(self.job)
         for paranoid, found in times.items():
             print(f"# perf_event_paranoid {paranoid}: {len(found)} cycles, all processes found, median {sorted(found)[len(found) // 2]:.2f} s, "
-                  f"longest {max(found):.2f} s, later than {SOON_SECONDS} s: {sum(took > SOON_SECONDS for took in found)}")
+                  f"longest {max(found):.2f} s")
+            self.assertLess(max(found), SOON_SECONDS)
         self.assertEqual(STATE.read_text().strip(), "enabled")
         self.assertEqual(self.server.text().count("scheduler attached"), attached, "the scheduler stayed attached")
 

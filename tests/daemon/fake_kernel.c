@@ -8,9 +8,9 @@
  * `end-all` (all of them exit), `processes` (its processes: pid, user and name in each line),
  * `slow` (the attach of a library with this word in its name blocks until the file is removed),
  * `lost` (events of mappings were lost), `blind` (the kernel refuses events of a CPU),
- * `cpu_max`, `cgroup_v1` and `unverified` (the CPU limits of cgroups), `honors` (the scheduler
- * keeps cpu.max). It appends its actions to the file `log`. It is linked before the real functions
- * and replaces them.
+ * `oom` (its processes were out of memory), `cpu_max`, `cgroup_v1` and `unverified` (the CPU limits
+ * of cgroups), `honors` (the scheduler keeps cpu.max). It appends its actions to the file `log`. It
+ * is linked before the real functions and replaces them.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -273,6 +273,8 @@ static void describe(struct kernel *kernel, u32 i, struct process_state *process
 	process->idle =
 		(struct idle_account){ .busy_ns = 900,
 				       .done.cause_ns = { [IDLE_CPU] = 70, [IDLE_DISK] = 30 } };
+	if (is_told("oom"))
+		process->oom = (struct oom_report){ .time_ns = 7 + i, .nr = 1, .tid = 5 };
 	strcpy(process->comm, "train\xff");
 	if (is_told("processes"))
 		replace(i, process);
@@ -318,12 +320,22 @@ int kernel_read_comms_of(struct kernel *kernel, const struct process_state *proc
 		.rank = (u32)process->rank,
 		.nr_ranks = process->nr_ranks,
 	};
-	for (u32 i = 1; i <= 10; i++) {
-		sequence_enter(&world->sequence, 0, 4096, 100 * i);
-		sequence_return(&world->sequence, 100 * i, true, 100 * i + 5);
-	}
-	sequence_enter(&world->sequence, DETAIL_ALL_GATHER - COLLECTIVE_FIRST, 64, 2000);
+	/* Its collectives had no room, so that no rank is compared in it. */
+	ret->comm[4] = *world;
+	ret->comm[4].identity = 0xdef;
+	ret->comm[4].is_uncounted = true;
 	return 0;
+}
+
+void kernel_read_sequence(struct kernel *kernel, const struct process_state *process,
+			  const struct comms *comms, u32 place, struct sequence *ret)
+{
+	*ret = (struct sequence){};
+	for (u32 i = 1; i <= 10; i++) {
+		sequence_enter(ret, 0, 4096, 100 * i);
+		sequence_return(ret, 100 * i, true, 100 * i + 5);
+	}
+	sequence_enter(ret, DETAIL_ALL_GATHER - COLLECTIVE_FIRST, 64, 2000);
 }
 
 static void end_one(struct kernel *kernel)
@@ -620,7 +632,7 @@ int mmap_events_read(struct mmap_events *events)
 
 int mmap_events_repair(struct mmap_events *events)
 {
-	return 0;
+	return is_told("reopened");
 }
 
 bool mmap_events_is_blind(const struct mmap_events *events)

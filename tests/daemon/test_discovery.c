@@ -25,6 +25,20 @@ static void on_names(void *ctx, const struct job_scan *job)
 	named = *job;
 }
 
+static struct {
+	u32 nr;
+	int pidfd, err;
+	bool has_python;
+} python_told;
+
+static void on_python(void *ctx, pid_t pid, int pidfd, int err, const struct python_scan *python)
+{
+	python_told.nr++;
+	python_told.pidfd = pidfd;
+	python_told.err = err;
+	python_told.has_python = python;
+}
+
 static bool holds_gpu(void *ctx, pid_t pid, int pidfd)
 {
 	return false;
@@ -43,10 +57,12 @@ static int setup(void **state)
 
 	processes_reset();
 	memset(&named, 0, sizeof(named));
+	memset(&python_told, 0, sizeof(python_told));
 	assert_int_equal(library_set_new("/proc", &ops, NULL, &set), 0);
 	assert_int_equal(discovery_new(NO_STARTER, NO_LOOP, &discovery), 0);
 	discovery_set_target(discovery, set);
 	discovery_set_names(discovery, on_names, NULL);
+	discovery_add_python(discovery, on_python, NULL);
 	discovery_tick(discovery, time_now_ns());
 	return 0;
 }
@@ -142,6 +158,31 @@ static void test_a_process_is_scanned_after_its_owner_is_known(void **state)
 	assert_false(discovery_is_wanted(discovery, getpid()));
 	assert_int_equal(next_request(), -EAGAIN);
 	assert_int_equal(discovery_counts(discovery).nr_lost, 0);
+}
+
+/* It costs what a scan for libraries costs. The pidfd is that of the process that was scanned. */
+static void test_an_interpreter_is_looked_for(void **state)
+{
+	struct scan_message answer = { .kind = SCAN_INTERPRETER,
+				       .interpreter = { .pid = getpid(),
+							.error = -EIO,
+							.cost = { SCAN_QUEUE_FILES - 1, 1 } } };
+
+	discovery_want_python(discovery, getpid());
+	own(1);
+	assert_int_equal(request.rows[0].kind, SCAN_PYTHON);
+	say(&answer, sizeof(answer.interpreter));
+	assert_int_equal(python_told.nr, 1);
+	assert_true(python_told.pidfd >= 0);
+	assert_int_equal(python_told.err, -EIO);
+	assert_false(python_told.has_python);
+	assert_int_equal(nr_refused(), 0);
+	discovery_want_python(discovery, getpid());
+	own(1);
+	answer.interpreter.cost.nr_files = 1;
+	say(&answer, sizeof(answer.interpreter));
+	assert_int_equal(python_told.nr, 2);
+	assert_int_equal(nr_refused(), 1);
 }
 
 static void test_all_processes_are_listed(void **state)
@@ -318,6 +359,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_a_process_is_scanned_after_its_owner_is_known),
+		TEST(test_an_interpreter_is_looked_for),
 		TEST(test_all_processes_are_listed),
 		TEST(test_the_rest_of_a_request_is_asked_for_again),
 		TEST(test_names_of_a_job_are_passed_on),

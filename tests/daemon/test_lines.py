@@ -11,7 +11,8 @@ from jobs import ALICE, BOB, JobCase
 
 FRAMES = [{"function": "?", "file": "", "line": 0, "kind": "unknown"},
           {"function": "collate", "file": "…train.py", "line": 142, "kind": "python"},
-          {"function": "?", "file": "", "line": 0, "kind": "unknown"}]
+          {"function": "?", "file": "", "line": 0, "kind": "unknown"},
+          {"function": "cudaMallocHost", "file": "", "line": 0, "kind": "call"}]
 OF_USER = 8  # watches at the same time
 
 
@@ -28,7 +29,12 @@ class Lines(JobCase):
         self.assertGreaterEqual(lines["window_ns"], 10**9)
         self.assertEqual(lines["frames"], FRAMES)
         head = {"cause": "cpu", "tid": pid, "role": "launcher", "ns": 70, "open_ns": 5, "samples": 2}
-        self.assertEqual(lines["stacks"], [{**head, "cut": True, "frames": [0, 1]}, {**head, "cut": False, "frames": [2]}])
+        self.assertEqual(lines["stacks"], [
+            {**head, "cut": True, "frames": [0, 1]}, {**head, "cut": False, "frames": [2], "after": 0, "before": 1},
+            {**head, "cut": True, "frames": [0, 1, 3], "before": 0}])
+        # Bytes that are no text are replaced, and a kernel whose name is not known is left out.
+        name = "gemm\N{REPLACEMENT CHARACTER}\"" + 122 * "x"
+        self.assertEqual(lines["kernels"], [{"kind": "kernel", "name": name, "cut": True}, {"kind": "graph", "name": "", "cut": False}])
         self.assertEqual([line for line in server.did() if "sampl" in line], [f"sample {pid}", f"sampled {pid}"])
 
     def test_the_current_stack(self):
@@ -37,7 +43,7 @@ class Lines(JobCase):
         pid = server.pids[0]
         lines = self.ask(server.path, pid, seconds=0)["result"]["lines"]
         self.assertEqual((lines["pid"], lines["samples"], lines["unreadable"], lines["window_ns"]), (pid, 1, 1, 0))
-        self.assertEqual(lines["frames"], FRAMES[2:])
+        self.assertEqual(lines["frames"], FRAMES[2:3])
         self.assertEqual(lines["stacks"], [{"tid": pid, "role": "launcher", "ns": 0, "open_ns": 0, "samples": 1, "cut": False,
                                             "frames": [0]}])
         reply = as_user(ALICE, ALICE, [], lambda: self.ask(server.path, server.pids[2], seconds=0))
@@ -100,6 +106,40 @@ class Lines(JobCase):
         reply = as_user(ALICE, ALICE, [], lambda: self.ask(server.path, other))
         self.assertEqual(reply["error"]["code"], "not-found")
         self.assertNotIn(f"sample {other}", server.did())
+
+    def ask_oom(self, path, pid, time_ns):
+        with Client(path) as client:
+            return client.ask("oom.stack", pid=pid, time_ns=time_ns)
+
+    def processes(self, server):
+        with server.client() as client:
+            return client.ask("snapshot")["result"]["processes"]
+
+    def test_the_stack_of_an_out_of_memory_error(self):
+        """It stays after the end of the process. No snapshot has it."""
+        server = self.start()
+        server.tell("oom")
+        wait_until(lambda: sum("oom" in process for process in self.processes(server)) == len(server.pids), "a snapshot has all errors")
+        own, other = server.pids[0], server.pids[2]
+        for uid, pid, time_ns in (ALICE, own, 7), (0, other, 9):
+            lines = as_user(uid, uid, [], lambda pid=pid, time_ns=time_ns: self.ask_oom(server.path, pid, time_ns))["result"]["lines"]
+            self.assertEqual((lines["pid"], lines["frames"]), (pid, FRAMES[:2]))
+            self.assertEqual(lines["stacks"], [{"tid": 5, "role": "other", "ns": 0, "open_ns": 0, "samples": 1, "cut": True,
+                                                "frames": [0, 1]}])
+        for pid, time_ns in (other, 9), (own, 8), (1, 7):
+            reply = as_user(ALICE, ALICE, [], lambda pid=pid, time_ns=time_ns: self.ask_oom(server.path, pid, time_ns))
+            self.assertEqual(reply["error"]["code"], "not-found")
+        with server.client() as client:
+            self.assertNotIn("collate", str(client.ask("snapshot")))
+            for pid, time_ns in (0, 7), ("1", 7), (own, -1), (own, "7"), (1 << 40, 7):
+                self.assertEqual(client.ask("oom.stack", pid=pid, time_ns=time_ns)["error"]["code"], "invalid")
+        server.tell("end-all")
+        wait_until(lambda: not self.processes(server), "the processes end")
+        self.assertEqual(self.ask_oom(server.path, own, 7)["result"]["lines"]["frames"], FRAMES[:2])
+        with server.client() as client:
+            ended = client.ask("jobs.ended", job="slurm-71")["result"]
+        self.assertEqual([process["oom"]["time_ns"] for process in ended["processes"]], [7, 8])
+        self.assertNotIn("collate", str(ended))
 
     def test_invalid_requests(self):
         server = self.start()

@@ -54,6 +54,9 @@ static void check(const struct scan_message *message, bool has_fd)
 		REQUIRE(message->nr <= SCAN_PIDS_MAX);
 	else if (message->kind == SCAN_NAMES)
 		check_names(&message->names);
+	if (message->kind == SCAN_INTERPRETER)
+		REQUIRE(message->interpreter.cost.nr_files < 1ULL << 50 &&
+			message->interpreter.cost.nr_bytes < 1ULL << 50);
 	if (message->kind == SCAN_INTERPRETER && message->interpreter.error == 0)
 		REQUIRE(python_offsets_are_valid(&message->interpreter.python.offsets));
 	if (message->kind == SCAN_FRAME) {

@@ -31,6 +31,7 @@
 
 /* Records the calls of struct library_ops. */
 struct recorder {
+	u32 nr_torch;
 	int nr_attached, nr_detached;
 	int fail_with;	      /* result of the next attach, if not 0 */
 	int later;	      /* 0, or LIBRARY_LATER: the test calls library_set_done() */

@@ -151,8 +151,13 @@ static void test_interpreter(void **state)
 	message.interpreter.python.offsets.frame_code = 0;
 	message.interpreter.python.runtime = UINT64_MAX;
 	assert_false(interpreter_is_valid());
-	message.interpreter.error = -ENOENT; /* then nothing else counts */
+	message.interpreter.error = -ENOENT; /* then only the cost counts */
 	assert_true(interpreter_is_valid());
+	message.interpreter.cost.nr_bytes = UINT64_MAX;
+	assert_false(interpreter_is_valid());
+	message.interpreter.cost = (struct python_cost){ .nr_files = UINT64_MAX };
+	assert_false(interpreter_is_valid());
+	message.interpreter.cost.nr_files = 0;
 	message.interpreter.error = 1;
 	assert_false(interpreter_is_valid());
 }

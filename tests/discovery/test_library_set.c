@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <sys/sysmacros.h>
 
-#define NR_FILES 4096 /* enough for LIBRARY_MAX libraries */
+#define NR_FILES 16384 /* enough for LIBRARY_MAX libraries */
 
 static const char *fixture, *driver;
 static char proc[] = "/tmp/discovery-proc.XXXXXX";
@@ -640,6 +640,43 @@ static void test_excess_libraries(void **state)
 		remove_process(pid);
 }
 
+/* Returns the number of libraries that are attached with this limit of descriptors, up to `wanted`.
+ */
+static u32 attached_with(u32 nr_files, bool each_probe, int wanted)
+{
+	struct recorder recorder = {};
+	struct rlimit before;
+	struct library_set *set;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ nr_files, before.rlim_max }),
+			 0);
+	set = set_make(&recorder);
+	if (each_probe)
+		library_set_count_each_probe(set);
+	for (int pid = 1; pid <= wanted; pid++) {
+		CLEANUP_FREE char *copy = own_copy(pid, fixture);
+
+		add_process(pid, "/libcudart.so.12", copy, true);
+		assert_int_equal(library_set_scan_process(set, pid), 0);
+	}
+	assert_int_equal(recorder.nr_attached + library_set_count(set).nr_libraries_excess, wanted);
+	library_set_free(set);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	for (int pid = 1; pid <= wanted; pid++)
+		remove_process(pid);
+	return recorder.nr_attached;
+}
+
+/* 256 descriptors remain for clients; a library has 24, or one for each of 200 probes. */
+static void test_libraries_leave_descriptors(void **state)
+{
+	assert_int_equal(attached_with(256 + 24 * 10, false, 12), 10);
+	assert_int_equal(attached_with(256 + 24 * 20, true, 12), 2);
+	assert_int_equal(attached_with(256 + 208 * 3, true, 12), 3);
+	assert_int_equal(attached_with(200, false, 1), 0);
+}
+
 static void set_owner(int pid, u32 uid, const char *cgroup)
 {
 	FILE *file = fopen(in_proc("%d/status", pid), "we");
@@ -742,6 +779,50 @@ static int make_proc(void **state)
 	return mkdtemp(proc) ? 0 : -1;
 }
 
+static void count_torch(void *ctx, pid_t pid)
+{
+	((struct recorder *)ctx)->nr_torch++;
+}
+
+/* The result of a scan: it maps a library of PyTorch or another one. */
+static void scanned(struct library_set *set, bool has_torch)
+{
+	struct library_found found = { .runtime = has_torch ? RUNTIME_C10 : RUNTIME_CUDA,
+				       .id.inode = has_torch ? 1 : 2 };
+	CLEANUP_FD int fd = open(fixture, O_RDONLY | O_CLOEXEC);
+
+	library_set_begin(set, 7, -1);
+	library_set_found(set, &found, fd);
+	library_set_scanned(set, &(struct library_scanned){ .pid = 7 });
+}
+
+/* A program that maps and unmaps the library is looked at until there is an answer. */
+static void test_torch_is_told_until_it_is_known(void **state)
+{
+	struct library_ops ops = recorder_ops;
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = NULL;
+
+	ops.torch = count_torch;
+	assert_int_equal(library_set_new(proc, &ops, &recorder, &set), 0);
+	scanned(set, false);
+	assert_int_equal(recorder.nr_torch, 0);
+	scanned(set, true);
+	library_set_know_torch(set, 8);
+	scanned(set, true);
+	assert_int_equal(recorder.nr_torch, 2);
+	library_set_know_torch(set, 7);
+	for (int i = 0; i < 3; i++) {
+		scanned(set, false);
+		scanned(set, true);
+	}
+	assert_int_equal(recorder.nr_torch, 2);
+	/* Another program. The scan of this call finds no process. */
+	assert_int_equal(library_set_exec_process(set, 7), -ESRCH);
+	scanned(set, true);
+	assert_int_equal(recorder.nr_torch, 3);
+}
+
 static int remove_proc(void **state)
 {
 	remove_tree(proc);
@@ -772,10 +853,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_scan_all),
 		cmocka_unit_test(test_excess_processes),
 		cmocka_unit_test(test_excess_libraries),
+		cmocka_unit_test(test_libraries_leave_descriptors),
 		cmocka_unit_test(test_processes_of_a_user_are_capped),
 		cmocka_unit_test(test_processes_of_a_group_are_capped),
 		cmocka_unit_test(test_libraries_of_a_user_are_capped),
 		cmocka_unit_test(test_looks_for_a_gpu),
+		cmocka_unit_test(test_torch_is_told_until_it_is_known),
 	};
 
 	/* The number of libraries depends on it. */

@@ -148,12 +148,14 @@ static void stacks_are_told(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct interpreter child = start(cases[i]);
 		struct python_scan scan = {};
+		struct python_cost cost = {};
 		int c = fgetc(child.out);
 
 		assert_true(c != EOF); /* it says something as soon as it is there */
 		ungetc(c, child.out);
-		assert_int_equal(python_scan("/proc", child.pid, &scan), 0);
+		assert_int_equal(python_scan("/proc", child.pid, &cost, &scan), 0);
 		assert_true(python_scan_is_valid(&scan));
+		assert_true(cost.nr_files > 0 && cost.nr_bytes > 0);
 		print_message("# %s: version %x, %s\n", command, scan.version, cases[i]);
 		compare(&child, &scan);
 		stop(&child);
@@ -163,8 +165,12 @@ static void stacks_are_told(void **state)
 static void other_processes_have_no_interpreter(void **state)
 {
 	struct python_scan scan;
+	struct python_cost cost = {};
 
-	assert_int_equal(python_scan("/proc", getpid(), &scan), -ENOENT);
+	assert_int_equal(python_scan("/proc", getpid(), &cost, &scan), -ENOENT);
+	/* The search costs the same if it fails. */
+	assert_int_equal(cost.nr_files, 1);
+	assert_true(cost.nr_bytes > 0);
 }
 
 /* Its user may not read its memory either. */

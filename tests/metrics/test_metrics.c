@@ -71,6 +71,26 @@ static void test_eight_ranks_fit(void **state)
 	}
 }
 
+static void test_drops_are_counted_by_reason(void **state)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *s = node(1, 0);
+	CLEANUP_FREE char *text = NULL;
+	size_t length = 0;
+
+	for (u32 drop = 0; drop < DROP_NR; drop++)
+		s->nr_dropped[drop] = 100 + drop;
+	assert_int_equal(prometheus_render(s, &node_config, PROMETHEUS_TEXT, &text, &length), 0);
+	for (u32 drop = 0; drop < DROP_NR; drop++) {
+		const char *label = snapshot_drop_label(drop);
+		char line[96];
+
+		snprintf(line, sizeof(line), "\nzernel_dropped_total{reason=\"%s\"} %u\n", label,
+			 100 + drop);
+		assert_int_equal(strstr(text, line) == NULL, strncmp(label, "snapshot_", 9) == 0);
+	}
+	assert_non_null(strstr(text, "\nzernel_dropped_total{reason=\"snapshot\"}"));
+}
+
 /* With every cause of idle time, only series of the last priority are left out. */
 static void test_eight_ranks_with_all_causes_fit(void **state)
 {
@@ -452,6 +472,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_eight_ranks_fit),
+		cmocka_unit_test(test_drops_are_counted_by_reason),
 		cmocka_unit_test(test_eight_ranks_with_all_causes_fit),
 		cmocka_unit_test(test_a_refused_scheduler_has_its_reason),
 		cmocka_unit_test(test_the_nice_actuator_has_series_once_it_acted),

@@ -39,7 +39,7 @@ static void test_items_that_do_not_fit_are_counted(void **state)
 	assert_non_null(snapshot_add_hist(s, &process->hists, HIST_SYNC_WAIT));
 	assert_non_null(snapshot_add_hist(s, &process->hists, HIST_SYNC_WAIT));
 	assert_null(snapshot_add_hist(s, &process->hists, HIST_LOADER_WAIT));
-	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_NR; drop++)
+	for (u32 drop = DROP_SNAPSHOT_PROCESSES; drop < DROP_STACKS; drop++)
 		assert_int_equal(s->nr_dropped[drop], 1);
 	assert_int_equal(s->nr_role[ROLE_LOADER], 2);
 }

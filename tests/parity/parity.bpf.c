@@ -60,6 +60,7 @@ int parity_run(void *ctx)
 		run_ledger(i);
 		run_results(i);
 		hist_record(&batch.hist, batch.cases[i].value);
+		shared_hist_record_times(&batch.shared, batch.cases[i].value, 1);
 	}
 	return 0;
 }

@@ -17,6 +17,7 @@
 #include "core/phase.h"
 #include "core/process.h"
 #include "core/scope.h"
+#include "core/sequence.h"
 #include "core/step.h"
 #include "core/task.h"
 #include "core/tier.h"
@@ -98,6 +99,7 @@ struct parity_batch {
 	struct parity_case cases[PARITY_BATCH];
 	struct parity_result results[PARITY_BATCH];
 	struct hist hist; /* distribution of the values of this batch */
+	struct shared_hist shared;
 };
 
 static inline void parity_phase(const struct parity_case *in, struct parity_result *out)

@@ -101,6 +101,7 @@ static void kernel_books_the_time_in_each_phase(void **state)
 static void kernel_fills_the_expected_buckets(void **state)
 {
 	struct parity_batch *b = batch_of(state);
+	struct hist shared;
 
 	for (u32 i = 0; i < 100; i++)
 		b->cases[i].value = 1000 * (i + 1);
@@ -115,6 +116,8 @@ static void kernel_fills_the_expected_buckets(void **state)
 	assert_int_equal(hist_mean(&b->hist), 50500);
 	assert_in_range(hist_quantile(&b->hist, 500), 51000 * 0.909, 51000 * 1.091);
 	assert_in_range(hist_quantile(&b->hist, 990), 100000 * 0.909, 100000);
+	shared = hist_of_shared(&b->shared);
+	assert_memory_equal(&shared, &b->hist, sizeof(shared));
 }
 
 static void kernel_splits_by_color_and_key(void **state)
@@ -384,7 +387,14 @@ static void run_in_user_space(struct parity_batch *b)
 		parity_ledger(&b->cases[i], &b->results[i]);
 		parity_results(&b->cases[i], &b->results[i]);
 		hist_record(&b->hist, b->cases[i].value);
+		shared_hist_record_times(&b->shared, b->cases[i].value, 1);
 	}
+}
+
+static void empty_hists(struct parity_batch *b)
+{
+	memset(&b->hist, 0, sizeof(b->hist));
+	memset(&b->shared, 0, sizeof(b->shared));
 }
 
 static void kernel_and_user_space_agree(void **state)
@@ -400,7 +410,7 @@ static void kernel_and_user_space_agree(void **state)
 	while (done < nr_vectors) {
 		u64 left = nr_vectors - done;
 
-		memset(&here.hist, 0, sizeof(here.hist));
+		empty_hists(&here);
 		here.nr_cases = left < PARITY_BATCH ? (u32)left : PARITY_BATCH;
 		for (u32 i = 0; i < here.nr_cases; i++)
 			here.cases[i] = random_case(&r);
@@ -410,7 +420,7 @@ static void kernel_and_user_space_agree(void **state)
 		}
 		memcpy(kernel->cases, here.cases, sizeof(here.cases));
 		memcpy(kernel->results, here.results, sizeof(here.results));
-		memset(&kernel->hist, 0, sizeof(kernel->hist));
+		empty_hists(kernel);
 		run_in_kernel(state, here.nr_cases);
 		run_in_user_space(&here);
 		assert_memory_equal(kernel, &here, sizeof(here));

@@ -60,6 +60,8 @@ void truth_compare(struct truth *truth);
 void truth_add_comm(struct truth *truth, ncclComm_t comm, u32 rank, u32 nr_ranks);
 void truth_tag_comm(struct truth *truth, u32 tag); /* the one that was added last */
 void truth_destroy_comm(struct truth *truth, ncclComm_t comm, bool abort);
+/* Runs a collective on the communicator, and waits for it. */
+void truth_reduce(struct truth *truth, ncclComm_t comm);
 
 void rank_init(u32 rank, ncclComm_t *ret);
 

@@ -6,7 +6,9 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-/* A pair of ranks beside the world, and another pair after the world is destroyed. */
+/*
+ * A pair of ranks beside the world, and another communicator after the world is destroyed. It takes
+ * the place of the world, and numbers its collectives from 1. */
 void ranks_in_a_smaller_world(int process)
 {
 	struct truth *truth = &shared->truth[process];
@@ -19,6 +21,8 @@ void ranks_in_a_smaller_world(int process)
 	truth->rank = (u32)process;
 	truth->nr_ranks = NR_RANKS;
 	truth->nr_local_ranks = 1;
+	truth_reduce(truth, world);
+	truth_reduce(truth, world);
 	truth_compare(truth);
 	truth_destroy_comm(truth, world, false);
 	truth_compare(truth);
@@ -27,6 +31,8 @@ void ranks_in_a_smaller_world(int process)
 	truth_add_comm(truth, last, 0, 1);
 	truth->rank = 0;
 	truth->nr_ranks = 1;
+	truth_compare(truth);
+	truth_reduce(truth, last);
 	truth_compare(truth);
 	truth->is_done = true;
 }

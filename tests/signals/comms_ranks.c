@@ -77,6 +77,15 @@ void truth_destroy_comm(struct truth *truth, ncclComm_t comm, bool abort)
 	CHECK(!(abort ? ncclCommAbort(comm) : ncclCommDestroy(comm)));
 }
 
+void truth_reduce(struct truth *truth, ncclComm_t comm)
+{
+	CHECK(!ncclAllReduce(NULL, NULL, 1, ncclUint8, ncclSum, comm, NULL));
+	CHECK(!RT(DeviceSynchronize)());
+	truth->nr[DETAIL_ALL_REDUCE - COLLECTIVE_FIRST]++;
+	truth->bytes[DETAIL_ALL_REDUCE - COLLECTIVE_FIRST]++;
+	truth_count(truth, comm, DETAIL_ALL_REDUCE - COLLECTIVE_FIRST, 1);
+}
+
 /* A group is needed for several ranks and allowed for one. */
 static bool group_start(struct part *part)
 {

@@ -20,6 +20,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -177,7 +178,9 @@ static pid_t command_start(const struct options *options)
 	if (pid != 0) {
 		/* Ctrl-C ends the command; this process still reports. */
 		signal(SIGINT, SIG_IGN);
+		/* As zerneld does, and not the command. */
 		setpriority(PRIO_PROCESS, 0, NICE_OF_UNIT);
+		prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
 		return pid;
 	}
 	if (options->json)

@@ -126,6 +126,25 @@ static void ours_detach(void *ctx)
 	kernel_detach_library(ours->kernel, ours->library);
 }
 
+/* The same, while a client wants the lines of this process, without the programs that sample. */
+static bool wanted_attach(void *ctx)
+{
+	const struct ours *ours = ctx;
+	struct lines_process process = {};
+	u32 tgid = (u32)getpid();
+
+	ours->kernel->skel->bss->nr_lines_wanted = 1;
+	bpf_map__update_elem(ours->kernel->skel->maps.lines_processes, &tgid, sizeof(tgid),
+			     &process, sizeof(process), BPF_ANY);
+	return ours_attach(ctx);
+}
+
+static void wanted_detach(void *ctx)
+{
+	ours_detach(ctx);
+	((struct ours *)ctx)->kernel->skel->bss->nr_lines_wanted = 0;
+}
+
 static void test_probe_costs_little_more_than_an_empty_probe(void **state)
 {
 	struct kernel *kernel = native_kernel();
@@ -138,6 +157,7 @@ static void test_probe_costs_little_more_than_an_empty_probe(void **state)
 		{ "an empty probe", place_attach, place_detach },
 		{ "Zernel's probes", ours_attach, ours_detach },
 		{ "an empty return probe", place_attach, place_detach },
+		{ "while lines are wanted", wanted_attach, wanted_detach },
 	};
 	double ratio;
 
@@ -148,14 +168,17 @@ static void test_probe_costs_little_more_than_an_empty_probe(void **state)
 	variants[1].ctx = &entry;
 	variants[2].ctx = &ours;
 	variants[3].ctx = &at_return;
-	rounds_run(variants, 4, launch_vgpu);
+	variants[4].ctx = &ours;
+	rounds_run(variants, ARRAY_SIZE(variants), launch_vgpu);
 	ratio = added_ns(&variants[2], &variants[0]) / added_ns(&variants[1], &variants[0]);
 	print_message(
 		"# Zernel's probes add %.0f ns per launch, an empty probe %.0f ns: ratio %.3f\n",
 		added_ns(&variants[2], &variants[0]), added_ns(&variants[1], &variants[0]), ratio);
+	print_message("# while a client wants lines, they add %.0f ns\n",
+		      added_ns(&variants[4], &variants[0]));
 	/* The probes counted every call meanwhile. */
 	assert_int_equal(native_state(kernel, getpid()).nr_launches[LEVEL_RUNTIME],
-			 nr_rounds * (CALLS_PER_ROUND + 1));
+			 2 * nr_rounds * (CALLS_PER_ROUND + 1));
 	assert_true(ratio > 0);
 	timing_assert(ratio <= max_ratio);
 	reader__destroy(reader);

@@ -7,6 +7,7 @@
 #include "signals/native.h"
 
 #include <math.h>
+#include <pthread.h>
 #include "core/launch.h"
 
 #define BUCKET	 1.1892071150027210667 /* 2^(1/4), the factor between two bucket bounds */
@@ -16,6 +17,7 @@
 
 int runtime_launch(u64 ns);
 int driver_launch(u64 ns);
+int cudaDeviceSynchronize(void);
 extern u64 launch_inner_ns;
 
 static const char *launches_lib;
@@ -111,11 +113,47 @@ static void test_launches_are_sampled_at_high_rates(void **state)
 	assert_true(fabs((double)hist.count - NR_MANY) < bound);
 }
 
+#define NR_WAITERS 4
+#define NR_WAITS   100000
+
+static void *wait_often(void *arg)
+{
+	for (u32 i = 0; i < NR_WAITS; i++)
+		cudaDeviceSynchronize();
+	return NULL;
+}
+
+/* The threads of a process share its distributions. */
+static void test_threads_lose_no_sample(void **state)
+{
+	struct probes probes = probes_attach();
+	pthread_t threads[NR_WAITERS];
+	struct process_state process;
+	struct hist hist;
+
+	runtime_launch(0);
+	for (u32 i = 0; i < NR_WAITERS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, wait_often, NULL), 0);
+	for (u32 i = 0; i < NR_WAITERS; i++)
+		assert_int_equal(pthread_join(threads[i], NULL), 0);
+	process = native_state(probes.kernel, getpid());
+	assert_int_equal(kernel_read_hist(probes.kernel, &process, HIST_SYNC_WAIT, &hist), 0);
+	print_message("# %llu waits, from %llu to %llu ns, mean %llu ns\n", hist.count, hist.min,
+		      hist.max, hist_mean(&hist));
+	assert_int_equal(hist.count + kernel_drops(probes.kernel).nr_samples,
+			 NR_WAITERS * NR_WAITS);
+	assert_int_equal(kernel_drops(probes.kernel).nr_frames, 0);
+	assert_in_range(kernel_drops(probes.kernel).nr_samples, 0, NR_WAITS / 1000);
+	assert_in_range(hist_mean(&hist), hist.min, hist.max);
+	kernel_free(probes.kernel);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_launch_is_timed_at_low_rates),
 		cmocka_unit_test(test_launches_are_sampled_at_high_rates),
+		cmocka_unit_test(test_threads_lose_no_sample),
 	};
 
 	if (argc != 2)

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Out-of-memory errors that PyTorch reports, on the machine's own kernel. Arguments: a library with
- * the call; then, to test a real one, a CUDA runtime, PyTorch's libc10 and the words of a command
+ * the call; then a CUDA runtime, a libc10, which can be the real one, and the words of a command
  * that runs tests/answers/oom_job.py with them.
  */
 #include "signals/native.h"
 
 #include <sys/wait.h>
 #include <unistd.h>
+#include "collect/python_scan.h"
+#include "core/python.h"
 #include "signals/oom.h"
 
 #define GIB (1ULL << 30)
 
 static const char *oom_lib;
-static char **real; /* the arguments for the test of a real library, or NULL */
+static char **real; /* the arguments for the tests with a job of Python, or NULL */
 
 static struct kernel *probes_attach_to(const char *cuda, const char *c10)
 {
@@ -146,6 +148,117 @@ static pid_t run_job(int *ret_input, int *ret_output)
 	return child;
 }
 
+/* Does what a line says. */
+static void order_job(int input, int output, const char *order)
+{
+	char done[8] = "";
+
+	assert_int_equal(write(input, order, strlen(order)), strlen(order));
+	assert_true(read(output, done, sizeof(done) - 1) > 0);
+	assert_string_equal(done, "done\n");
+}
+
+static void set_python(struct kernel *kernel, pid_t pid)
+{
+	CLEANUP_FD int pidfd = library_open_process(pid);
+	struct python_scan scan;
+
+	assert_int_equal(python_scan("/proc", pid, &(struct python_cost){}, &scan), 0);
+	assert_int_equal(kernel_set_python(kernel, pidfd,
+					   &(struct oom_python){ .runtime = scan.runtime,
+								 .offsets = scan.offsets }),
+			 0);
+}
+
+static void assert_text(const struct python_text *text, const u8 *bytes, u32 size,
+			const char *expected_end)
+{
+	char all[4 * PYTHON_FILE_BYTES];
+
+	python_text_print(text, bytes, size, all, sizeof(all));
+	assert_true(strlen(all) >= strlen(expected_end));
+	assert_string_equal(all + strlen(all) - strlen(expected_end), expected_end);
+}
+
+/* The line of the job that has this text. */
+static u32 line_with(const char *wanted)
+{
+	char **path = real;
+	char line[256];
+	u32 nr = 0;
+	FILE *file;
+
+	while (!strstr(*path, "oom_job.py"))
+		path++;
+	file = fopen(*path, "re");
+	assert_non_null(file);
+	do {
+		assert_non_null(fgets(line, sizeof(line), file));
+		nr++;
+	} while (!strstr(line, wanted));
+	fclose(file);
+	return nr;
+}
+
+static void assert_frame(struct kernel *kernel, const struct process_state *process, u32 index,
+			 const char *function, u32 line)
+{
+	CLEANUP_FREE struct oom_frame *frame = malloc(sizeof(*frame));
+	const struct python_code *code = &frame->code;
+
+	assert_int_equal(kernel_take_oom_frame(kernel, process, index, frame), 0);
+	assert_int_equal(frame->nr_frames, 3);
+	assert_int_equal(frame->is_cut, 0);
+	assert_true(frame->is_named);
+	assert_text(&code->name, code->name_bytes, sizeof(code->name_bytes), function);
+	assert_text(&code->file, code->file_bytes, sizeof(code->file_bytes), "oom_job.py");
+	assert_int_equal(python_line(code->table, code->part_bytes, code->first_line,
+				     frame->frame.instruction),
+			 line);
+}
+
+/* Attaches the probes and starts the job, or skips the test. */
+static struct kernel *start_job(pid_t *child, int *input, int *output)
+{
+	struct kernel *kernel;
+
+	if (!real) {
+		print_message("# skipped: no job was given\n");
+		skip();
+	}
+	kernel = probes_attach_to(real[0], real[1]);
+	*child = run_job(input, output);
+	return kernel;
+}
+
+static void stack_of_the_thread_is_kept(void **state)
+{
+	CLEANUP_FD int input = -EBADF, output = -EBADF;
+	CLEANUP_FREE struct oom_frame *frame = malloc(sizeof(*frame));
+	struct process_state process;
+	struct kernel *kernel;
+	pid_t child;
+
+	kernel = start_job(&child, &input, &output);
+	order_job(input, output, "launch\n");
+	/* Without a known interpreter, the report has no stack. */
+	order_job(input, output, "oom 1 2 3\n");
+	process = native_state(kernel, child);
+	assert_int_equal(process.oom.nr, 1);
+	assert_int_equal(kernel_take_oom_frame(kernel, &process, 0, frame), -ENOENT);
+	set_python(kernel, child);
+	order_job(input, output, "oom 1 2 3\n");
+	process = native_state(kernel, child);
+	assert_int_equal(process.oom.nr, 2);
+	assert_frame(kernel, &process, 0, "oom", line_with("report(*map(int"));
+	assert_frame(kernel, &process, 1, "main", line_with("\"oom\": oom}[name]"));
+	assert_frame(kernel, &process, 2, "<module>", line_with("main(*sys.argv"));
+	assert_int_equal(kernel_take_oom_frame(kernel, &process, 3, frame), -ENOENT);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	kernel_free(kernel);
+}
+
 static void real_library_reports_the_same(void **state)
 {
 	static const char order[] = "oom 4294967296 3221225472 3221225477\n";
@@ -155,12 +268,7 @@ static void real_library_reports_the_same(void **state)
 	char done[8] = "";
 	pid_t child;
 
-	if (!real) {
-		print_message("# skipped: no real library was given\n");
-		skip();
-	}
-	kernel = probes_attach_to(real[0], real[1]);
-	child = run_job(&input, &output);
+	kernel = start_job(&child, &input, &output);
 	assert_int_equal(write(input, order, strlen(order)), strlen(order));
 	assert_true(read(output, done, sizeof(done) - 1) > 0);
 	oom = native_state(kernel, child).oom;
@@ -185,6 +293,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(process_without_gpu_is_not_followed),
 		cmocka_unit_test(error_is_an_event),
 		cmocka_unit_test(real_library_reports_the_same),
+		cmocka_unit_test(stack_of_the_thread_is_kept),
 	};
 
 	oom_lib = argc > 1 ? argv[1] : "";

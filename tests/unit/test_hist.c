@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -238,6 +240,161 @@ static void a_count_that_decreased_is_an_error(void **state)
 	assert_int_equal(got.count, 42);
 }
 
+static void a_shared_distribution_equals_one_of_a_single_writer(void **state)
+{
+	struct shared_hist shared = {};
+	struct hist plain = {}, got = hist_of_shared(&shared);
+
+	assert_memory_equal(&got, &plain, sizeof(got));
+	for (u64 x = 3; x < 1ULL << 60; x *= 5) {
+		hist_record_times(&plain, x, x % 7 + 1);
+		assert_true(shared_hist_record_times(&shared, x, x % 7 + 1));
+	}
+	for (u32 i = 0; i < 2; i++) {
+		hist_record(&plain, i ? ~0ULL : 0);
+		assert_true(shared_hist_record_times(&shared, i ? ~0ULL : 0, 1));
+	}
+	got = hist_of_shared(&shared);
+	assert_memory_equal(&got, &plain, sizeof(got));
+}
+
+static u64 lowest(u32 slot)
+{
+	return slot ? hist_bounds_ns[slot - 1] + 1 : 0;
+}
+
+/* Whether its minimum and its maximum are in its first and its last bucket. */
+static bool is_possible(const struct hist *h)
+{
+	u32 first = 0, last = HIST_OVERFLOW;
+
+	if (!h->count)
+		return true;
+	while (!h->buckets[first])
+		first++;
+	while (!h->buckets[last])
+		last--;
+	return h->min <= h->max && h->min >= lowest(first) && h->min <= hist_bounds_ns[first] &&
+	       h->max >= lowest(last) && h->max <= hist_bounds_ns[last];
+}
+
+/* Other CPUs can see the writes of a value in any order. */
+static void a_value_that_is_half_visible_is_no_absurd_one(void **state)
+{
+	static const u64 values[] = { 0, 1, 1000, NSEC_PER_SEC, ~0ULL };
+
+	for (u32 i = 0; i < 8 * ARRAY_SIZE(values); i++) {
+		u64 x = values[i / 8];
+		struct shared_hist shared = { .sum = i & 1 ? x : 0,
+					      .max = i & 2 ? x : 0,
+					      .inverted_min = i & 4 ? ~x : 0 };
+		struct hist got = hist_of_shared(&shared);
+
+		assert_int_equal(got.count, 0);
+		shared.buckets[hist_index(x)] = 1;
+		got = hist_of_shared(&shared);
+		assert_true(is_possible(&got));
+		assert_int_equal(got.count, shared.max || shared.inverted_min);
+	}
+}
+
+#define NR_WRITERS 4
+#define NR_VALUES  2000000
+
+struct writer {
+	pthread_t thread;
+	pthread_barrier_t *start;
+	struct shared_hist *shared;
+	struct hist kept;
+	u64 first;
+	u64 nr_inexact;
+};
+
+/*
+ * Values that raise the maximum or lower the minimum again and again, as no workload does, through
+ * many buckets.
+ */
+static void *write_values(void *arg)
+{
+	struct writer *writer = arg;
+
+	pthread_barrier_wait(writer->start);
+	for (u64 i = 0; i < NR_VALUES; i++) {
+		u64 step = i * NR_WRITERS + writer->first;
+		u64 x = i % 2 ? (1ULL << 35) + (step << 15) : (1ULL << 35) - (step << 12);
+
+		writer->nr_inexact += !shared_hist_record_times(writer->shared, x, 2);
+		hist_record_times(&writer->kept, x, 2);
+	}
+	return NULL;
+}
+
+struct reader {
+	pthread_t thread;
+	const struct shared_hist *shared;
+	atomic_bool ends;
+	u64 nr_copies;
+	u64 nr_absurd;
+};
+
+/* The bounds first, so that their values are older than the buckets, as on other machines. */
+static void *read_copies(void *arg)
+{
+	struct reader *reader = arg;
+
+	while (!reader->ends) {
+		struct shared_hist copy;
+		struct hist got;
+
+		for (u32 i = sizeof(copy) / sizeof(u64); i-- > 0;)
+			((u64 *)&copy)[i] = ((volatile const u64 *)reader->shared)[i];
+		got = hist_of_shared(&copy);
+		reader->nr_absurd += !is_possible(&got);
+		reader->nr_copies++;
+	}
+	return NULL;
+}
+
+static void writers_on_several_cpus_lose_nothing(void **state)
+{
+	static struct writer writers[NR_WRITERS];
+	static struct shared_hist shared;
+	struct reader reader = { .shared = &shared };
+	struct hist kept = {}, got;
+	pthread_barrier_t start;
+	u64 nr_inexact = 0;
+
+	assert_int_equal(pthread_barrier_init(&start, NULL, NR_WRITERS), 0);
+	for (u32 i = 0; i < NR_WRITERS; i++) {
+		writers[i].start = &start;
+		writers[i].shared = &shared;
+		writers[i].first = i;
+		assert_int_equal(
+			pthread_create(&writers[i].thread, NULL, write_values, &writers[i]), 0);
+	}
+	assert_int_equal(pthread_create(&reader.thread, NULL, read_copies, &reader), 0);
+	for (u32 i = 0; i < NR_WRITERS; i++) {
+		assert_int_equal(pthread_join(writers[i].thread, NULL), 0);
+		hist_add(&kept, &writers[i].kept);
+		nr_inexact += writers[i].nr_inexact;
+	}
+	reader.ends = true;
+	assert_int_equal(pthread_join(reader.thread, NULL), 0);
+	pthread_barrier_destroy(&start);
+	got = hist_of_shared(&shared);
+	print_message("# %llu of %u values did not raise a bound; %llu copies\n", nr_inexact,
+		      NR_WRITERS * NR_VALUES, reader.nr_copies);
+	if (nr_inexact) {
+		kept.min = got.min;
+		kept.max = got.max;
+	}
+	assert_memory_equal(&got, &kept, sizeof(got));
+	assert_int_equal(got.count, 2 * NR_WRITERS * NR_VALUES);
+	assert_in_range(nr_inexact, 0, NR_VALUES / 1000);
+	assert_true(reader.nr_copies > 0);
+	assert_int_equal(reader.nr_absurd, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest hist[] = {
@@ -258,6 +415,9 @@ int main(void)
 		cmocka_unit_test(subtracting_gives_the_values_in_between),
 		cmocka_unit_test(subtracting_an_empty_distribution_is_exact),
 		cmocka_unit_test(a_count_that_decreased_is_an_error),
+		cmocka_unit_test(a_shared_distribution_equals_one_of_a_single_writer),
+		cmocka_unit_test(a_value_that_is_half_visible_is_no_absurd_one),
+		cmocka_unit_test(writers_on_several_cpus_lose_nothing),
 	};
 
 	return cmocka_run_group_tests(hist, NULL, NULL);

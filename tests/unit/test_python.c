@@ -260,19 +260,29 @@ static void lines_follow_from_the_table(void **state)
 		0x80 | 12 << 3 | 0, 1,	  2,		 /* two lines further: 13 */
 		0x80 | 13 << 3 | 0, 0x07,		 /* -3: 10 */
 		0x80 | 14 << 3 | 2, 0x68, 0x01, 0, 1, 1, /* +52: 62, 3 units */
-		0x80 | 15 << 3 | 0,			 /* no line */
+		0x80 | 15 << 3 | 0,			 /* no line: still 62 */
 		0x80 | 10 << 3 | 7, 1,	  2,		 /* 8 units in line 62 */
 	};
 	static const struct {
 		u32 unit, line;
 	} rows[] = { { 0, 10 }, { 1, 10 }, { 2, 11 }, { 3, 13 },  { 4, 10 }, { 5, 62 },
-		     { 7, 62 }, { 8, 0 },  { 9, 62 }, { 16, 62 }, { 17, 0 } };
+		     { 7, 62 }, { 8, 62 }, { 9, 62 }, { 16, 62 }, { 17, 0 } };
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		assert_int_equal(python_line(table, sizeof(table), 10, 2 * rows[i].unit),
 				 rows[i].line);
 	assert_int_equal(python_line(table, sizeof(table), 10, ~0U), 0);
 	assert_int_equal(python_line(table, 0, 10, 0), 0);
+	/* A function with free variables begins with an instruction that has no line. */
+	assert_int_equal(python_line((const u8[]){ 0x80 | 15 << 3 }, 1, 10, 0), 10);
+	/* A table that was cut has the right line or none. */
+	for (u32 size = 0; size < sizeof(table); size++)
+		for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+			u32 line = python_line(table, python_complete_entries(table, size), 10,
+					       2 * rows[i].unit);
+
+			assert_true(line == 0 || line == rows[i].line);
+		}
 }
 
 static void offsets_that_are_impossible_are_refused(void **state)
@@ -288,7 +298,16 @@ static void offsets_that_are_impossible_are_refused(void **state)
 	assert_int_equal(python_offsets_of(0x030d05f0, head, sizeof(head), &offsets), -EINVAL);
 	put_u64(head + 30 * 8, 1ULL << 40);
 	assert_int_equal(python_offsets_of(0x030d05f0, head, sizeof(head), &offsets), -EINVAL);
+	/* Members of a frame are in the bytes that are copied, and words are aligned. */
+	put_u64(head + 30 * 8, PYTHON_FRAME_BYTES);
+	assert_int_equal(python_offsets_of(0x030d05f0, head, sizeof(head), &offsets), -EINVAL);
+	put_u64(head + 30 * 8, 12);
+	assert_int_equal(python_offsets_of(0x030d05f0, head, sizeof(head), &offsets), -EINVAL);
 	put_u64(head + 30 * 8, 0);
+	put_u64(head + 33 * 8, PYTHON_FRAME_BYTES);
+	assert_int_equal(python_offsets_of(0x030d05f0, head, sizeof(head), &offsets), -EINVAL);
+	put_u64(head + 33 * 8, PYTHON_FRAME_BYTES - 1);
+	assert_int_equal(python_offsets_of(0x030d05f0, head, sizeof(head), &offsets), 0);
 	put_u64(head + 16, 1);
 	assert_int_equal(python_offsets_of(0x030d05f0, head, sizeof(head), &offsets), -ENOTSUP);
 	assert_int_equal(python_offsets_of(0x030a0df0, head, sizeof(head), &offsets), -ENOTSUP);

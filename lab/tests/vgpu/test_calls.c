@@ -32,6 +32,43 @@ static void test_cooperative_launch(void **state)
 	assert_int_equal(cuModuleUnload(module), CUDA_SUCCESS);
 }
 
+/* A name has one function and one kernel. The driver launches both. */
+static void test_kernels_of_libraries(void **state)
+{
+	u64 ns = 3 * MS, start = truth_now_ns();
+	void *args[] = { &ns };
+	CUfunction function, same, other;
+	CUkernel kernel, second;
+	CUlibrary library;
+	CUmodule module;
+	struct work work[2];
+
+	assert_int_equal(cuLibraryLoadData(&library, "code", NULL, NULL, 0, NULL, NULL, 0),
+			 CUDA_SUCCESS);
+	assert_int_equal(cuLibraryGetKernel(&kernel, library, "busy_forward"), CUDA_SUCCESS);
+	assert_int_equal(cuLibraryGetKernel(&second, library, "busy_backward"), CUDA_SUCCESS);
+	assert_int_equal(cuLibraryGetKernel(&second, library, ""), CUDA_ERROR_NOT_FOUND);
+	assert_ptr_not_equal(kernel, second);
+	assert_int_equal(cuKernelGetFunction(&function, kernel), CUDA_SUCCESS);
+	assert_int_equal(cuKernelGetFunction(&function, NULL), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(cuModuleLoadData(&module, "image"), CUDA_SUCCESS);
+	assert_int_equal(cuModuleGetFunction(&same, module, "busy_forward"), CUDA_SUCCESS);
+	assert_int_equal(cuModuleGetFunction(&other, module, "busy_backward"), CUDA_SUCCESS);
+	assert_ptr_equal(function, same);
+	assert_ptr_not_equal(function, other);
+	assert_ptr_not_equal(function, kernel);
+	assert_int_equal(cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, NULL, args, NULL),
+			 CUDA_SUCCESS);
+	assert_int_equal(cuLaunchKernel((CUfunction)kernel, 1, 1, 1, 32, 1, 1, 0, NULL, args, NULL),
+			 CUDA_SUCCESS);
+	OK(cudaDeviceSynchronize());
+	work_read(start, NULL, work, 2);
+	work_check(&work[0], 0, 3 * MS);
+	work_check(&work[1], work[0].end_ns, 3 * MS);
+	assert_int_equal(cuModuleUnload(module), CUDA_SUCCESS);
+	assert_int_equal(cuLibraryUnload(library), CUDA_SUCCESS);
+}
+
 static void test_event_with_flags(void **state)
 {
 	cudaEvent_t event;
@@ -122,9 +159,12 @@ static void test_registered_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_cooperative_launch), cmocka_unit_test(test_event_with_flags),
-		cmocka_unit_test(test_copy_of_rows),	   cmocka_unit_test(test_pool),
+		cmocka_unit_test(test_cooperative_launch),
+		cmocka_unit_test(test_event_with_flags),
+		cmocka_unit_test(test_copy_of_rows),
+		cmocka_unit_test(test_pool),
 		cmocka_unit_test(test_registered_memory),
+		cmocka_unit_test(test_kernels_of_libraries),
 	};
 
 	harness_start("2", "1e9");

@@ -8,8 +8,8 @@
  * A kernel's duration:
  *  - cudaLaunchKernel / hipLaunchKernel with `vgpu_busy` as the function:
  *    args[0] points to a u64, the number of nanoseconds that the device is busy;
- *  - cuLaunchKernel / hipModuleLaunchKernel with a function whose name is
- *    "busy", from any module: kernelParams[0] points to such a u64;
+ *  - cuLaunchKernel / hipModuleLaunchKernel with a function whose name begins
+ *    with "busy", from any module or library: kernelParams[0] points to such a u64;
  *  - any other function: VGPU_KERNEL_NS (default 10000).
  *
  * Environment (the first process that uses VGPU_SHM creates the devices):

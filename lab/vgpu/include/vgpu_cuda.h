@@ -20,6 +20,8 @@ typedef unsigned long long CUmemGenericAllocationHandle;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
+typedef struct CUlib_st *CUlibrary;
+typedef struct CUkern_st *CUkernel;
 typedef struct CUstream_st *CUstream;
 typedef struct CUevent_st *CUevent;
 typedef struct CUgraph_st *CUgraph;
@@ -191,6 +193,12 @@ CUresult CU(DevicePrimaryCtxReset_v2)(CUdevice device);
 CUresult CU(ModuleLoadData)(CUmodule *module, const void *image);
 CUresult CU(ModuleGetFunction)(CUfunction *function, CUmodule module, const char *name);
 CUresult CU(ModuleUnload)(CUmodule module);
+CUresult CU(LibraryLoadData)(CUlibrary *library, const void *code, void *jit_options,
+			     void **jit_values, unsigned int nr_jit, void *options, void **values,
+			     unsigned int nr);
+CUresult CU(LibraryGetKernel)(CUkernel *kernel, CUlibrary library, const char *name);
+CUresult CU(KernelGetFunction)(CUfunction *function, CUkernel kernel);
+CUresult CU(LibraryUnload)(CUlibrary library);
 CUresult CU(LaunchKernel)(CUfunction function, unsigned int grid_x, unsigned int grid_y,
 			  unsigned int grid_z, unsigned int block_x, unsigned int block_y,
 			  unsigned int block_z, unsigned int shared, CUstream stream, void **params,

@@ -19,7 +19,9 @@
  */
 #include "bpf/signals/collectives.bpf.h"
 #include "bpf/signals/feed.bpf.h"
+#include "bpf/signals/launches.bpf.h"
 #include "bpf/signals/sequence.bpf.h"
+#include "abi/lines.h"
 #include "bpf/compat.bpf.h"
 #include "core/comm.h"
 #include "core/mpi.h"
@@ -28,15 +30,18 @@ struct thread_map threads SEC(".maps");
 struct process_map processes SEC(".maps");
 struct collective_map collectives SEC(".maps");
 struct comms_map process_comms SEC(".maps");
+struct sequence_map sequences SEC(".maps");
 struct ledger_event_map ledger_events SEC(".maps");
 struct consumer_map consumers SEC(".maps");
 struct hist_map hists SEC(".maps");
 struct event_map events SEC(".maps");
 struct report_map reports SEC(".maps");
 struct collective_mapping_map collective_mappings SEC(".maps");
+struct python_map pythons SEC(".maps");
 u64 nr_dropped_events, nr_dropped_processes, nr_dropped_frames, nr_dropped_samples,
 	nr_dropped_ledger, nr_dropped_consumers;
 bool timeline_wanted;
+u32 nr_lines_wanted;
 struct phase_config phase_config = PHASE_CONFIG_DEFAULT;
 bool ml_seen;
 struct new_roles new_roles;
@@ -77,13 +82,51 @@ static void launcher_waits_for_ranks(struct process_state *process, bool inside,
 	process_write_end(process);
 }
 
-/* Counts a launch. False if it was not counted, also because it is a part of another launch. */
-static bool launch_counted(struct pt_regs *ctx, struct traced_call *call)
+static u64 launched_kernel(struct pt_regs *ctx, const struct call_row *row)
 {
-	if (!feed_found(ctx, call) ||
-	    launch_is_inner(&call->thread->launch_timing, call->row->level))
+	struct arguments args = ARGUMENTS(ctx);
+
+	if (row->detail == DETAIL_GRAPH)
+		return GAP_GRAPH;
+	if (row->arg[0] == ARG_NONE)
+		return row->level == LEVEL_RUNTIME ? GAP_THROUGH : GAP_UNKNOWN;
+	return argument(&args, row->arg[0]);
+}
+
+static __noinline int launch_told(struct pt_regs *ctx, const struct traced_call *call)
+{
+	return lines_launched(call->process->task.pid, launched_kernel(ctx, call->row),
+			      call->row->level == LEVEL_DRIVER);
+}
+
+/*
+ * The kernel of a launch, while a client wants lines. A launch into a graph does not run. Otherwise
+ * it costs one comparison: the compiler would make calls of this function and its callers.
+ */
+static __always_inline void launch_noted(struct pt_regs *ctx, const struct traced_call *call)
+{
+	if (nr_lines_wanted && call->thread->queued)
+		launch_told(ctx, call);
+}
+
+/* Counts a launch. False if it was not counted, also because it is a part of another launch. */
+static __always_inline bool launch_counted(struct pt_regs *ctx, struct traced_call *call)
+{
+	if (!feed_found(ctx, call))
 		return false;
+	if (launch_is_inner(&call->thread->launch_timing, call->row->level)) {
+		launch_noted(ctx, call);
+		return false;
+	}
 	__sync_fetch_and_add(&call->process->nr_launches[call->row->level & 1], 1);
+	return true;
+}
+
+static __always_inline bool launch_queued(struct pt_regs *ctx, const struct traced_call *call)
+{
+	if (!work_queued(ctx, call))
+		return false;
+	launch_noted(ctx, call);
 	return true;
 }
 
@@ -99,7 +142,7 @@ CALL_PROGRAM("uprobe.multi", launch_enter)
 {
 	struct traced_call call;
 
-	if (launch_counted(ctx, &call) && work_queued(ctx, &call) && work_is_news(&call))
+	if (launch_counted(ctx, &call) && launch_queued(ctx, &call) && work_is_news(&call))
 		fed_at_entry(&call);
 }
 
@@ -112,7 +155,7 @@ static bool launch_begins(struct pt_regs *ctx)
 
 	if (!launch_counted(ctx, &call))
 		return false;
-	is_news = work_queued(ctx, &call) && work_is_news(&call);
+	is_news = launch_queued(ctx, &call) && work_is_news(&call);
 	is_timed = launch_is_timed(&call.thread->launch_timing);
 	if (!is_timed && !is_news)
 		return false;

@@ -47,11 +47,10 @@ static inline void collective_queued(struct task_struct *p, u32 operation, u64 e
 /* Whether a collective was queued before that time. The oldest one is in the first slot. */
 static inline bool collectives_precede(const struct open_collectives *open, u64 time_ns)
 {
-	bool precede = false;
-
 	for (u32 i = 0; i < COLLECTIVE_NR; i++)
-		precede |= open->nr[i] && open->entered_ns[i][0] < time_ns;
-	return precede;
+		if (open->nr[i] && open->entered_ns[i][0] < time_ns)
+			return true;
+	return false;
 }
 
 /* The context of a loop over the recorded times of one operation. */

@@ -75,8 +75,8 @@ static int rank_step(u32 i, struct walk *walk)
 	comm->identity = first->identity;
 	comm->since_ns = first->since_ns;
 	comm->made_by = first->made_by;
+	comm->is_uncounted = false;
 	comm->nr_splits = 0;
-	comm->sequence.nr = 0;
 	comm->rank = rank;
 	comm->nr_ranks = first->nr_ranks;
 	comm_set_state(comm, COMM_READY);
@@ -205,8 +205,8 @@ static void comm_describe(struct comm *comm, const struct traced_call *call,
 	comm->since_ns = call->now;
 	comm->tid = call->p->pid;
 	comm->made_by = call->row->detail;
+	comm->is_uncounted = false;
 	comm->nr_splits = 0;
-	comm->sequence.nr = 0;
 	comm->group = 0;
 	comm->identity = 0;
 	comm->rank = 0;

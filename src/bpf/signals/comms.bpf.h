@@ -10,6 +10,7 @@
 #include "bpf/compat.bpf.h"
 #include "bpf/signals/calls.bpf.h"
 #include "core/comm.h"
+#include "core/sequence.h"
 
 struct comms_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -26,7 +27,17 @@ struct comm_group_map {
 	__type(value, struct comm_group);
 };
 
+/* Not in task storage, in which the kernel keeps room for 64 of them for each CPU. */
+struct sequence_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, MAX_PROCESSES *COMMS_MAX);
+	__type(key, struct sequence_key);
+	__type(value, struct sequence);
+};
+
 extern struct comms_map process_comms SEC(".maps");
+extern struct sequence_map sequences SEC(".maps");
 extern struct comm_group_map comm_groups SEC(".maps");
 
 /* Communicators and groups that were dropped because they did not fit. */

@@ -2,25 +2,20 @@
 #pragma once
 
 /*
- * Reads the stack of the current task for lines.bpf.c. Trusts nothing in the memory of the process:
- * core/python.h. The programs run with interrupts disabled, so one scratch memory for each CPU is
- * enough.
+ * Keeps the stack of the current task for lines.bpf.c, with the code of its frames. The programs
+ * run with interrupts disabled, so one scratch memory for each CPU is enough.
  */
-#include "bpf/compat.bpf.h"
 #include "bpf/signals/lines_tables.bpf.h"
-#include "core/python.h"
+#include "bpf/signals/python.bpf.h"
 
 /* Code objects that are copied in one run, so that a run is short. */
-#define COPIES_MAX    16
-/* Reading stacks may take an eighth of the time of a thread, and so much at once. */
-#define READ_PART     8
-#define READ_BURST_NS (5 * NSEC_PER_MSEC)
+#define COPIES_MAX 16
 /* Frames and further parts of tables that one run looks at. */
-#define NAME_STEPS    (2 * PYTHON_FRAMES_MAX)
+#define NAME_STEPS (2 * PYTHON_FRAMES_MAX)
 
 struct scratch {
-	u32 tick;   /* in the current period */
-	u32 chosen; /* the tick that counts */
+	u64 ticked_ns; /* the last tick of this CPU */
+	struct python_frame_copy frame;
 	struct lines_stack_value stack;
 	struct python_code code;
 };
@@ -32,8 +27,6 @@ struct {
 	__type(value, struct scratch);
 } lines_scratch SEC(".maps");
 
-static const struct python_memory memory;
-
 static struct scratch *scratch_get(void)
 {
 	u32 zero = 0;
@@ -41,82 +34,17 @@ static struct scratch *scratch_get(void)
 	return bpf_map_lookup_elem(&lines_scratch, &zero);
 }
 
-struct search {
-	const struct python_offsets *offsets;
-	struct python_search search;
-};
-
-static int search_step(u32 i, struct search *search)
-{
-	return !python_search_step(&memory, search->offsets, &search->search);
-}
-
-/* The state of a thread in its interpreter. Most threads keep it. */
-static u64 find_state(const struct lines_process *process, struct away *away, u32 native_id)
-{
-	struct search search = { .offsets = &process->offsets };
-
-	if (python_is_thread(&memory, &process->offsets, away->state, native_id))
-		return away->state;
-	search.search.native_id = native_id;
-	python_search_begin(&memory, &process->offsets, process->runtime, &search.search);
-	search.search.found = compat_unknown(0);
-	bpf_loop(PYTHON_THREADS_MAX, search_step, &search, 0);
-	away->state = search.search.found;
-	return away->state;
-}
-
-struct walk {
-	const struct python_offsets *offsets;
-	struct python_stack *stack;
-	u64 frame;
-};
-
-static int walk_step(u32 i, struct walk *walk)
-{
-	walk->frame = python_walk_step(&memory, walk->offsets, walk->frame, walk->stack);
-	return !walk->frame;
-}
-
-struct hashing {
-	const struct python_stack *stack;
-	u64 hash;
-};
-
-#define HASH_PRIME 0x100000001b3ULL
-
-static int hash_step(u32 i, struct hashing *hashing)
-{
-	const struct python_frame *frame = &hashing->stack->frames[i & (PYTHON_FRAMES_MAX - 1)];
-
-	if (i >= hashing->stack->nr)
-		return 1;
-	hashing->hash = (hashing->hash ^ frame->code) * HASH_PRIME;
-	hashing->hash = (hashing->hash ^ frame->lines) * HASH_PRIME;
-	hashing->hash = (hashing->hash ^ frame->instruction) * HASH_PRIME;
-	return 0;
-}
-
 /* Reads the stack of the current thread into the scratch memory. Returns its hash, or 0. */
 static u64 stack_read(const struct lines_process *process, struct away *away, u32 native_id,
-		      struct python_stack *stack)
+		      struct scratch *scratch)
 {
-	struct walk walk = { .offsets = &process->offsets, .stack = stack };
-	struct hashing hashing = { .stack = stack };
-	u64 state = process->runtime ? find_state(process, away, native_id) : 0;
+	struct walk walk = { .offsets = &process->offsets,
+			     .copy = &scratch->frame,
+			     .stack = &scratch->stack.stack };
 
-	if (!state)
+	if (!stack_of_python(process->runtime, &away->state, native_id, &walk))
 		return 0;
-	stack->nr = stack->is_cut = 0;
-	walk.frame = python_innermost(&memory, &process->offsets, state);
-	bpf_loop(PYTHON_STEPS_MAX, walk_step, &walk, 0);
-	if (walk.frame)
-		stack->is_cut = 1;
-	if (!stack->nr)
-		return 0;
-	hashing.hash = compat_unknown(stack->is_cut + 1);
-	bpf_loop(PYTHON_FRAMES_MAX, hash_step, &hashing, 0);
-	return hashing.hash ?: 1;
+	return (walk.hash ^ scratch->stack.stack.is_cut) ?: 1;
 }
 
 struct naming {
@@ -150,7 +78,7 @@ static bool name_part(struct naming *naming, const struct python_frame *frame)
 	if (known)
 		return has_part(known, key.part + 1);
 	naming->nr_copied++;
-	if (!python_code_read(&memory, naming->offsets, frame->code, key.part, code) ||
+	if (!python_code_read(&own_memory, naming->offsets, frame->code, key.part, code) ||
 	    !share_add(&lines_codes, &key, code, &naming->process->used.nr_codes, LINES_CODES)) {
 		naming->nr_failed++;
 		return false;
@@ -214,18 +142,6 @@ static bool stack_keep(struct lines_process *process, struct away *away, struct 
 			 LINES_STACKS);
 }
 
-/* The thread ID that the process itself knows: that of its innermost namespace. */
-static u32 native_id_of(struct task_struct *p)
-{
-	struct pid *pid = p->thread_pid;
-	u32 level = BPF_CORE_READ(pid, level), nr = 0;
-
-	bpf_probe_read_kernel(&nr, sizeof(nr),
-			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
-				      level * bpf_core_type_size(struct upid));
-	return nr;
-}
-
 /* Copies of copies of the process that are looked at: a loader can be started by another one. */
 #define COPY_LEVELS 2
 
@@ -256,21 +172,7 @@ static bool is_copy(struct task_struct *p, u32 tgid)
  */
 static bool may_read(struct task_struct *p, const struct process_state *process)
 {
-	u32 uid = process->uid;
-
-	if (!p->mm || (p->flags & PF_EXITING) || BPF_CORE_READ(p, cred, uid.val) != uid ||
-	    BPF_CORE_READ(p, cred, euid.val) != uid || BPF_CORE_READ(p, cred, suid.val) != uid)
-		return false;
-	return is_copy(p, process->task.pid);
-}
-
-static bool reads_too_much(struct away *away, u64 now)
-{
-	u64 paid = (now - away->paid_ns) / READ_PART;
-
-	away->read_ns -= paid < away->read_ns ? paid : away->read_ns;
-	away->paid_ns = now;
-	return away->read_ns > READ_BURST_NS;
+	return is_of_user(p, process->uid) && is_copy(p, process->task.pid);
 }
 
 /*
@@ -286,17 +188,17 @@ static void take_stack(struct task_struct *p, const struct process_state *proces
 
 	*ret = (struct lines_stack_key){ .tgid = p->tgid, .owner = process->task.pid };
 	away->is_dropped = 0;
-	if (!scratch || reads_too_much(away, now)) {
+	if (!scratch || reads_too_much(&away->budget, now)) {
 		sample_dropped(python, away);
 		return;
 	}
 	if (may_read(p, process))
-		ret->hash = stack_read(python, away, native_id_of(p), &scratch->stack.stack);
+		ret->hash = stack_read(python, away, native_id_of(p), scratch);
 	if (!ret->hash) {
 		__sync_fetch_and_add(&python->counts.nr_unreadable, 1);
 	} else if (!stack_keep(python, away, scratch, ret)) {
 		ret->hash = 0;
 		sample_dropped(python, away);
 	}
-	away->read_ns += bpf_ktime_get_ns() - now;
+	away->budget.read_ns += bpf_ktime_get_ns() - now;
 }

@@ -7,7 +7,9 @@
  * in its own row. User space deletes the entries of a process when its sampling ends.
  */
 #include "abi/lines.h"
+#include "bpf/signals/launches.bpf.h"
 #include "bpf/signals/roles.bpf.h"
+#include "core/gap.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -46,10 +48,10 @@ struct away {
 	u64 state; /* address of its state in the interpreter, which is checked before each use */
 	u64 since_ns;	 /* when it left its CPU; 0: its time is not wanted */
 	u64 nr_switches; /* so that another absence is not taken for this one */
-	u64 read_ns;	 /* time that reading its stack took, less what time has paid off */
-	u64 paid_ns;	 /* until then */
-	u64 wait_ns;	 /* loader: the wait of its consumer */
-	u64 is_dropped;	 /* its last sample was counted as dropped */
+	u64 nr_launches; /* of its process, when it left */
+	struct python_budget budget;
+	u64 wait_ns;	/* loader: the wait of its consumer */
+	u64 is_dropped; /* its last sample was counted as dropped */
 	struct lines_sum_key key;
 	struct idle_sums done, open; /* of its process, when it left */
 };
@@ -109,17 +111,70 @@ static inline struct away *away_get(struct lines_process *process, u32 owner, u3
 	return away_find(owner, tid);
 }
 
-static inline void charge(struct lines_process *owner, struct away *away,
-			  const struct lines_sum_key *key, u64 done_ns, u64 open_ns)
+static inline bool sum_add(const struct lines_sum_key *key, const struct lines_sum *sum)
 {
-	struct lines_sum *sum = bpf_map_lookup_elem(&lines_sums, key);
-	struct lines_sum first = { .done_ns = done_ns, .open_ns = open_ns, .nr_samples = 1 };
+	struct lines_sum *known = bpf_map_lookup_elem(&lines_sums, key);
 
-	if (sum) {
-		__sync_fetch_and_add(&sum->done_ns, done_ns);
-		__sync_fetch_and_add(&sum->open_ns, open_ns);
-		__sync_fetch_and_add(&sum->nr_samples, 1);
-	} else if (!share_add(&lines_sums, key, &first, &owner->used.nr_sums, LINES_SUMS)) {
-		sample_dropped(owner, away);
+	if (!known)
+		return false;
+	__sync_fetch_and_add(&known->done_ns, sum->done_ns);
+	__sync_fetch_and_add(&known->open_ns, sum->open_ns);
+	__sync_fetch_and_add(&known->nr_samples, sum->nr_samples);
+	return true;
+}
+
+static inline bool sum_put(struct lines_process *owner, struct lines_sum_key *key,
+			   const struct lines_sum *sum)
+{
+	if (sum_add(key, sum))
+		return true;
+	if (owner->used.nr_sums >= LINES_KERNEL_SUMS) {
+		key->after = key->before = GAP_UNKNOWN;
+		if (sum_add(key, sum))
+			return true;
 	}
+	return share_add(&lines_sums, key, sum, &owner->used.nr_sums, LINES_SUMS);
+}
+
+/* The next launch is known, or it is known that it will not be known. */
+static void gap_flush(struct lines_process *owner, u64 before)
+{
+	struct lines_gap *gap = &owner->gap;
+
+	for (u32 i = 0; i < LINES_WAITING && i < gap->nr_waiting; i++) {
+		struct lines_waiting *waiting = gap_at(gap, i);
+
+		waiting->key.before = before;
+		if (!sum_put(owner, &waiting->key, &waiting->sum))
+			__sync_fetch_and_add(&owner->counts.nr_dropped, 1);
+	}
+	gap->nr_waiting = 0;
+}
+
+/* Lets the sum wait for the next launch. It takes no room that others in the table have. */
+static bool gap_charge(struct lines_process *owner, struct lines_sum_key *key,
+		       const struct lines_sum *sum)
+{
+	struct lines_gap *gap = &owner->gap;
+	bool is_kept;
+
+	if (!gap_take(gap))
+		return false;
+	if (gap_is_over(gap, false))
+		gap_flush(owner, GAP_UNKNOWN);
+	key->after = gap->after;
+	is_kept = owner->used.nr_sums + gap->nr_waiting < LINES_SUMS && gap_wait(gap, key, sum);
+	gap_release(gap);
+	return is_kept;
+}
+
+/* `is_one_gap`: there was no launch in this time. */
+static void charge(struct lines_process *owner, struct away *away, struct lines_sum_key *key,
+		   const struct lines_sum *sum, bool is_one_gap)
+{
+	if (is_one_gap && gap_charge(owner, key, sum))
+		return;
+	key->after = key->before = GAP_UNKNOWN;
+	if (!sum_put(owner, key, sum))
+		sample_dropped(owner, away);
 }

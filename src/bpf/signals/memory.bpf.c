@@ -20,12 +20,8 @@
  * All other calls are booked by their result. If a process was already running
  * when its calls were first traced, its earlier allocations are not in the
  * accounts, and freeing them changes nothing.
- *
- * An out-of-memory error is what PyTorch itself reports: core/oom.h. A process
- * that uses no GPU is not followed because of it.
  */
 #include "bpf/signals/memory.bpf.h"
-#include "core/oom.h"
 
 #define MAX_MAPPINGS (1 << 16)
 
@@ -312,32 +308,4 @@ CALL_PROGRAM("uprobe.multi", unmap_enter)
 		return;
 	range.key.address = start;
 	bpf_loop(MAX_MAPPINGS, range_unmap, &range, 0);
-}
-
-CALL_PROGRAM("uprobe.multi", oom_enter)
-{
-	struct arguments args = ARGUMENTS(ctx);
-	const struct call_row *row = row_of(bpf_get_attach_cookie(ctx));
-	struct task_struct *p = bpf_get_current_task_btf();
-	struct process_state *process = process_find(p);
-	struct oom_report report = {};
-	u64 device;
-	bool is_due;
-
-	if (!row || !process)
-		return;
-	device = argument(&args, row->arg[2] + 1);
-	if (!oom_is_gpu(device))
-		return;
-	report.time_ns = bpf_ktime_get_ns();
-	report.asked_bytes = argument(&args, row->arg[0]);
-	report.allocated_bytes = argument(&args, row->arg[1]);
-	report.reserved_bytes = argument(&args, row->arg[2]);
-	report.device = oom_device(device);
-	report.tid = p->pid;
-	process_write_begin(process);
-	is_due = oom_add(&process->oom, &report);
-	process_write_end(process);
-	if (is_due)
-		report_send(EVENT_OOM, p, report.time_ns);
 }

@@ -7,6 +7,7 @@
  * task storage of its leader. Both are freed with the task, so a reused pid
  * cannot inherit them.
  */
+#include "abi/oom.h"
 #include "abi/sched.h"
 #include "bpf/kernel.h"
 #include "bpf/signals/tenants.bpf.h"
@@ -124,12 +125,16 @@ struct collective_map {
 	__type(value, struct open_collectives);
 };
 
+/*
+ * One distribution for all CPUs: only the launchers of one process write to it. One for each
+ * possible CPU would need 550 KB on a machine with 384 CPUs.
+ */
 struct hist_map {
-	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__uint(max_entries, MAX_PROCESSES *HIST_KIND_NR);
 	__type(key, struct hist_key);
-	__type(value, struct hist);
+	__type(value, struct shared_hist);
 };
 
 #define CONTEXT_DEPTH 16
@@ -169,6 +174,14 @@ struct gpu_numbers_map {
 	__uint(max_entries, MAX_PROCESSES);
 	__type(key, struct process_key);
 	__type(value, struct gpu_numbers);
+};
+
+/* Filled by user space: the interpreters of processes that use PyTorch. */
+struct python_map {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct oom_python);
 };
 
 /* Filled by user space: processes that map a collective library or its shared memory. */
@@ -214,6 +227,7 @@ extern struct report_map reports SEC(".maps");
 extern struct gpu_thread_map gpu_threads SEC(".maps");
 extern struct gpu_numbers_map gpu_numbers SEC(".maps");
 extern struct collective_mapping_map collective_mappings SEC(".maps");
+extern struct python_map pythons SEC(".maps");
 extern struct gpu_holder_map gpu_holders SEC(".maps");
 
 /* Dropped records, by kind. Read by user space. */
@@ -247,13 +261,13 @@ static inline struct thread_state *thread_get(struct task_struct *p)
 	return bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* The innermost call that the thread is in, plus 1; 0 if it is in no call. */
+/* The innermost call that the thread is in, plus 1; 0 if it is in no call, or in too many. */
 static inline u32 thread_call(const struct thread_state *thread, u64 *ret_since_ns)
 {
 	const struct call_frame *frame;
 	u32 depth = thread->depth;
 
-	if (!depth)
+	if (!depth || depth > MAX_CALL_DEPTH)
 		return 0;
 	barrier_var(depth);
 	frame = &thread->frames[(depth - 1) & (MAX_CALL_DEPTH - 1)];
@@ -527,7 +541,7 @@ static inline struct hist_key hist_key_of(const struct process_state *process, u
 	};
 }
 
-static const struct hist hist_empty;
+static const struct shared_hist hist_empty;
 
 /*
  * Allocates the distributions of a launcher in a context where memory can be
@@ -547,15 +561,14 @@ static __noinline __attribute__((unused)) int process_expect_samples(struct proc
 }
 
 /*
- * Adds a sample with weight `nr` to a distribution of the process. Distributions
- * are per CPU, but another program may preempt this one on the same CPU. One of
- * the two samples may then be lost.
+ * Adds a sample with weight `nr` to a distribution of the process. Counts a sample that is dropped,
+ * or that may be missing in the minimum or maximum.
  */
 static __noinline __attribute__((unused)) int process_sample_times(struct process_state *process,
 								   u32 kind, u64 ns, u64 nr)
 {
 	struct hist_key key;
-	struct hist *hist;
+	struct shared_hist *hist;
 
 	if (!process)
 		return 0;
@@ -565,9 +578,7 @@ static __noinline __attribute__((unused)) int process_sample_times(struct proces
 		bpf_map_update_elem(&hists, &key, &hist_empty, BPF_NOEXIST);
 		hist = bpf_map_lookup_elem(&hists, &key);
 	}
-	if (hist)
-		hist_record_times(hist, ns, nr);
-	else
+	if (!hist || !shared_hist_record_times(hist, ns, nr))
 		__sync_fetch_and_add(&nr_dropped_samples, 1);
 	return 0;
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * Counts the followed processes of each user and of each group, and their entries in
- * the table of GPU memory, so that one tenant cannot use up the room of the others. A
- * process is counted when it becomes known and when it ends. The kernel may skip the
- * program that sees the end, so user space corrects the counts from time to time. Two
- * processes that become known at the same moment may exceed a cap by one.
+ * Counts the followed processes of each user and of each group, and their entries in the tables of
+ * GPU memory, of stacks, of collectives and of kernels, so that one tenant cannot use up the room
+ * of the others. A process is counted when it becomes known and when it ends. The kernel may skip
+ * the program that sees the end, so user space corrects the counts from time to time. Two processes
+ * that become known at the same moment may exceed a cap by one.
  */
+#include "abi/gpu_kernel.h"
+#include "abi/oom.h"
 #include "bpf/signals/tenants.bpf.h"
+#include "core/comm.h"
 
 #define TENANTS_MAX 8192
 
@@ -22,6 +25,9 @@ struct {
 s32 tenant_max[TENANT_TABLE_NR] = {
 	[TENANT_PROCESSES] = TENANT_SHARE(MAX_PROCESSES),
 	[TENANT_MEMORY] = TENANT_SHARE(MAX_MEMORY),
+	[TENANT_STACKS] = TENANT_SHARE(OOM_PROCESSES_MAX * OOM_FRAMES_MAX),
+	[TENANT_SEQUENCES] = TENANT_SHARE(MAX_PROCESSES * COMMS_MAX),
+	[TENANT_KERNELS] = TENANT_SHARE(GPU_KERNELS_MAX),
 };
 
 u64 nr_capped_processes;
@@ -71,6 +77,21 @@ __noinline int tenant_has_memory(u32 uid, u64 group)
 	return has_room(TENANT_MEMORY, uid, group);
 }
 
+__noinline int tenant_has_stacks(u32 uid, u64 group)
+{
+	return has_room(TENANT_STACKS, uid, group);
+}
+
+__noinline int tenant_has_sequences(u32 uid, u64 group)
+{
+	return has_room(TENANT_SEQUENCES, uid, group);
+}
+
+__noinline int tenant_has_kernels(u32 uid, u64 group)
+{
+	return has_room(TENANT_KERNELS, uid, group);
+}
+
 __noinline int tenant_add(u32 uid, u64 group, s32 nr)
 {
 	add(TENANT_PROCESSES, TENANT_USER, uid, nr);
@@ -82,5 +103,26 @@ __noinline int tenant_add_memory(u32 uid, u64 group, s32 nr)
 {
 	add(TENANT_MEMORY, TENANT_USER, uid, nr);
 	add(TENANT_MEMORY, TENANT_GROUP, group, nr);
+	return 0;
+}
+
+__noinline int tenant_add_stacks(u32 uid, u64 group, s32 nr)
+{
+	add(TENANT_STACKS, TENANT_USER, uid, nr);
+	add(TENANT_STACKS, TENANT_GROUP, group, nr);
+	return 0;
+}
+
+__noinline int tenant_add_sequences(u32 uid, u64 group, s32 nr)
+{
+	add(TENANT_SEQUENCES, TENANT_USER, uid, nr);
+	add(TENANT_SEQUENCES, TENANT_GROUP, group, nr);
+	return 0;
+}
+
+__noinline int tenant_add_kernels(u32 uid, u64 group, s32 nr)
+{
+	add(TENANT_KERNELS, TENANT_USER, uid, nr);
+	add(TENANT_KERNELS, TENANT_GROUP, group, nr);
 	return 0;
 }

@@ -11,6 +11,12 @@ __hidden int tenant_has_room(u32 uid, u64 group);
 __hidden int tenant_add(u32 uid, u64 group, s32 nr);
 __hidden int tenant_has_memory(u32 uid, u64 group);
 __hidden int tenant_add_memory(u32 uid, u64 group, s32 nr);
+__hidden int tenant_has_stacks(u32 uid, u64 group);
+__hidden int tenant_add_stacks(u32 uid, u64 group, s32 nr);
+__hidden int tenant_has_sequences(u32 uid, u64 group);
+__hidden int tenant_add_sequences(u32 uid, u64 group, s32 nr);
+__hidden int tenant_has_kernels(u32 uid, u64 group);
+__hidden int tenant_add_kernels(u32 uid, u64 group, s32 nr);
 
 static inline u32 tenant_user(struct task_struct *p)
 {

@@ -648,6 +648,7 @@ int BPF_PROG(thread_exec, struct task_struct *p)
 	bpf_task_storage_delete(&collectives, p);
 	bpf_task_storage_delete(&gpu_threads, p);
 	bpf_task_storage_delete(&collective_mappings, p);
+	bpf_task_storage_delete(&pythons, p);
 	/* Only children of an ML process: the exec of any other program ends here. */
 	parent = p->real_parent;
 	if (parent && process_find(parent))

@@ -210,6 +210,7 @@ static const char *const kind_meanings[] = {
 	[CALL_KIND_SCOPE_ENTER] = "start of a scope that the framework names",
 	[CALL_KIND_SCOPE_LEAVE] = "end of that scope",
 	[CALL_KIND_OOM] = "out-of-memory error",
+	[CALL_KIND_KERNEL] = "name of a GPU kernel",
 	[CALL_KIND_COMM_FREE] = "end of a communicator",
 	[CALL_KIND_GROUP_START] = "start of a group of calls",
 	[CALL_KIND_GROUP_END] = "end of a group of calls",

@@ -7,7 +7,7 @@
 static int answer(const struct snapshot *snapshot, const struct answer_call *call)
 {
 	CLEANUP(hang_free_cleanup) struct hang *hang = NULL;
-	CLEANUP(hang_stacks_done) struct hang_stacks stacks = {};
+	CLEANUP(stacks_done) struct stacks stacks = {};
 	int err = hang_new(snapshot, call->who, &hang);
 
 	if (err < 0)

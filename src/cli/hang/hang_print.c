@@ -5,6 +5,7 @@
 #include "answers/hang.h"
 #include "base/cleanup.h"
 #include "base/units.h"
+#include "cli/stacks.h"
 #include "core/process.h"
 
 static u64 age_ns(const struct hang_comm *comm, u64 time_ns)
@@ -74,7 +75,6 @@ static void print_stack(const struct hang_comm *comm, const struct hang_member *
 			const struct term *term)
 {
 	const struct lines_stack *stack = member->stack;
-	char label[LINES_LABEL_LEN];
 
 	if (!hang_is_missing(comm, member) || !stack)
 		return;
@@ -87,13 +87,7 @@ static void print_stack(const struct hang_comm *comm, const struct hang_member *
 	}
 	term_print(term, STYLE_PLAIN, "Stack of process %u, thread %u, innermost call first:\n",
 		   member->process->pid, stack->tid);
-	for (u32 i = stack->nr_frames; i > 0; i--) {
-		lines_frame_label(&stack->frames[i - 1], label);
-		term_print(term, i == stack->nr_frames ? STYLE_WARNING : STYLE_PLAIN, "  %s\n",
-			   label);
-	}
-	if (stack->is_cut)
-		term_print(term, STYLE_DIM, "  further calls are cut\n");
+	stack_print(stack, term);
 }
 
 static int print_job(const struct hang_job *job, const struct term *term)

@@ -2,10 +2,18 @@
 /* zernel memory: takes a snapshot and says who holds the memory of the GPUs. */
 #include "cli/answer.h"
 #include "cli/memory/memory_print.h"
+#include "cli/memory/memory_stacks.h"
 
 static int answer(const struct snapshot *snapshot, const struct answer_call *call)
 {
-	return memory_print(snapshot, call->who, call->json, &call->term);
+	CLEANUP(memory_free_cleanup) struct memory_report *report = NULL;
+	CLEANUP(stacks_done) struct stacks stacks = {};
+	int err = memory_new(snapshot, call->who, &report);
+
+	if (err < 0)
+		return err;
+	memory_stacks_ask(&stacks, call->socket, report);
+	return memory_print(report, call->json, &call->term);
 }
 
 static int run(struct command_call *call)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "cli/memory/memory_print.h"
 #include <errno.h>
-#include "answers/memory.h"
 #include "base/cleanup.h"
+#include "cli/stacks.h"
 
 static void print_gpus(const struct snapshot *s, const struct term *term)
 {
@@ -54,13 +54,20 @@ static int print_holders(const struct memory_report *report, const struct term *
 	return table_print(table, term);
 }
 
-static void print_ooms(const struct memory_report *report, const struct term *term)
+void memory_print_ooms(const struct memory_report *report, const struct term *term)
 {
 	char sentence[MEMORY_SENTENCE_LEN];
 
 	for (u32 i = 0; i < report->nr_ooms; i++) {
-		memory_oom_sentence(report->ooms[i], sentence);
+		const struct memory_oom *oom = &report->ooms[i];
+
+		memory_oom_sentence(oom->process, sentence);
 		term_print(term, STYLE_WARNING, "%s\n", sentence);
+		if (!oom->stack)
+			continue;
+		term_print(term, STYLE_PLAIN, "Stack of thread %u, innermost call first:\n",
+			   oom->stack->tid);
+		stack_print(oom->stack, term);
 	}
 }
 
@@ -76,7 +83,7 @@ static int print_text(const struct memory_report *report, const struct term *ter
 			   report->snapshot->nr_processes ? "No matching process holds GPU memory "
 							    "by calls that Zernel follows."
 							  : "No process uses a GPU.");
-	print_ooms(report, term);
+	memory_print_ooms(report, term);
 	return err;
 }
 
@@ -91,27 +98,11 @@ static int print_json(const struct memory_report *report, FILE *out)
 	return fprintf(out, "%s\n", text) > 0 ? 0 : -EIO;
 }
 
-int memory_print(const struct snapshot *snapshot, const char *who, bool json,
-		 const struct term *term)
+int memory_print(const struct memory_report *report, bool json, const struct term *term)
 {
-	CLEANUP(memory_free_cleanup) struct memory_report *report = NULL;
-	int err = memory_new(snapshot, who, &report);
+	int err = json ? print_json(report, term->out) : print_text(report, term);
 
-	if (err < 0)
-		return err;
-	err = json ? print_json(report, term->out) : print_text(report, term);
 	if (err < 0)
 		return err;
 	return report->nr_holders || report->nr_ooms ? 0 : -ENOENT;
-}
-
-int memory_print_ooms(const struct snapshot *snapshot, const struct term *term)
-{
-	CLEANUP(memory_free_cleanup) struct memory_report *report = NULL;
-	int err = memory_new(snapshot, NULL, &report);
-
-	if (err < 0)
-		return err;
-	print_ooms(report, term);
-	return 0;
 }

@@ -9,6 +9,7 @@
 #include "cli/answer.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/memory/memory_stacks.h"
 #include "cli/progress.h"
 #include "cli/why/why_lines.h"
 #include "cli/why/why_print.h"
@@ -108,6 +109,8 @@ static int answer(const struct request *request, struct snapshot **snapshot)
 static int answer_ended(const struct request *request)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *ended = NULL;
+	CLEANUP(memory_free_cleanup) struct memory_report *memory = NULL;
+	CLEANUP(stacks_done) struct stacks stacks = {};
 	const struct term term = term_open(stdout, request->colour);
 	int err = ask_ended(request->socket, request->options.who, &ended);
 
@@ -116,7 +119,13 @@ static int answer_ended(const struct request *request)
 			  request->options.who);
 	if (err < 0)
 		return err;
-	err = why_print_ended(ended, request->options.json, &term);
+	err = memory_new(ended, NULL, &memory);
+	if (err == 0) {
+		/* The JSON answer has no stacks. */
+		if (!request->options.json)
+			memory_stacks_ask(&stacks, request->socket, memory);
+		err = why_print_ended(ended, memory, request->options.json, &term);
+	}
 	if (err < 0 && err != -ENOENT)
 		log_error("cannot explain the idle time: %s", strerror(-err));
 	return err;

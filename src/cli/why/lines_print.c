@@ -4,8 +4,11 @@
 #include "base/cleanup.h"
 
 /* Smaller parts of the tree are not shown. */
-#define POINTS_MIN 0.1
-#define INDENT_MAX 40
+#define POINTS_MIN	   0.1
+#define INDENT_MAX	   40
+/* The pairs of kernels that are shown. */
+#define BETWEEN_MAX	   8
+#define BETWEEN_POINTS_MIN 0.5
 
 static bool is_shown(const struct lines_tree *tree, u32 at)
 {
@@ -72,6 +75,28 @@ static int print_tree(const struct lines_tree *tree, const struct term *term)
 	return err;
 }
 
+/* Nothing, if no kernel is known. */
+static void print_between(const struct lines_tree *tree, const struct term *term)
+{
+	char after[LINES_LABEL_LEN], before[LINES_LABEL_LEN], place[LINES_LABEL_LEN];
+	u32 nr = 0;
+
+	for (u32 i = 0; tree->lines->nr_kernels && i < tree->nr_between && nr < BETWEEN_MAX; i++) {
+		const struct lines_between *between = &tree->between[i];
+		double points = lines_between_points(tree, between);
+
+		if (points < BETWEEN_POINTS_MIN || (!between->after && !between->before))
+			continue;
+		if (nr++ == 0)
+			term_print(term, STYLE_TITLE, "\nIdle time between kernels\n");
+		lines_kernel_label(between->after, after);
+		lines_kernel_label(between->before, before);
+		lines_frame_label(between->most.frame, place);
+		term_print(term, STYLE_PLAIN, "%8.1f  after %s, before %s: most in %s\n", points,
+			   after, before, place);
+	}
+}
+
 static void print_notes(const struct lines_tree *tree, const struct term *term)
 {
 	const struct lines *lines = tree->lines;
@@ -108,6 +133,7 @@ static int print_text(const struct lines_tree *tree, const struct term *term)
 	if (tree->lines->nr_stacks) {
 		term_print(term, STYLE_PLAIN, "\n");
 		err = print_tree(tree, term);
+		print_between(tree, term);
 	}
 	print_notes(tree, term);
 	return err;

@@ -322,7 +322,8 @@ static void print_life(const struct snapshot_job *job, const struct term *term)
 			   job->nr_left_out);
 }
 
-int why_print_ended(struct snapshot *ended, bool json, const struct term *term)
+int why_print_ended(struct snapshot *ended, const struct memory_report *memory, bool json,
+		    const struct term *term)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *before = NULL;
 	int err = why_ended_span(ended, &before);
@@ -331,9 +332,7 @@ int why_print_ended(struct snapshot *ended, bool json, const struct term *term)
 		return err;
 	if (!json && ended->nr_jobs) {
 		print_life(&ended->jobs[0], term);
-		err = memory_print_ooms(ended, term);
-		if (err < 0)
-			return err;
+		memory_print_ooms(memory, term);
 	}
 	return why_print(before, ended, &(struct why_options){ .json = json }, term);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 /* Prints the answer of answers/why.h as text or as JSON. */
+#include "answers/memory.h"
 #include "cli/term.h"
 #include "core/snapshot.h"
 
@@ -10,8 +11,9 @@ struct why_options {
 	bool json;	 /* print one line of JSON */
 };
 
-/* The answer for an ended job: a snapshot with this job and its processes. */
-int why_print_ended(struct snapshot *ended, bool json, const struct term *term);
+/* The answer for an ended job: a snapshot with this job and its processes, and their errors. */
+int why_print_ended(struct snapshot *ended, const struct memory_report *memory, bool json,
+		    const struct term *term);
 
 /* -ENOENT: there is no process to explain; the output says so. */
 int why_print(const struct snapshot *before, const struct snapshot *after,

@@ -25,6 +25,8 @@ function labelOf(node) {
 		return TITLE_OF.get(node.cause) ?? "unknown cause";
 	if (node.kind === "cut" || node.kind === "unknown")
 		return `[${node.kind}]`;
+	if (node.kind === "call")
+		return `${node.function} (library call)`;
 	const file = node.file.split("/").at(-1);
 
 	return `${node.function}${node.function.startsWith("<") ? "" : "()"}${file ? ` ${file}` : ""}${node.line ? `:${node.line}` : ""}`;
