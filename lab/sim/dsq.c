@@ -149,8 +149,10 @@ bool insert_finish(struct task *task)
 
 s32 scx_bpf_dsq_nr_queued(u64 dsq_id)
 {
+	bool is_local = (dsq_id & SCX_DSQ_LOCAL_ON) == SCX_DSQ_LOCAL_ON;
+
 	count_add(COUNT_WORK, 1);
-	return (s32)dsq_find(dsq_id)->nr;
+	return (s32)(is_local ? &machine.cpus[(u32)dsq_id].local : dsq_find(dsq_id))->nr;
 }
 
 /* The kernel looks for the first task that may run here, with the lock of the queue held. */

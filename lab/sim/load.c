@@ -41,6 +41,8 @@ const struct row rows[] = {
 	{ "engine",    LAB_MACHINE, LAB_HOGS, .workers = 2, .core_us = 2000 },
 	/* cpu.max: the first of two hogs may use a fifth of a CPU. */
 	{ "limit",     LAB_MACHINE, .hogs = 2, .users = 2, .quota_percent = 20 },
+	/* A user with more tasks on a CPU than that can run in a second, beside another user. */
+	{ "bound",     LAB_MACHINE, .users = 2, .crowd = 400, .interactive = 1 },
 	{ "2",         MACHINE(2, 1, 1),     SHORT, .hogs = 4, .jobs = 1, .ranks = 2, .loaders = 2, .batch_us = 4000, .optimizer_us = 1000 },
 	{ "16",        MACHINE(16, 2, 1),    SHORT, .hogs = 32,  JOBS(1) },
 	{ "64",        MACHINE(64, 8, 2),    SHORT, .hogs = 128,  JOBS(8) },
@@ -216,6 +218,16 @@ static struct cgroup *cgroup_new(const char *name, u32 number)
 	return load.row->users ? cgroup_make(name, number, cgroup_root()) : cgroup_root();
 }
 
+static void crowd_begins(struct cgroup *cgroup)
+{
+	for (u32 i = 0; i < load.row->crowd; i++) {
+		struct task *hog = task_new(KIND_HOG, cgroup, NULL);
+
+		pin(hog, 0);
+		task_start_soon(hog, 0);
+	}
+}
+
 /*
  * The tasks of a user are started by one shell, so they begin on its CPU. Without a balance
  * between caches they stay near it.
@@ -233,8 +245,15 @@ static void user_makes(u32 number, u32 nr_users)
 			pin(hog, (u32)load_random(row->cpus));
 		task_start_soon(hog, shell);
 	}
-	for (u32 i = number; i < row->interactive; i += nr_users)
-		task_start_soon(task_new(KIND_INTERACTIVE, cgroup, NULL), shell);
+	if (number == nr_users - 1)
+		crowd_begins(cgroup);
+	for (u32 i = number; i < row->interactive; i += nr_users) {
+		struct task *task = task_new(KIND_INTERACTIVE, cgroup, NULL);
+
+		if (row->crowd)
+			pin(task, 0);
+		task_start_soon(task, shell);
+	}
 	for (u32 i = number; i < row->pairs; i += nr_users) {
 		struct task *first = task_new(KIND_PAIR, cgroup, NULL);
 		struct task *second = task_new(KIND_PAIR, cgroup, NULL);

@@ -31,6 +31,8 @@ struct row {
 	u32 users;	      /* cgroups of ordinary tasks; 0: no cgroups at all */
 	u32 quota_percent;    /* cpu.max of the first user, of one CPU; 0: none */
 	u32 pinned;	      /* one in so many hogs is bound to a CPU; 0: none */
+	u32 crowd; /* hogs of the last user that are bound to the first CPU, as all interactive
+		      tasks are then; 0: none */
 	u32 warmup_ms, milliseconds;
 };
 

@@ -25,6 +25,12 @@ static void measure_speed(struct llc *llc, u64 now)
 	speed->clock = llc->clock;
 }
 
+/* Tasks that wait for their turn by virtual time. */
+static u32 nr_in_order(u32 llc)
+{
+	return *nr_waiting(QUEUE_ORDINARY, llc) + *nr_waiting(QUEUE_LOADERS, llc);
+}
+
 /*
  * How much slower the cache is than the other one. No task has entered the other one for long if
  * its speed is old. It is fast, unless tasks wait there: those that are bound to its CPUs do.
@@ -32,7 +38,7 @@ static void measure_speed(struct llc *llc, u64 now)
 static u64 lag_behind(u32 own, u32 other, u64 now)
 {
 	if (before(llc_at(other)->speed.since_ns + BALANCE_STALE_NS, now))
-		return may_wait(QUEUE_ORDINARY, other) ? 0 : BALANCE_ONE;
+		return nr_in_order(other) ? 0 : BALANCE_ONE;
 	return balance_lag(llc_at(own)->speed.average, llc_at(other)->speed.average);
 }
 
@@ -40,7 +46,7 @@ static u64 lag_behind(u32 own, u32 other, u64 now)
 static bool is_drawn(u32 own, u32 other, bool is_far, bool woken, u64 now)
 {
 	u64 lag = lag_behind(own, other, now) >> is_far;
-	u64 chance = balance_chance(lag, *nr_waiting(QUEUE_ORDINARY, own), llc_size(own));
+	u64 chance = balance_chance(lag, nr_in_order(own), llc_size(own));
 
 	return lag >= (woken ? BALANCE_LEAST_WOKEN : BALANCE_LEAST) &&
 	       bpf_get_prandom_u32() % BALANCE_ONE < chance;
@@ -59,7 +65,7 @@ __noinline s32 balanced_cpu(struct task_struct *p __arg_trusted, bool woken, u64
 	if (topology.nr_llcs <= 1)
 		return -1;
 	measure_speed(llc_at(own), now);
-	if (is_bound(p) || !llc_at(own)->speed.average || !may_wait(QUEUE_ORDINARY, own))
+	if (is_bound(p) || !llc_at(own)->speed.average || !nr_in_order(own))
 		return -1;
 	cpu = cpu_in_place(bpf_get_prandom_u32() % topology.nr_placed);
 	other = queue_of_cpu(cpu);

@@ -6,7 +6,6 @@
 #include "bpf/sched/limits.bpf.h"
 
 const volatile u64 max_wait_ns = NSEC_PER_SEC;
-const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;
 
 struct sweep_timer {
 	struct bpf_timer timer;
@@ -129,11 +128,12 @@ __noinline int serve_loader(u32 llc, u32 cpu, u64 now)
 	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_LOADERS, llc), 0) {
 		struct sched_task *task = sched_task_of(p);
 
-		if (found || here->nr_looked >= WALK_MAX)
+		if (found || here->nr_looked >= WALK_MAX * JUDGED)
 			break;
+		here->nr_looked++;
 		if (!task || !may_run_on(p, cpu))
 			continue;
-		here->nr_looked++;
+		here->nr_looked += JUDGED - 1;
 		found = serve_promotable(&___it, p, task, classify(p, task, false, now));
 	}
 	return found;

@@ -34,6 +34,18 @@ static bool is_bound(struct task_struct *p)
 }
 
 /*
+ * Whether the local DSQ of a CPU is empty enough for an overdue task. The CPU runs that DSQ without
+ * asking: with more than half of an interval of sweeps in it, the tasks of one user could take all
+ * of the CPU. Everything goes to the local DSQ of a CPU that is offline.
+ */
+static bool has_local_room(s32 cpu)
+{
+	s32 nr = scx_bpf_dsq_nr_queued(dsq_of_cpu(cpu));
+
+	return cpu_at(cpu)->is_offline || nr < 0 || nr * slice_ns < sweep_interval_ns / 2;
+}
+
+/*
  * Moves a task that has waited too long to the overdue queue. A task that is bound to one CPU moves
  * to the local DSQ of that CPU instead. That CPU may be going offline. The kernel then no longer
  * calls ops.dispatch for it, but still has to run the tasks there that the rest of the machine
@@ -45,7 +57,7 @@ static bool move_overdue(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 	u32 llc;
 
 	if (is_bound(p)) {
-		if (!compat_dsq_move(it, p, dsq_of_cpu(cpu), 0))
+		if (!has_local_room(cpu) || !compat_dsq_move(it, p, dsq_of_cpu(cpu), 0))
 			return false;
 		kick_idle(cpu); /* kernels before 6.19 do not wake the CPU for such a move */
 		return true;

@@ -348,6 +348,9 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 	task_wakes(p, task);
 	if (is_in_order(task, now))
 		advance_clock(llc_at(task->llc), task->vtime);
+	/* A CPU of another LLC may have taken it: its time counts where it runs. */
+	if (task->llc != queue_of_cpu(cpu))
+		vtime_update(task, queue_of_cpu(cpu));
 	task->running_since_ns = now;
 	task->turn_since_ns = now;
 	task->slice_since_ns = now;

@@ -11,6 +11,8 @@
 #include "core/sched_stats.h"
 
 const volatile u64 slice_ns = 5 * NSEC_PER_MSEC;
+/* How often the waiting tasks of an LLC are looked at for those that have waited too long. */
+const volatile u64 sweep_interval_ns = NSEC_PER_SEC / 4;
 
 /* Written by user space before each attach, so that CPU hotplug needs no reload. */
 struct topology topology = { .nr_cpus = 1, .nr_llcs = 1, .nr_nodes = 1 };
@@ -133,6 +135,8 @@ static void count_wait(u32 class, u64 waited_ns)
 
 /* A walk over a queue looks at so many tasks, so that a long queue does not make it slow. */
 #define WALK_MAX 16
+/* To judge whether a task is promoted costs as much as to pass by so many tasks. */
+#define JUDGED 4
 
 static bool before(u64 a, u64 b)
 {
@@ -218,21 +222,25 @@ static bool may_wait(u32 queue, u32 llc)
 	return *nr_waiting(queue, llc) > 0;
 }
 
+/* A timer that moved the task may count it at the same time: see limit_release(). */
+static void waits_in(struct sched_task *task, u64 dsq)
+{
+	u64 was = __sync_lock_test_and_set(&task->waits_in, dsq);
+
+	if (was != WAITS_NOWHERE)
+		__sync_fetch_and_add(nr_waiting(was / MAX_LLCS, was % MAX_LLCS), -1);
+}
+
 static void queue_entered(struct sched_task *task, u32 queue, u32 llc)
 {
 	__sync_fetch_and_add(nr_waiting(queue, llc), 1);
-	task->waits_in = dsq_of(queue, llc);
+	waits_in(task, dsq_of(queue, llc));
 }
 
 static void queue_left(struct sched_task *task)
 {
-	u64 dsq = task->waits_in;
-
-	/* A timer that moved the task may count it at the same time: see limit_release(). */
-	if (dsq == WAITS_NOWHERE ||
-	    !__sync_bool_compare_and_swap(&task->waits_in, dsq, WAITS_NOWHERE))
-		return;
-	__sync_fetch_and_add(nr_waiting(dsq / MAX_LLCS, dsq % MAX_LLCS), -1);
+	if (task->waits_in != WAITS_NOWHERE)
+		waits_in(task, WAITS_NOWHERE);
 }
 
 static bool serve_queue(u32 queue, u32 llc)
@@ -242,7 +250,8 @@ static bool serve_queue(u32 queue, u32 llc)
 
 /*
  * A task that was preempted while it must not migrate. Its cpus_ptr shows that only after its
- * enqueue. A BPF program that runs in a task counts as 1 itself.
+ * enqueue, and excludes its CPU if its affinity was changed meanwhile. A BPF program that runs in a
+ * task counts as 1 itself.
  */
 static bool must_stay(struct task_struct *p)
 {
@@ -254,8 +263,8 @@ static bool must_stay(struct task_struct *p)
 /* Not static, so that the verifier checks the function once, not once per caller. */
 __noinline int may_run_on(struct task_struct *p __arg_trusted, u32 cpu)
 {
-	return bpf_cpumask_test_cpu(cpu, p->cpus_ptr) &&
-	       (!must_stay(p) || cpu == (u32)scx_bpf_task_cpu(p));
+	return must_stay(p) ? cpu == (u32)scx_bpf_task_cpu(p)
+			    : bpf_cpumask_test_cpu(cpu, p->cpus_ptr);
 }
 
 /*
@@ -294,7 +303,8 @@ static u32 llc_of_task(struct task_struct *p)
 	u32 cpu = scx_bpf_task_cpu(p);
 
 	/* Not may_run_on(): a timer of a sleepable program calls this under RCU. */
-	if (cpu_at(cpu)->is_offline || !bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+	if (cpu_at(cpu)->is_offline ||
+	    (!must_stay(p) && !bpf_cpumask_test_cpu(cpu, p->cpus_ptr)))
 		cpu = first_cpu_of(p);
 	return queue_of_cpu(cpu);
 }
