@@ -7,7 +7,7 @@ import subprocess
 from . import guest, table
 
 # The environment of this process that the guest gets.
-PASSED_ON = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "ZERNEL_BUILD", "CAMPAIGN_CASES", "CAMPAIGN_SIZE")
+PASSED_ON = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "ZERNEL_BUILD", "CAMPAIGN_CASES", "CAMPAIGN_SIZE", "ZERNEL_EXAMPLES")
 TIMEOUT_SECONDS = {"short": 2200, "full": 7200}
 
 
@@ -35,5 +35,9 @@ def main(argv):
     if args.campaign == "short":
         return boot(table.SHORT, "short", args.kernel, table.VIRTUAL)
     campaign = table.BY_NAME[args.campaign]
+    form = "short" if args.short and campaign.short else "full"
+    if campaign.examples and form == "full":
+        os.environ["ZERNEL_EXAMPLES"] = subprocess.run(["tools/scx-examples", args.kernel], check=True, text=True,
+                                                       stdout=subprocess.PIPE).stdout.strip()
     print(f"./dev sched {' '.join(argv)}", flush=True)
-    return boot([campaign.name], "short" if args.short and campaign.short else "full", args.kernel, campaign.guest)
+    return boot([campaign.name], form, args.kernel, campaign.guest)

@@ -16,10 +16,12 @@ from compare.run import RunError
 from compare.schedulers import read_sysfs, wait_for
 
 BUILD = pathlib.Path(os.environ.get("ZERNEL_BUILD", "out/gcc"))
+EXAMPLES = os.environ.get("ZERNEL_EXAMPLES", "")  # directory of the kernel's example schedulers, if the campaign compares with one
 LOG = pathlib.Path("/tmp/zerneld.log")
 SOCKET = "/run/zernel/zernel.sock"
 ZERNEL = schedulers.BY_NAME["zernel"]
 EEVDF = schedulers.BY_NAME["eevdf"]
+SIMPLE = schedulers.BY_NAME["scx_simple"]
 BROKEN = replace(ZERNEL, command="{build}/tests/sched/broken/zerneld --attach yes")
 FDS_MAX = 256
 ATTACH_SECONDS = 20  # virtual time: waiting costs nothing
@@ -40,7 +42,7 @@ def check(condition, text):
 
 def attached(scheduler=ZERNEL):
     """Attaches a scheduler for the body of a with statement."""
-    return schedulers.running(scheduler, {"build": BUILD}, LOG)
+    return schedulers.running(scheduler, {"build": BUILD, "examples": EXAMPLES}, LOG)
 
 
 def ask(*requests):

@@ -2,6 +2,7 @@
 """Tests the scheduler on machines with other topologies."""
 import collections
 import contextlib
+import json
 import os
 import pathlib
 import statistics
@@ -118,3 +119,31 @@ def many(seconds):
         trouble = attached.trouble()
     check(trouble is None, trouble)
     yield f"{os.cpu_count()} CPUs, 96 hogs, {seconds} s: still attached at the end"
+
+
+def ranks():
+    """Returns the process of each rank that zerneld knows."""
+    return {process["rank"]: process["pid"] for process in machine.ask(("snapshot", {}))["processes"]}
+
+
+def large(seconds):
+    """Attach on 64 CPUs of 4 caches and 2 nodes, run a job with a rank and a GPU on each node beside 96 hogs, detach."""
+    check(os.cpu_count() == 64 and len(caches()) == 4 and sorted(map(len, nodes().values())) == [32, 32],
+          "the guest has another topology than requested")
+    os.environ.update(LD_LIBRARY_PATH=str(machine.BUILD / "lab/vgpu"), VGPU_SHM="/dev/shm/large", VGPU_DEVICES="2", VGPU_NUMA="0,1")
+    near = {0: collections.Counter(), 1: collections.Counter()}
+    with machine.attached() as attached, machine.hogs([machine.Hog] * 96), subprocess.Popen(
+            [machine.BUILD / "lab/train/train", *TRAIN, "--ranks", "2", "--allreduce-bytes", "1048576", "--seconds", str(seconds)],
+            stdout=subprocess.PIPE, text=True, preexec_fn=machine.be_ordinary) as train:
+        while train.poll() is None:
+            for rank, pid in ranks().items():
+                with contextlib.suppress(OSError, KeyError):
+                    near[rank].update(cpu in nodes()[rank] for cpu in last_cpus(pid))
+            time.sleep(0.2)
+        steps = json.loads(train.stdout.read().splitlines()[-1])
+        trouble = attached.trouble()
+    check(trouble is None, trouble)
+    for rank, seen in near.items():
+        yield f"rank {rank}: its threads were on the node of its GPU in {seen[True] / max(seen.total(), 1):.0%} of {seen.total()} samples"
+    yield f"{steps['steps']} steps, mean {steps['step_mean_ms']:.1f} ms; attached to the end"
+    check(steps["steps"] > 0 and all(seen.total() for seen in near.values()), "the job made no steps, or zerneld knows not all ranks")

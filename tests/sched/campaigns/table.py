@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Callable
 
-from . import ablation, attach, everyday, fairness, faults, nice, places, spin, verifier
+from . import ablation, attach, everyday, fairness, faults, nice, places, spin, trips, verifier
 from .pods import pod_jobs, pods, rivals
 
 # In virtual time, other work on the machine does not change a figure.
@@ -19,6 +19,7 @@ class Campaign:
     full: int  # size of the full form: repetitions or seconds
     short: int = 0  # size of the short form for CI; 0: there is none
     guest: tuple = ()  # options for tools/vm
+    examples: bool = False  # the full form needs the kernel's example schedulers
 
     @property
     def help(self):
@@ -42,6 +43,9 @@ CAMPAIGNS = (
              guest=(*VIRTUAL, "--cpus", "16", "--numa", "2", "--caches", "2", "--bare-node")),
     Campaign("caches", places.apart, full=5, guest=(*FINE, "--caches", "2")),
     Campaign("many", places.many, full=20, guest=("--cpus", "64", "--mem", "4096")),
+    Campaign("large", places.large, full=10,
+             guest=(*VIRTUAL, "--cpus", "64", "--numa", "2", "--caches", "2", "--mem", "4096")),
+    Campaign("round-trips", trips.round_trips, full=4000, short=500, guest=VIRTUAL, examples=True),
     Campaign("everyday", everyday.everyday, full=3, guest=VIRTUAL),
     Campaign("ablation", ablation.ablation, full=2, guest=VIRTUAL),
     Campaign("nice-restore", nice.nice_restore, full=20, guest=VIRTUAL),
