@@ -7,8 +7,9 @@
  * per thread, in task storage.
  *
  * The age of a learner is its amount of evidence: one per sleep, and one per millisecond
- * of CPU time. At age LEARN_AGE the averages are mature and decide the tier. A thread with
- * a prediction starts with the predicted tier and averages. The predicted tier then needs
+ * of CPU time. At age LEARN_AGE the averages are mature and decide the tier. The
+ * tier is decided again each time that the age has grown by as much. A thread with a prediction
+ * starts with the predicted tier and averages. The predicted tier then needs
  * LEARN_PATIENCE of contrary evidence after maturity before it changes, because a program
  * behaves differently while the dynamic linker still runs. After the first observation, a
  * change of tier needs LEARN_AGE of contrary evidence. The predicted averages fade faster:
@@ -192,14 +193,21 @@ static inline u32 learn_doubt_needed(const struct learner *l)
 	return l->predicted ? LEARN_PATIENCE : 0;
 }
 
+/*
+ * Judges a thread when it is mature, and then each time that it has shown as much again: the
+ * judgement costs more than all other learning at a context switch.
+ */
 static inline bool learn_judge(struct learner *l, u32 grown, u64 now)
 {
+	bool was_mature = l->age >= LEARN_AGE;
 	u32 observed;
 
-	if (l->age < LEARN_AGE)
-		l->age += grown;
-	if (l->age < LEARN_AGE)
+	l->age += grown;
+	if (l->age < (was_mature ? 2 * LEARN_AGE : LEARN_AGE))
 		return false;
+	if (was_mature)
+		grown = l->age - LEARN_AGE;
+	l->age = LEARN_AGE;
 	observed = learn_observe(l, now);
 	if (observed == l->tier) {
 		l->doubt = 0;

@@ -118,36 +118,57 @@ static bool owns_slot(struct cgroup *cgroup, u32 slot)
 	return slot && group_at(slot)->cgroup_id == cgroup_id(cgroup);
 }
 
-/* Counts a member at its group and, if that was inactive, the group at its parent. */
+/* Returns whether the group was inactive. */
+static bool group_adds(struct group *group, u64 weight)
+{
+	__sync_fetch_and_add(&group->members_weight, weight);
+	return !__sync_fetch_and_add(&group->nr_members, 1);
+}
+
+/* Returns whether the group is inactive now. */
+static bool group_subtracts(struct group *group, u64 weight)
+{
+	__sync_fetch_and_add(&group->members_weight, -weight);
+	return __sync_fetch_and_add(&group->nr_members, -1) == 1;
+}
+
+/*
+ * Counts a member at its group and, if that was inactive, the group at its parent. Most groups are
+ * active already, so the loop is rarely entered: it costs more than the rest.
+ */
 static __noinline int group_member_joins(u32 slot, u64 weight)
 {
-	struct group *start = group_at(slot);
+	struct group *start = group_at(slot), *group = start;
 	u32 depth = start->depth, i;
 
-	bpf_for(i, 0, GROUP_DEPTH_MAX + 1) {
-		struct group *group = group_at(i ? slot_at(start, depth - i) : slot);
-
-		__sync_fetch_and_add(&group->members_weight, weight);
-		if (__sync_fetch_and_add(&group->nr_members, 1) || i >= depth)
+	if (!group_adds(group, weight) || !depth)
+		return 0;
+	bpf_for(i, 0, GROUP_DEPTH_MAX) {
+		if (i >= depth)
 			break;
 		weight = group->weight;
 		group->counted_weight = weight;
+		group = group_at(slot_at(start, depth - 1 - i));
+		if (!group_adds(group, weight))
+			break;
 	}
 	return 0;
 }
 
 static __noinline int group_member_leaves(u32 slot, u64 weight)
 {
-	struct group *start = group_at(slot);
+	struct group *start = group_at(slot), *group = start;
 	u32 depth = start->depth, i;
 
-	bpf_for(i, 0, GROUP_DEPTH_MAX + 1) {
-		struct group *group = group_at(i ? slot_at(start, depth - i) : slot);
-
-		__sync_fetch_and_add(&group->members_weight, -weight);
-		if (__sync_fetch_and_add(&group->nr_members, -1) != 1 || i >= depth)
+	if (!group_subtracts(group, weight) || !depth)
+		return 0;
+	bpf_for(i, 0, GROUP_DEPTH_MAX) {
+		if (i >= depth)
 			break;
 		weight = group->counted_weight;
+		group = group_at(slot_at(start, depth - 1 - i));
+		if (!group_subtracts(group, weight))
+			break;
 	}
 	return 0;
 }
@@ -236,6 +257,8 @@ static __noinline u64 group_excess(u32 slot, u32 llc)
 	struct group *group = group_at(slot);
 	u32 depth = group->depth, i;
 
+	if (!slot)
+		return 0;
 	bpf_for(i, 1, GROUP_DEPTH_MAX + 1) {
 		u64 tag;
 
@@ -263,23 +286,15 @@ static void tag_advance(u64 *tag, u64 rate, u64 clock, u64 ran_ns)
 }
 
 /*
- * Computes the rate of the task from the shares of its groups. If it ran, charges the
- * time to the tags of the groups and to their limits.
+ * Charges the time that a task ran to the tags of its groups and to their limits. Returns the
+ * inverse share of its own group. `sum`: weight of the members of the root, then of that group.
  */
-static __noinline int groups_charge(struct sched_task *task, u64 ran_ns)
+static u64 groups_walk(struct sched_task *task, u64 ratio, u64 ran_ns, u64 *sum)
 {
-	struct group *own;
-	u64 ratio, sum, clock;
-	u32 depth, weight, i;
+	u64 clock = llc_at(task->llc)->clock;
+	struct group *own = group_at(task->group);
+	u32 depth = own->depth, i;
 
-	if (!task)
-		return 0;
-	own = group_at(task->group);
-	depth = own->depth;
-	weight = task->counted_weight;
-	ratio = ratio_of_machine(machine_weight());
-	sum = groups[GROUP_ROOT].members_weight;
-	clock = llc_at(task->llc)->clock;
 	bpf_for(i, 1, GROUP_DEPTH_MAX + 1) {
 		struct group *group;
 		u32 slot;
@@ -288,16 +303,28 @@ static __noinline int groups_charge(struct sched_task *task, u64 ran_ns)
 			break;
 		slot = slot_at(own, i);
 		group = group_at(slot);
-		ratio = ratio_of_member(ratio, sum, group->weight);
-		sum = group->members_weight;
+		ratio = ratio_of_member(ratio, *sum, group->weight);
+		*sum = group->members_weight;
 		if (!ran_ns)
 			continue;
 		tag_advance(tag_of(slot, task->llc), rate_of_ratio(ratio), clock, ran_ns);
 		if (group->limit.quota_ns)
 			__sync_fetch_and_add(&group->budget_ns, -ran_ns);
 	}
+	return ratio;
+}
+
+/* Computes the rate of the task from the shares of its groups, and charges the time that it ran. */
+static __noinline int groups_charge(struct sched_task *task, u64 ran_ns)
+{
+	u64 ratio = ratio_of_machine(machine_weight()), sum = groups[GROUP_ROOT].members_weight;
+
+	if (!task)
+		return 0;
+	if (task->group)
+		ratio = groups_walk(task, ratio, ran_ns, &sum);
 	task->group_ratio = ratio;
-	task->rate = rate_of_ratio(ratio_of_member(ratio, sum, weight));
+	task->rate = rate_of_ratio(ratio_of_member(ratio, sum, task->counted_weight));
 	return 0;
 }
 
