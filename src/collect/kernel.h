@@ -144,6 +144,8 @@ void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node);
 
 /* The interpreter of a process, in which the stack of an out-of-memory error is read. */
 int kernel_set_python(struct kernel *kernel, int pidfd, const struct oom_python *python);
+/* A forked process has the same interpreter as its parent, or none. Both are pidfds. */
+int kernel_copy_python(struct kernel *kernel, int parent, int child);
 /*
  * Reads a frame and removes it, so that it has room in the table for the next errors. -ENOENT: the
  * latest error of the process has no such frame, or it was taken. -ESTALE: a frame of an earlier

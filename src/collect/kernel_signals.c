@@ -211,6 +211,22 @@ int kernel_set_python(struct kernel *kernel, int pidfd, const struct oom_python 
 				    sizeof(*python), BPF_ANY);
 }
 
+int kernel_copy_python(struct kernel *kernel, int parent, int child)
+{
+	struct oom_python python;
+	int err = bpf_map__lookup_elem(kernel->skel->maps.pythons, &parent, sizeof(parent), &python,
+				       sizeof(python), 0);
+
+	if (err == -ENOENT)
+		return 0;
+	if (err < 0)
+		return err;
+	/* The child begins with a budget of its own, and none of its threads reads its stack. */
+	return kernel_set_python(
+		kernel, child,
+		&(struct oom_python){ .runtime = python.runtime, .offsets = python.offsets });
+}
+
 int kernel_take_oom_frame(struct kernel *kernel, const struct process_state *process, u32 index,
 			  struct oom_frame *ret)
 {

@@ -201,6 +201,22 @@ void library_set_know_torch(struct library_set *set, pid_t pid)
 		process->torch_is_known = true;
 }
 
+/*
+ * A child has the program of its parent at the same addresses, so it is not searched again: a job
+ * with many loaders would use up what its user may have searched.
+ */
+static void inherit_torch(struct library_set *set, pid_t parent, pid_t child, int child_pidfd)
+{
+	struct process *process = process_find(set, child);
+	CLEANUP_FD int pidfd = -EBADF;
+
+	if (!process || !set->ops->torch_inherited)
+		return;
+	pidfd = library_open_process(parent);
+	if (pidfd >= 0 && set->ops->torch_inherited(set->ctx, pidfd, child_pidfd) == 0)
+		process->torch_is_known = true;
+}
+
 /* Adds a file to the uses of the scan. */
 static int add_found(struct library_set *set, const struct library_found *found, int fd)
 {
@@ -355,8 +371,8 @@ int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child)
 {
 	const struct process *process = process_find(set, parent);
 	CLEANUP_FD int pidfd = -EBADF;
+	bool has_collective, torch_is_known;
 	struct tenant owner;
-	bool has_collective;
 	struct uses uses;
 
 	if (!process)
@@ -368,9 +384,12 @@ int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child)
 	}
 	uses = process->uses;
 	has_collective = process->has_collective;
+	torch_is_known = process->torch_is_known;
 	process_update(set, child, &owner, &uses);
 	pidfd = library_open_process(child);
 	process_mark(set, child, pidfd, has_collective);
+	if (torch_is_known)
+		inherit_torch(set, parent, child, pidfd);
 	return 0;
 }
 

@@ -88,6 +88,11 @@ struct library_ops {
 	void (*scan_all)(void *ctx);
 	/* Called when a program has first mapped a library of PyTorch. May be NULL. */
 	void (*torch)(void *ctx, pid_t pid);
+	/*
+	 * Called for a child of a process of which library_set_know_torch() was told: what is known
+	 * holds for the child too. Negative: torch() is called for the child. May be NULL.
+	 */
+	int (*torch_inherited)(void *ctx, int parent, int child);
 };
 
 struct library_counts {

@@ -133,6 +133,13 @@ static void on_torch(void *ctx, pid_t pid)
 		manager->handler->torch(manager->ctx, pid);
 }
 
+static int on_torch_inherited(void *ctx, int parent, int child)
+{
+	struct manager *manager = ctx;
+
+	return kernel_copy_python(manager->kernel, parent, child);
+}
+
 static bool on_holds_gpu(void *ctx, pid_t pid, int pidfd)
 {
 	struct manager *manager = ctx;
@@ -268,6 +275,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		.scan_all = on_scan_all,
 		.collective = on_collective,
 		.torch = on_torch,
+		.torch_inherited = on_torch_inherited,
 		.holds_gpu = on_holds_gpu,
 	};
 	static const struct mmap_handler mmap_handler = {

@@ -173,6 +173,11 @@ int kernel_set_python(struct kernel *kernel, int pidfd, const struct oom_python 
 	return 0;
 }
 
+int kernel_copy_python(struct kernel *kernel, int parent, int child)
+{
+	return 0;
+}
+
 /* Every error has the frames of that stack. */
 int kernel_take_oom_frame(struct kernel *kernel, const struct process_state *process, u32 index,
 			  struct oom_frame *ret)

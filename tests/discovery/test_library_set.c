@@ -785,15 +785,20 @@ static void count_torch(void *ctx, pid_t pid)
 }
 
 /* The result of a scan: it maps a library of PyTorch or another one. */
-static void scanned(struct library_set *set, bool has_torch)
+static void scanned_of(struct library_set *set, pid_t pid, bool has_torch)
 {
 	struct library_found found = { .runtime = has_torch ? RUNTIME_C10 : RUNTIME_CUDA,
 				       .id.inode = has_torch ? 1 : 2 };
 	CLEANUP_FD int fd = open(fixture, O_RDONLY | O_CLOEXEC);
 
-	library_set_begin(set, 7, -1);
+	library_set_begin(set, pid, -1);
 	library_set_found(set, &found, fd);
-	library_set_scanned(set, &(struct library_scanned){ .pid = 7 });
+	library_set_scanned(set, &(struct library_scanned){ .pid = pid });
+}
+
+static void scanned(struct library_set *set, bool has_torch)
+{
+	scanned_of(set, 7, has_torch);
 }
 
 /* A program that maps and unmaps the library is looked at until there is an answer. */
@@ -821,6 +826,47 @@ static void test_torch_is_told_until_it_is_known(void **state)
 	assert_int_equal(library_set_exec_process(set, 7), -ESRCH);
 	scanned(set, true);
 	assert_int_equal(recorder.nr_torch, 3);
+}
+
+static int refuse_torch(void *ctx, int parent, int child)
+{
+	return -ESRCH;
+}
+
+static int inherit_torch(void *ctx, int parent, int child)
+{
+	assert_true(parent >= 0 && child >= 0 && parent != child);
+	return 0;
+}
+
+/* A forked child has the program of its parent, so only the parent is asked for. */
+static void test_torch_is_inherited(void **state)
+{
+	struct library_ops ops = recorder_ops;
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = NULL;
+	pid_t self = getpid(), child = getppid();
+
+	ops.torch = count_torch;
+	ops.torch_inherited = inherit_torch;
+	assert_int_equal(library_set_new(proc, &ops, &recorder, &set), 0);
+	scanned_of(set, self, true);
+	assert_int_equal(recorder.nr_torch, 1);
+	/* The answer for the parent is not there yet. */
+	assert_int_equal(library_set_fork_process(set, self, child), 0);
+	scanned_of(set, child, true);
+	assert_int_equal(recorder.nr_torch, 2);
+	library_set_know_torch(set, self);
+	assert_int_equal(library_set_fork_process(set, self, child), 0);
+	scanned_of(set, child, true);
+	assert_int_equal(recorder.nr_torch, 2);
+	assert_int_equal(library_set_exec_process(set, child), -ESRCH);
+	scanned_of(set, child, true);
+	assert_int_equal(recorder.nr_torch, 3);
+	ops.torch_inherited = refuse_torch;
+	assert_int_equal(library_set_fork_process(set, self, child), 0);
+	scanned_of(set, child, true);
+	assert_int_equal(recorder.nr_torch, 4);
 }
 
 static int remove_proc(void **state)
@@ -859,6 +905,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_libraries_of_a_user_are_capped),
 		cmocka_unit_test(test_looks_for_a_gpu),
 		cmocka_unit_test(test_torch_is_told_until_it_is_known),
+		cmocka_unit_test(test_torch_is_inherited),
 	};
 
 	/* The number of libraries depends on it. */

@@ -327,6 +327,32 @@ static void reading_has_a_budget(void **state)
 	job_end(&job);
 }
 
+/* A forked job: the interpreter of its parent is at the same addresses, and all else is its own. */
+static void child_has_the_interpreter_of_its_parent(void **state)
+{
+	CLEANUP(kernel_free_cleanup) struct kernel *kernel = probes_attach();
+	struct job parent = job_start(kernel, 0), child = job_start(kernel, 0);
+	struct oom_python python = { .runtime = address_of(&fake),
+				     .offsets = offsets,
+				     .budget = { 3600 * NSEC_PER_SEC, time_now_ns() },
+				     .is_read = 1 };
+	struct bpf_map *pythons = kernel->skel->maps.pythons;
+
+	assert_int_equal(bpf_map__delete_elem(pythons, &child.pidfd, sizeof(child.pidfd), 0), 0);
+	job_fail(&child, DEPTH);
+	assert_int_equal(take_all(kernel, &child), 0);
+	assert_int_equal(kernel_set_python(kernel, parent.pidfd, &python), 0);
+	assert_int_equal(kernel_copy_python(kernel, parent.pidfd, child.pidfd), 0);
+	job_fail(&child, DEPTH);
+	assert_int_equal(take_all(kernel, &child), DEPTH);
+	/* A parent without an interpreter has a child without one. */
+	assert_int_equal(bpf_map__delete_elem(pythons, &parent.pidfd, sizeof(parent.pidfd), 0), 0);
+	assert_int_equal(kernel_copy_python(kernel, parent.pidfd, child.pidfd), 0);
+	assert_int_equal(kernel_copy_python(kernel, -1, child.pidfd), -EBADF);
+	job_end(&parent);
+	job_end(&child);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -336,6 +362,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(lost_stacks_are_counted),
 		cmocka_unit_test(one_thread_at_a_time_reads_its_stack),
 		cmocka_unit_test(reading_has_a_budget),
+		cmocka_unit_test(child_has_the_interpreter_of_its_parent),
 	};
 
 	if (argc != 2)
