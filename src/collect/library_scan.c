@@ -10,7 +10,13 @@
 #include "base/cleanup.h"
 
 #define BARREN_SLOTS 1024
-#define KNOWN_SLOTS  128
+/*
+ * Four times LIBRARY_MAX, so that files seldom replace each other. A container sees the files of an
+ * image under a device number of its own. An entry is a page, which takes no memory until it is
+ * used.
+ */
+#define KNOWN_WAYS   4
+#define KNOWN_SETS   512
 
 /*
  * A file that was searched for the calls of a runtime. A change of its content changes its ctime.
@@ -28,6 +34,7 @@ struct searched {
 
 struct known {
 	struct searched file;
+	u64 used; /* when it was last used; 0: free */
 	struct library_probes probes;
 };
 
@@ -37,7 +44,8 @@ struct library_scanner {
 	void *ctx;
 	/* Indexed by hash; a newer file replaces an older one. */
 	struct searched barren[BARREN_SLOTS]; /* files without calls */
-	struct known known[KNOWN_SLOTS];
+	struct known known[KNOWN_SETS][KNOWN_WAYS];
+	u64 nr_uses; /* of known files */
 };
 
 struct scan {
@@ -67,7 +75,9 @@ static struct searched searched_of(const struct stat *st, enum runtime runtime, 
 
 static u64 hash_of(const struct searched *file)
 {
-	return (file->inode * 31 + file->device) * RUNTIME_NR + file->runtime;
+	u64 value = (file->inode * 31 + file->device) * RUNTIME_NR + file->runtime;
+
+	return value * 0x9e3779b97f4a7c15ULL >> 40;
 }
 
 static bool is_same(const struct searched *a, const struct searched *b)
@@ -82,6 +92,20 @@ static bool is_barren(const struct library_scanner *scanner, const struct search
 	return is_same(&scanner->barren[hash_of(file) % BARREN_SLOTS], file);
 }
 
+/* The entry of a file, or the one that it may replace. */
+static struct known *known_at(struct library_scanner *scanner, const struct searched *file)
+{
+	struct known *ways = scanner->known[hash_of(file) % KNOWN_SETS], *oldest = ways;
+
+	for (u32 i = 0; i < KNOWN_WAYS; i++) {
+		if (ways[i].used && is_same(&ways[i].file, file))
+			return &ways[i];
+		if (ways[i].used < oldest->used)
+			oldest = &ways[i];
+	}
+	return oldest;
+}
+
 /* Searches a file for traced calls, unless the result is known. -ENOENT: it has none. */
 static int examine(struct scan *scan, int fd, struct library_found *found)
 {
@@ -94,10 +118,11 @@ static int examine(struct scan *scan, int fd, struct library_found *found)
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	file = searched_of(&st, found->runtime, found->is_executable);
-	known = &scanner->known[hash_of(&file) % KNOWN_SLOTS];
 	if (is_barren(scanner, &file))
 		return -ENOENT;
-	if (known->probes.nr && is_same(&known->file, &file)) {
+	known = known_at(scanner, &file);
+	if (known->used && is_same(&known->file, &file)) {
+		known->used = ++scanner->nr_uses;
 		found->probes = known->probes;
 		return 0;
 	}
@@ -109,7 +134,7 @@ static int examine(struct scan *scan, int fd, struct library_found *found)
 		return -ENOENT;
 	}
 	if (!err)
-		*known = (struct known){ file, found->probes };
+		*known = (struct known){ file, ++scanner->nr_uses, found->probes };
 	return err;
 }
 

@@ -455,6 +455,28 @@ static void test_failed_attach_and_file_without_calls(void **state)
 	remove_process(8);
 }
 
+/* The libraries of a node with many containers are searched once. */
+static void test_many_libraries_stay_known(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	u64 nr_examined;
+
+	for (int pid = 1; pid <= LIBRARY_MAX; pid++) {
+		CLEANUP_FREE char *copy = own_copy(pid, fixture);
+
+		add_process(pid, "/libcudart.so.12", copy, true);
+		assert_int_equal(library_set_scan_process(set, pid), 0);
+	}
+	nr_examined = library_set_count(set).nr_examined;
+	assert_int_equal(nr_examined, LIBRARY_MAX);
+	assert_int_equal(library_set_scan_all(set), 0);
+	/* More files than ways can have one hash, but few of them do. */
+	assert_in_range(library_set_count(set).nr_examined - nr_examined, 0, LIBRARY_MAX / 16);
+	for (int pid = 1; pid <= LIBRARY_MAX; pid++)
+		remove_process(pid);
+}
+
 /*
  * Another user can execute a library that is not the user's own. It is then searched for the CUDA
  * runtime, which it does not have.
@@ -892,6 +914,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_link_stays_in_root),
 		cmocka_unit_test(test_unreadable_keeps_its_use),
 		cmocka_unit_test(test_failed_attach_and_file_without_calls),
+		cmocka_unit_test(test_many_libraries_stay_known),
 		cmocka_unit_test(test_executed_library_stays_known),
 		cmocka_unit_test(test_many_mappings),
 		cmocka_unit_test(test_file_with_two_names),
