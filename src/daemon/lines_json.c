@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include "base/cleanup.h"
 #include "core/python.h"
 #include "core/snapshot.h"
+#include "daemon/lines_hash.h"
 #include "ipc/json.h"
 
 /*
@@ -35,6 +37,7 @@ struct listed_kernel {
 
 struct writer {
 	struct kernel *kernel;
+	struct lines_hash hash;
 	yyjson_mut_val *kernels;
 	struct listed_kernel *listed_kernels; /* KERNELS_SLOTS, by handle */
 	yyjson_mut_doc *doc;
@@ -93,13 +96,6 @@ static bool describe(struct writer *w, const struct lines_stack_key *stack,
 	return put_place(w, err < 0 ? NULL : &place);
 }
 
-static u64 hash_of(u32 tgid, const struct python_frame *frame)
-{
-	u64 hash = (frame->code ^ (u64)frame->instruction << 40 ^ frame->lines) * 31 + tgid;
-
-	return hash * 0x9e3779b97f4a7c15ULL >> 40;
-}
-
 static bool index_of_left_out(struct writer *w, u32 *ret)
 {
 	if (!w->left_out) {
@@ -117,7 +113,7 @@ static bool index_of(struct writer *w, const struct lines_stack_key *stack,
 {
 	u32 tgid = stack->tgid;
 
-	for (u64 at = hash_of(tgid, frame);; at++) {
+	for (u32 at = lines_hash_frame(&w->hash, tgid, frame);; at++) {
 		struct listed *slot = &w->listed[at % FRAMES_SLOTS];
 
 		if (slot->index &&
@@ -199,7 +195,7 @@ static u32 put_kernel(struct writer *w, const struct lines_sum_key *key, u64 han
 static bool put_around(struct writer *w, yyjson_mut_val *row, const char *name,
 		       const struct lines_sum_key *key, u64 handle)
 {
-	u64 at = handle * 0x9e3779b97f4a7c15ULL >> 40;
+	u32 at = lines_hash_handle(&w->hash, handle);
 	struct listed_kernel *slot;
 
 	if (handle == GAP_UNKNOWN)
@@ -292,7 +288,8 @@ struct message *lines_to_json(struct kernel *kernel, const struct lines_head *he
 	size_t length = 0;
 	char *text = NULL;
 
-	if (!listed || !kernels || !begin(&w, doc, head))
+	if (!listed || !kernels || !begin(&w, doc, head) ||
+	    getrandom(&w.hash, sizeof(w.hash), 0) != sizeof(w.hash))
 		return NULL;
 	if (kernel_read_lines(kernel, head->pid, put_stack, &w) == 0)
 		text = yyjson_mut_write(doc, 0, &length);
