@@ -184,7 +184,7 @@ int python_stack_read(const struct python_memory *memory, const struct python_of
 	for (u32 i = 0; i < PYTHON_THREADS_MAX && python_search_step(memory, offsets, &search); i++)
 		;
 	if (!search.found)
-		return -ESRCH;
+		return python_search_is_cut(&search) ? -E2BIG : -ESRCH;
 	ret->nr = ret->is_cut = 0;
 	frame = python_innermost(memory, offsets, search.found);
 	for (u32 i = 0; i < PYTHON_STEPS_MAX && frame; i++)

@@ -98,6 +98,12 @@ static inline bool python_search_step(const struct python_memory *memory,
 	return true;
 }
 
+/* Whether a search with a bounded number of steps ended before all threads were looked at. */
+static inline bool python_search_is_cut(const struct python_search *search)
+{
+	return !search->found && search->interpreter;
+}
+
 /* The innermost frame of a thread; 0: it runs no function. */
 static inline u64 python_innermost(const struct python_memory *memory,
 				   const struct python_offsets *offsets, u64 thread)
@@ -259,7 +265,10 @@ static inline bool python_code_read(const struct python_memory *memory,
 int python_offsets_of(u32 version, const u8 *head, u32 size, struct python_offsets *ret);
 bool python_offsets_are_valid(const struct python_offsets *offsets);
 
-/* -ESRCH: the interpreter does not know the thread. -EFAULT: its stack could not be read. */
+/*
+ * -ESRCH: the interpreter does not know the thread. -E2BIG: it has more threads than are looked at,
+ * and the thread is not one of the first. -EFAULT: its stack could not be read.
+ */
 int python_stack_read(const struct python_memory *memory, const struct python_offsets *offsets,
 		      u64 runtime, u32 native_id, struct python_stack *ret);
 

@@ -16,6 +16,7 @@
 #define DEEP  20 /* more frames than are kept */
 #define CAP   6
 #define WILD  4096 /* a depth: the innermost frame is at an address that cannot be read */
+#define CROWD 4097 /* a depth: the thread is behind those that are looked at, which are a cycle */
 
 static const char *oom_lib;
 
@@ -81,6 +82,9 @@ static void fail_as_told(int from, int to)
 		make_stack(depth ? (u32)gettid() : 0, depth);
 		if (depth == WILD)
 			fake.innermost = WILD;
+		fake.next_thread = depth == CROWD ? address_of(&fake.next_thread) : 0;
+		if (depth == CROWD)
+			fake.native_id = 0;
 		oom_report_call(1, 2, 3, (struct oom_test_device){ OOM_TEST_CUDA, 0 });
 	}
 	_exit(0);
@@ -267,6 +271,8 @@ static void lost_stacks_are_counted(void **state)
 	job_fail(&job, WILD);
 	assert_int_equal(kernel_drops(kernel).nr_stacks, 1);
 	assert_int_equal(native_state(kernel, job.pid).oom.nr, 2);
+	job_fail(&job, CROWD);
+	assert_int_equal(kernel_drops(kernel).nr_stacks, 2);
 	for (u32 i = 0; i < OOM_PROCESSES_MAX * OOM_FRAMES_MAX; i++) {
 		struct oom_frame_key key = { .start_ns = 1, .index = i };
 
@@ -275,7 +281,7 @@ static void lost_stacks_are_counted(void **state)
 				 0);
 	}
 	job_fail(&job, DEPTH);
-	assert_int_equal(kernel_drops(kernel).nr_stacks, 2);
+	assert_int_equal(kernel_drops(kernel).nr_stacks, 3);
 	assert_int_equal(take_all(kernel, &job), 0);
 	job_end(&job);
 }

@@ -153,6 +153,26 @@ static void a_thread_is_found_among_others(void **state)
 	assert_int_equal(python_stack_read(&fake.memory, o, RUNTIME, 12345, &stack), -ESRCH);
 }
 
+/* The interpreter may know the thread, which is not taken for one that it does not know. */
+static void a_thread_behind_the_last_one_is_not_unknown(void **state)
+{
+	const struct python_offsets *o = &fake.offsets;
+	u64 states = FRAMES + 2 * FRAME_BYTES;
+	struct python_stack stack;
+
+	make(0x030b02f0, 2);
+	for (u32 i = 1; i <= PYTHON_THREADS_MAX; i++) {
+		u64 at = states + (u64)i * THREAD_STEP;
+
+		put(at + o->thread_native_id, i);
+		put(at + o->thread_next, i == 1 ? THREADS : at - THREAD_STEP);
+	}
+	put(INTERPRETER + o->interpreter_threads, states + PYTHON_THREADS_MAX * THREAD_STEP);
+	assert_int_equal(walk(&stack), -E2BIG);
+	put(INTERPRETER + o->interpreter_threads, states + (PYTHON_THREADS_MAX - 1) * THREAD_STEP);
+	assert_int_equal(walk(&stack), 0);
+}
+
 static void a_deep_stack_is_cut(void **state)
 {
 	struct python_stack stack;
@@ -186,10 +206,10 @@ static void cycles_and_wild_pointers_end(void **state)
 	make(0x030b02f0, 1);
 	put(THREADS + o->thread_native_id, 1);
 	put(THREADS + o->thread_next, THREADS);
-	assert_int_equal(walk(&stack), -ESRCH);
+	assert_int_equal(walk(&stack), -E2BIG);
 	put(INTERPRETER + o->interpreter_threads, 0);
 	put(INTERPRETER + o->interpreter_next, INTERPRETER);
-	assert_int_equal(walk(&stack), -ESRCH);
+	assert_int_equal(walk(&stack), -E2BIG);
 	assert_true(fake.nr_reads < 4 * PYTHON_THREADS_MAX);
 	make(0x030b02f0, 1);
 	put(CFRAME + o->cframe_frame, 0xdead000000000000);
@@ -320,6 +340,7 @@ int main(void)
 		cmocka_unit_test(frames_are_read_from_the_innermost),
 		cmocka_unit_test(entries_into_the_interpreter_are_left_out),
 		cmocka_unit_test(a_thread_is_found_among_others),
+		cmocka_unit_test(a_thread_behind_the_last_one_is_not_unknown),
 		cmocka_unit_test(a_deep_stack_is_cut),
 		cmocka_unit_test(cycles_and_wild_pointers_end),
 		cmocka_unit_test(names_are_copied_and_long_ones_lose_their_beginning),

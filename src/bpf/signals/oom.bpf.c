@@ -10,7 +10,7 @@
  * time, the one whose stack is read is reported. A tenant has a part of the table, and reading
  * takes a part of the time of a process, however often it fails. A stack that is not kept as a
  * whole is counted, but not the error of a thread without Python frames, such as those that run
- * backward functions.
+ * backward functions. With more threads than are looked at, such an error is counted too.
  */
 #include "bpf/signals/memory.bpf.h"
 #include "bpf/signals/python.bpf.h"

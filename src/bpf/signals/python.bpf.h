@@ -37,8 +37,12 @@ static int search_step(u32 i, struct search *search)
 	return !python_search_step(&own_memory, search->offsets, &search->search);
 }
 
-/* The state of a thread in its interpreter. Most threads keep it: *known is the last one. */
-static u64 find_state(const struct python_offsets *offsets, u64 runtime, u64 *known, u32 native_id)
+/*
+ * The state of a thread in its interpreter. Most threads keep it: *known is the last one. 0: it has
+ * none, or it is behind the threads that are looked at, and then *ret_cut is 1.
+ */
+static u64 find_state(const struct python_offsets *offsets, u64 runtime, u64 *known, u32 native_id,
+		      u32 *ret_cut)
 {
 	struct search search = { .offsets = offsets };
 
@@ -49,6 +53,7 @@ static u64 find_state(const struct python_offsets *offsets, u64 runtime, u64 *kn
 	search.search.found = compat_unknown(0);
 	bpf_loop(PYTHON_THREADS_MAX, search_step, &search, 0);
 	*known = search.search.found;
+	*ret_cut = python_search_is_cut(&search.search);
 	return *known;
 }
 
@@ -85,14 +90,17 @@ static int walk_step(u32 i, struct walk *walk)
 
 /*
  * Returns whether the stack has frames that could be read. Without any, it is cut if there was one
- * that could not. `runtime` 0: there is no interpreter. The caller sets the offsets of the walk,
- * and the memory for a frame and for the stack.
+ * that could not, or may have been one in a thread that was not found. `runtime` 0: there is no
+ * interpreter. The caller sets the offsets of the walk, and the memory for a frame and for the
+ * stack.
  */
 static bool stack_of_python(u64 runtime, u64 *known, u32 native_id, struct walk *walk)
 {
-	u64 state = runtime ? find_state(walk->offsets, runtime, known, native_id) : 0;
+	u32 is_cut = 0;
+	u64 state = runtime ? find_state(walk->offsets, runtime, known, native_id, &is_cut) : 0;
 
-	walk->stack->nr = walk->stack->is_cut = 0;
+	walk->stack->nr = 0;
+	walk->stack->is_cut = is_cut;
 	if (!state)
 		return false;
 	walk->hash = compat_unknown(0);
