@@ -6,6 +6,7 @@
  */
 #include "signals/native.h"
 
+#include <pthread.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -333,6 +334,65 @@ static void reading_has_a_budget(void **state)
 	job_end(&job);
 }
 
+#define RACES 20000
+
+/* A reader whose state is older than all errors: it takes each frame and puts it back. */
+struct reader {
+	struct kernel *kernel;
+	struct process_state process;
+	u32 nr_taken; /* the table had another frame when one was to be put back */
+	bool ends;
+};
+
+static void *take_and_put_back(void *arg)
+{
+	struct reader *reader = arg;
+	struct oom_frame *frame = malloc(sizeof(*frame));
+
+	for (u32 i = 0; !__atomic_load_n(&reader->ends, __ATOMIC_RELAXED); i++)
+		reader->nr_taken += kernel_take_oom_frame(reader->kernel, &reader->process,
+							  i % DEPTH, frame) == -ESTALE;
+	free(frame);
+	return NULL;
+}
+
+static s32 counted_frames(const struct kernel *kernel, u32 uid)
+{
+	struct tenant_key key = { .id = uid, .kind = TENANT_USER };
+	struct tenant_use use;
+
+	assert_int_equal(bpf_map__lookup_elem(kernel->skel->maps.tenants, &key, sizeof(key), &use,
+					      sizeof(use), 0),
+			 0);
+	return use.nr[TENANT_STACKS];
+}
+
+/* Each frame counts once, also if it is taken or put back while another one is written. */
+static void frames_are_counted_while_they_are_taken(void **state)
+{
+	CLEANUP(kernel_free_cleanup) struct kernel *kernel = probes_attach();
+	struct job job = job_start(kernel, 1000);
+	struct reader reader = { .kernel = kernel };
+	pthread_t thread;
+
+	job_fail(&job, DEPTH);
+	reader.process = native_state(kernel, job.pid);
+	reader.process.oom.time_ns = 0;
+	assert_int_equal(pthread_create(&thread, NULL, take_and_put_back, &reader), 0);
+	for (u32 i = 0; i < RACES; i++) {
+		set_python(kernel, &job, 0);
+		job_fail(&job, DEPTH);
+	}
+	__atomic_store_n(&reader.ends, true, __ATOMIC_RELAXED);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	print_message("# %u frames were written while another one was taken\n", reader.nr_taken);
+	kernel_release_oom_frames(kernel, &reader.process, reader.nr_taken);
+	job_fail(&job, DEPTH);
+	assert_int_equal(counted_frames(kernel, 1000), DEPTH);
+	assert_int_equal(take_all(kernel, &job), DEPTH);
+	job_end(&job);
+}
+
 /* A forked job: the interpreter of its parent is at the same addresses, and all else is its own. */
 static void child_has_the_interpreter_of_its_parent(void **state)
 {
@@ -368,6 +428,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(lost_stacks_are_counted),
 		cmocka_unit_test(one_thread_at_a_time_reads_its_stack),
 		cmocka_unit_test(reading_has_a_budget),
+		cmocka_unit_test(frames_are_counted_while_they_are_taken),
 		cmocka_unit_test(child_has_the_interpreter_of_its_parent),
 	};
 

@@ -54,17 +54,20 @@ struct keeping {
 	u64 has_failed;
 };
 
-/* Returns whether there is room for the frame. */
+/*
+ * Returns whether there is room for the frame. User space can take the frame of an earlier error
+ * meanwhile, and put back one that belongs to a later state. Only the update that adds the frame to
+ * the table counts it.
+ */
 static bool put_frame(const struct keeping *keeping, const struct oom_frame *frame)
 {
-	bool is_new = !bpf_map_lookup_elem(&oom_frames, &keeping->key);
-
-	if (is_new && !tenant_has_stacks(keeping->uid, keeping->group))
+	if (!bpf_map_update_elem(&oom_frames, &keeping->key, frame, BPF_EXIST))
+		return true;
+	if (!tenant_has_stacks(keeping->uid, keeping->group))
 		return false;
-	if (bpf_map_update_elem(&oom_frames, &keeping->key, frame, BPF_ANY))
-		return false;
-	if (is_new)
-		tenant_add_stacks(keeping->uid, keeping->group, 1);
+	if (bpf_map_update_elem(&oom_frames, &keeping->key, frame, BPF_NOEXIST))
+		return !bpf_map_update_elem(&oom_frames, &keeping->key, frame, BPF_EXIST);
+	tenant_add_stacks(keeping->uid, keeping->group, 1);
 	return true;
 }
 
