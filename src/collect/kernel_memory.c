@@ -5,6 +5,7 @@
  * the entries of exited processes.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <bpf/bpf.h>
@@ -41,6 +42,32 @@ static struct listed_process *list_find(const struct process_list *list,
 	return NULL;
 }
 
+static int compare_listed(const void *a, const void *b)
+{
+	const struct process_key *x = a, *y = b;
+
+	if (x->tgid != y->tgid)
+		return x->tgid < y->tgid ? -1 : 1;
+	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+/* A walk visits up to hundreds of thousands of keys, and a thousand processes can end together. */
+static void list_sort(struct process_list *list)
+{
+	_Static_assert(offsetof(struct listed_process, key) == 0, "compared as keys");
+
+	if (list->nr)
+		qsort(list->items, list->nr, sizeof(*list->items), compare_listed);
+}
+
+/* In a list that was sorted. */
+static struct listed_process *list_search(const struct process_list *list,
+					  const struct process_key *key)
+{
+	return list->nr ? bsearch(key, list->items, list->nr, sizeof(*list->items), compare_listed)
+			: NULL;
+}
+
 static int list_add(struct process_list *list, const struct listed_process *process)
 {
 	if (list->nr == list->capacity) {
@@ -62,6 +89,7 @@ struct walk {
 	int (*fn)(struct walk *walk, struct bpf_map *map, const void *key);
 	const struct bpf_map *counted[TENANT_TABLE_NR]; /* maps in which tenants have a part */
 	struct process_list *list;
+	const struct bpf_map *left_out; /* a map that is not visited, or NULL */
 	u64 nr;
 	u64 nr_stacks; /* of out-of-memory errors, which nobody has taken */
 };
@@ -84,8 +112,11 @@ static int for_each_key(const struct kernel *kernel, struct walk *walk)
 	for (u32 i = 0; i < PROCESS_MAPS_NR; i++) {
 		char at[KEY_BYTES_MAX], next[KEY_BYTES_MAX];
 		size_t size = bpf_map__key_size(maps[i]);
-		int more = bpf_map__get_next_key(maps[i], NULL, next, size);
 		u64 left = 2ULL * bpf_map__max_entries(maps[i]);
+		int more = -ENOENT;
+
+		if (maps[i] != walk->left_out)
+			more = bpf_map__get_next_key(maps[i], NULL, next, size);
 
 		/* The next key is read first, because `fn` may delete the current key. */
 		while (more == 0 && err == 0 && left-- > 0) {
@@ -127,7 +158,7 @@ static int delete_dead(struct walk *walk, struct bpf_map *map, const void *key)
 	struct process_key wanted;
 
 	memcpy(&wanted, key, sizeof(wanted));
-	process = list_find(walk->list, &wanted);
+	process = list_search(walk->list, &wanted);
 	if (!process || process->lives ||
 	    bpf_map__delete_elem(map, key, bpf_map__key_size(map), 0) < 0)
 		return 0;
@@ -162,8 +193,12 @@ int kernel_note_gone(struct kernel *kernel, const struct process_state *process)
 
 void kernel_forget_gone(struct kernel *kernel)
 {
-	struct walk walk = { .fn = delete_dead, .list = &kernel->gone };
+	/* The sequences of a process were deleted by their keys. */
+	struct walk walk = { .fn = delete_dead,
+			     .list = &kernel->gone,
+			     .left_out = kernel->skel->maps.sequences };
 
+	list_sort(&kernel->gone);
 	if (kernel->gone.nr)
 		for_each_key(kernel, &walk);
 	count_lost_stacks(kernel, &walk);
@@ -172,7 +207,7 @@ void kernel_forget_gone(struct kernel *kernel)
 	kernel->gone.nr = 0;
 }
 
-/* Marks the listed processes that live. Returns the number of the others. */
+/* Marks the processes of a sorted list that live. Returns the number of the others. */
 static u32 mark_live(struct process_list *list, const struct kernel_snapshot *snapshot)
 {
 	u32 nr_dead = list->nr;
@@ -181,7 +216,7 @@ static u32 mark_live(struct process_list *list, const struct kernel_snapshot *sn
 		const struct process_state *process = &snapshot->processes[i];
 		struct process_key key = { .start_ns = process->start_ns,
 					   .tgid = process->task.pid };
-		struct listed_process *known = list_find(list, &key);
+		struct listed_process *known = list_search(list, &key);
 
 		if (!known)
 			continue;
@@ -267,6 +302,7 @@ int kernel_sweep(struct kernel *kernel)
 	if (err == 0)
 		err = kernel_snapshot_take(kernel, &snapshot);
 	if (err == 0) {
+		list_sort(&list);
 		if (mark_live(&list, &snapshot))
 			for_each_key(kernel, &delete);
 		count_lost_stacks(kernel, &delete);
