@@ -197,27 +197,24 @@ ACCESSES(4)
 ACCESSES(8)
 ACCESSES(16)
 
+#define ATOMIC(bits, name, change)                                                                 \
+	u##bits __tsan_atomic##bits##_##name(u##bits *at, u##bits value, int order);               \
+	u##bits __tsan_atomic##bits##_##name(u##bits *at, u##bits value, int order)                \
+	{                                                                                          \
+		u##bits was = *at;                                                                 \
+                                                                                                   \
+		touch(at, sizeof(*at), true);                                                      \
+		*at change value;                                                                  \
+		return was;                                                                        \
+	}
+
 #define ATOMICS(bits)                                                                              \
-	u##bits __tsan_atomic##bits##_fetch_add(u##bits *at, u##bits value, int order);            \
-	u##bits __tsan_atomic##bits##_exchange(u##bits *at, u##bits value, int order);             \
+	ATOMIC(bits, fetch_add, +=)                                                                \
+	ATOMIC(bits, fetch_and, &=)                                                                \
+	ATOMIC(bits, fetch_or, |=)                                                                 \
+	ATOMIC(bits, exchange, =)                                                                  \
 	u##bits __tsan_atomic##bits##_compare_exchange_val(u##bits *at, u##bits was,               \
 							   u##bits value, int order, int other);   \
-	u##bits __tsan_atomic##bits##_fetch_add(u##bits *at, u##bits value, int order)             \
-	{                                                                                          \
-		u##bits was = *at;                                                                 \
-                                                                                                   \
-		touch(at, sizeof(*at), true);                                                      \
-		*at += value;                                                                      \
-		return was;                                                                        \
-	}                                                                                          \
-	u##bits __tsan_atomic##bits##_exchange(u##bits *at, u##bits value, int order)              \
-	{                                                                                          \
-		u##bits was = *at;                                                                 \
-                                                                                                   \
-		touch(at, sizeof(*at), true);                                                      \
-		*at = value;                                                                       \
-		return was;                                                                        \
-	}                                                                                          \
 	u##bits __tsan_atomic##bits##_compare_exchange_val(u##bits *at, u##bits was,               \
 							   u##bits value, int order, int other)    \
 	{                                                                                          \

@@ -75,16 +75,16 @@ static const struct class_rule class_rules[CLASS_SLOTS] = {
  */
 struct tier_rule {
 	u64 credit_ns;
-	/* A task that wakes up with a virtual time behind the clock preempts tiers below this. */
-	u8 takes_below;
+	/* A task that wakes up with a virtual time behind the clock preempts the lowest tier. */
+	bool takes_batch;
 };
 
 #define TIER_SLOTS 4 /* a power of two, so that the verifier can check a masked index */
 
 static const struct tier_rule tier_rules[TIER_SLOTS] = {
-	[TIER_BATCH] = { 0, TIER_BATCH },
-	[TIER_INTERACTIVE] = { 2 * NSEC_PER_MSEC, TIER_INTERACTIVE },
-	[TIER_LAT_CRITICAL] = { 4 * NSEC_PER_MSEC, TIER_INTERACTIVE },
+	[TIER_BATCH] = { 0, false },
+	[TIER_INTERACTIVE] = { 2 * NSEC_PER_MSEC, true },
+	[TIER_LAT_CRITICAL] = { 4 * NSEC_PER_MSEC, true },
 };
 
 /* The inputs of the rules. All zero means that nothing is known about the task. */

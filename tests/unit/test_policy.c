@@ -182,10 +182,9 @@ static void test_spinning_sync_looks_at_its_gpu(void **state)
 static void test_tiers_are_ordered(void **state)
 {
 	assert_int_equal(tier_rules[TIER_BATCH].credit_ns, 0);
-	assert_int_equal(tier_rules[TIER_BATCH].takes_below, TIER_BATCH);
+	/* Tasks of the same tier do not preempt each other, else they would alternate. */
+	assert_false(tier_rules[TIER_BATCH].takes_batch);
 	for (u32 tier = TIER_BATCH; tier < TIER_NR; tier++) {
-		/* Tasks of the same tier do not preempt each other, else they would alternate. */
-		assert_true(tier_rules[tier].takes_below <= tier);
 		/* A larger credit than a slice would delay tasks without a credit too long. */
 		assert_true(tier_rules[tier].credit_ns <= class_rules[CLASS_ORDINARY].slice_ns);
 		if (tier > TIER_BATCH)

@@ -62,8 +62,6 @@ __noinline s32 balanced_cpu(struct task_struct *p __arg_trusted, bool woken, u64
 	u32 own = llc_of_task(p), cpu, other;
 	bool is_far;
 
-	if (topology.nr_llcs <= 1)
-		return -1;
 	measure_speed(llc_at(own), now);
 	if (is_bound(p) || !llc_at(own)->speed.average || !nr_in_order(own))
 		return -1;

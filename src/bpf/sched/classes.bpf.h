@@ -5,7 +5,7 @@
  * Finds the class of a task (core/policy.h), and preempts CPUs for the classes
  * that may do so.
  */
-#include "bpf/sched/groups.bpf.h"
+#include "bpf/sched/victims.bpf.h"
 #include "bpf/signals/consumers.bpf.h"
 
 /* For so long after a poll, the work that a launcher polls for is due. */
@@ -65,17 +65,22 @@ static bool was_started_by_opener(struct task_struct *p, u64 now)
 	return program && program == program_of(at);
 }
 
+static bool is_opening_time(u64 now)
+{
+	return now <= new_roles.opened_ns + OPENING_NS;
+}
+
 /* Some process has just opened its first GPU: find out whether this task is part of it. */
 static void see_opening(struct task_struct *p, struct class_view *view)
 {
-	if (view->now > new_roles.opened_ns + OPENING_NS || (p->flags & PF_KTHREAD) ||
+	if (!is_opening_time(view->now) || (p->flags & PF_KTHREAD) ||
 	    !rule_on(policy.rules_off, RULE_OPENING))
 		return;
 	view->opens = just_opened_ns(p, view->now) != 0;
 	view->parent_opens = !view->opens && was_started_by_opener(p, view->now);
 }
 
-__noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 now)
+static u32 class_by_signals(struct task_struct *p, bool woken, u64 now)
 {
 	struct class_view view = { .now = now, .woken = woken };
 	const struct busy_estimate *busy;
@@ -86,14 +91,11 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 	bool holds;
 
 	see_opening(p, &view);
-	/* On a machine without ML processes, this is all that it costs. */
-	if (!ml_seen)
-		return class_of(&view, policy.rules_off);
-	thread = thread_find(p);
-	process = process_find(p);
+	thread = ml_seen ? thread_find(p) : NULL;
 	view.role = thread ? thread->role : ROLE_OTHER;
 	if (view.role == ROLE_OTHER)
 		return class_of(&view, policy.rules_off);
+	process = process_find(p);
 	/* Before the branches below, because the verifier searches all types for each way to it. */
 	holds = holds_gpu(p);
 	if (process && thread) {
@@ -123,6 +125,14 @@ __noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 
 		return CLASS_ORDINARY;
 	}
 	return class_of(&view, policy.rules_off);
+}
+
+__noinline u32 classify_ml(struct task_struct *p __arg_trusted, bool woken, u64 now)
+{
+	/* On a machine without ML processes, this is all that it costs. */
+	if (!ml_seen && !is_opening_time(now))
+		return CLASS_ORDINARY;
+	return class_by_signals(p, woken, now);
 }
 
 /* Tasks without which the machine does not work. */
@@ -207,34 +217,6 @@ __noinline int cpu_to_take(struct task_struct *p __arg_trusted, u32 class, u32 g
 	return -1;
 }
 
-/*
- * A task that wakes up and had less than its share does not wait for a task of
- * the lowest tier, unless that task is its waker (a waker often goes to sleep
- * soon) or has a larger share. Returns the CPU to preempt, or -1.
- */
-__noinline int cpu_below(struct task_struct *p __arg_trusted, u32 tier, u64 rate)
-{
-	struct search search = search_from(scx_bpf_task_cpu(p));
-	u32 takes_below = tier_rule_of(tier)->takes_below, wakers = MAX_CPUS, i;
-
-	if (!takes_below)
-		return -1;
-	if (compat_syscall(bpf_get_current_task_btf()) >= 0)
-		wakers = bpf_get_smp_processor_id();
-	bpf_for(i, 0, search.nr) {
-		u32 cpu = search_cpu(&search, i);
-
-		if (cpu == wakers || cpu_at(cpu)->is_offline ||
-		    cpu_at(cpu)->class != CLASS_ORDINARY || cpu_at(cpu)->rate < rate ||
-		    cpu_at(cpu)->tier >= takes_below || !may_run_on(p, cpu))
-			continue;
-		/* The next search skips this CPU. */
-		cpu_at(cpu)->tier = tier;
-		return cpu;
-	}
-	return -1;
-}
-
 /* Records which task runs on a CPU from now on. */
 static void take_over(u32 cpu, const struct sched_task *task)
 {
@@ -245,6 +227,7 @@ static void take_over(u32 cpu, const struct sched_task *task)
 	state->tier = tier_of_task(task);
 	state->rate = task->rate;
 	state->group = task->group;
+	victims_note(cpu);
 }
 
 /*

@@ -156,7 +156,7 @@ __noinline int serve_new_role(u32 llc_id, u32 cpu, u64 now)
 	struct task_struct *p;
 	bool found = false;
 
-	if (llc->nr_roles_seen == nr_found || before(now, llc->roles_seen_ns + slice_ns))
+	if (before(now, llc->roles_seen_ns + slice_ns))
 		return false;
 	here = this_cpu();
 	if (!here)
@@ -185,6 +185,12 @@ __noinline int serve_new_role(u32 llc_id, u32 cpu, u64 now)
 	return found;
 }
 
+/* A task that waits as an ordinary one may have got a role. */
+static bool may_have_new_role(u32 llc)
+{
+	return llc_at(llc)->nr_roles_seen != new_roles.nr_found && may_wait(QUEUE_ORDINARY, llc);
+}
+
 /* Stores the deadline of the first task; returns false if the queue is empty. */
 static bool head_of(u32 queue, u32 llc, u64 *due)
 {
@@ -208,7 +214,7 @@ __noinline int serve_promoted(u32 llc, u32 cpu, u64 now)
 		return true;
 	return serve_queue(QUEUE_FIRST, llc) ||
 	       (may_wait(QUEUE_LOADERS, llc) && serve_loader(llc, cpu, now)) ||
-	       (may_wait(QUEUE_ORDINARY, llc) && serve_new_role(llc, cpu, now));
+	       (may_have_new_role(llc) && serve_new_role(llc, cpu, now));
 }
 
 /*
@@ -340,7 +346,8 @@ static bool is_due_again(struct task_struct *prev, struct sched_task *task, u32 
 	if (may_wait(QUEUE_FIRST, llc) || may_wait(QUEUE_LOADERS, llc) ||
 	    spinner_is_due(llc, now) || !head_of(QUEUE_ORDINARY, llc, &due))
 		return false;
-	if (!before(key_at(task, llc), due))
+	vtime_update(task, llc);
+	if (!before(key_of(task), due))
 		return false;
 	advance_clock(llc_at(llc), task->vtime);
 	task->slice_since_ns = now;

@@ -43,6 +43,7 @@ struct group {
 	u64 idle_until; /* when is_idle must be read again */
 	u8 is_idle;	/* cpu.idle of the cgroup or of one above it */
 	u8 is_system;
+	u8 has_promoted; /* a task of the group was promoted */
 	u16 depth;
 	u16 path[GROUP_DEPTH_MAX]; /* slots from level 1 to the group itself */
 } __attribute__((aligned(64)));
@@ -482,7 +483,10 @@ static bool group_is_idle(struct task_struct *p, u32 slot, u64 now)
 	return is_idle;
 }
 
-/* Charges CPU time to what the group may use while it is promoted. */
+/*
+ * Charges CPU time to what the group may use while it is promoted. A group without promoted tasks
+ * is not charged: all CPUs that run its tasks would write this.
+ */
 static void promotion_charge(struct sched_task *task, u64 ran_ns, u64 now)
 {
 	struct group *group = group_at(task->group);
@@ -490,6 +494,11 @@ static void promotion_charge(struct sched_task *task, u64 ran_ns, u64 now)
 
 	if (!task->group)
 		return;
+	if (!group->has_promoted) {
+		if (!is_promoted(task->class))
+			return;
+		group->has_promoted = true;
+	}
 	used_ns = __sync_fetch_and_add(&group->used_ns, ran_ns) + ran_ns;
 	if (used_ns > PROMOTION_MAX_NS)
 		group->used_ns = PROMOTION_MAX_NS;

@@ -83,7 +83,8 @@ static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 	cpu = idle_cpu_of(p);
 	llc = llc_at_idle(p, cpu);
 	groups_charge(task, 0);
-	key = key_at(task, llc);
+	vtime_update(task, llc);
+	key = key_of(task);
 	set_class(task, CLASS_ORDINARY);
 	dsq = dsq_of(QUEUE_ORDINARY, llc);
 	/*
@@ -201,13 +202,11 @@ static void limit_throttle(struct group *group)
 }
 
 /* Throttles the groups of a task that have used up their budget. */
-static __noinline int limits_check(u32 slot, u64 now)
+static __noinline int limits_walk(u32 slot, u64 now)
 {
 	struct group *own = group_at(slot);
 	u32 depth = own->depth, i;
 
-	if (!nr_limits)
-		return 0;
 	bpf_for(i, 1, GROUP_DEPTH_MAX + 1) {
 		struct group *group;
 		u32 at;
@@ -222,6 +221,12 @@ static __noinline int limits_check(u32 slot, u64 now)
 		limit_timer_need(at, now);
 	}
 	return 0;
+}
+
+static void limits_check(u32 slot, u64 now)
+{
+	if (nr_limits)
+		limits_walk(slot, now);
 }
 
 /* Tasks that wait for the next period must be released by limit_restart() afterwards. */

@@ -27,12 +27,6 @@ static void kick_for(struct task_struct *p, s32 idle_cpu)
 		kick_idle(idle_cpu);
 }
 
-/* No other CPU may run the task. Its cpus_ptr does not always show that: see must_stay(). */
-static bool is_bound(struct task_struct *p)
-{
-	return p->nr_cpus_allowed == 1 || must_stay(p);
-}
-
 /*
  * Whether the local DSQ of a CPU is empty enough for an overdue task. The CPU runs that DSQ without
  * asking: with more than half of an interval of sweeps in it, the tasks of one user could take all

@@ -106,6 +106,12 @@ s32 BPF_PROG(zernel_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_fl
 	return cpu;
 }
 
+/* Whether this program interrupted a task there, or runs in one: the CPU is not idle. */
+static bool is_here_and_busy(s32 cpu)
+{
+	return (u32)cpu == bpf_get_smp_processor_id() && bpf_get_current_task_btf()->pid;
+}
+
 /*
  * A CPU may have become idle since select_cpu. The kernel also skips select_cpu
  * for some tasks, such as tasks that are bound to one CPU. If select_cpu has just
@@ -117,8 +123,11 @@ __noinline s32 idle_cpu_for(struct task_struct *p __arg_trusted, bool was_looked
 {
 	s32 cpu = scx_bpf_task_cpu(p);
 
-	if ((is_bound(p) || was_looked_for) && may_run_on(p, cpu))
+	if ((is_bound(p) || was_looked_for) && may_run_on(p, cpu)) {
+		if (is_here_and_busy(cpu))
+			return -1;
 		return scx_bpf_test_and_clear_cpu_idle(cpu) && !cpu_at(cpu)->is_offline ? cpu : -1;
+	}
 	return was_looked_for ? -1 : idle_cpu_of(p);
 }
 
@@ -133,10 +142,14 @@ static void insert_to_preempt(struct task_struct *p, s32 cpu, u64 slice, u64 enq
 			  enq_flags | bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_PREEMPT));
 }
 
+/* A task that wakes up and had less than its share does not wait for a task of the lowest tier. */
 static bool take_by_tier(struct task_struct *p, struct sched_task *task, u64 enq_flags)
 {
-	s32 cpu = cpu_below(p, tier_of_task(task), task->rate);
+	s32 cpu;
 
+	if (!tier_rule_of(tier_of_task(task))->takes_batch)
+		return false;
+	cpu = victim_of(p, VICTIMS_BATCH, task->rate);
 	if (cpu < 0)
 		return false;
 	count(CLASS_ORDINARY, DECISION_PREEMPTED);
@@ -150,10 +163,15 @@ static bool take_by_tier(struct task_struct *p, struct sched_task *task, u64 enq
  */
 static s32 cpu_for(struct task_struct *p, const struct sched_task *task, u32 wanted_class)
 {
-	if (is_promoted(wanted_class) &&
-	    !(rule_of(wanted_class)->preempts && rule_on(policy.rules_off, RULE_PREEMPT)))
-		return -1;
-	if (!is_promoted(wanted_class) && !idle_class_seen)
+	s32 cpu;
+
+	if (!is_promoted(wanted_class)) {
+		cpu = idle_class_seen ? victim_of(p, VICTIMS_IDLE, 0) : -1;
+		if (cpu >= 0)
+			mark_taken(cpu, wanted_class);
+		return cpu;
+	}
+	if (!rule_of(wanted_class)->preempts || !rule_on(policy.rules_off, RULE_PREEMPT))
 		return -1;
 	return cpu_to_take(p, wanted_class, task->is_capped ? task->group : ANY_GROUP);
 }
@@ -172,9 +190,9 @@ static bool is_throttled(struct task_struct *p, struct sched_task *task, u64 enq
 }
 
 /* The deadline of a task, less the credits of its class and tier. */
-static u64 place_in_queue(struct sched_task *task, u32 llc)
+static u64 place_in_queue(const struct sched_task *task)
 {
-	u64 key = key_at(task, llc) - rule_of(task->class)->credit_ns;
+	u64 key = key_of(task) - rule_of(task->class)->credit_ns;
 
 	/* First in its own group: without the slice that the others must wait for. */
 	if (task->is_capped)
@@ -232,11 +250,15 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	}
 	if (class == CLASS_IDLE)
 		idle_class_seen = true;
-	if (cpu < 0 && (task->class == CLASS_ORDINARY || task->class == CLASS_LOADER)) {
+	if (cpu < 0 && topology.nr_llcs > 1 &&
+	    (task->class == CLASS_ORDINARY || task->class == CLASS_LOADER)) {
 		cpu = balanced_cpu(p, woken, now);
-		llc = cpu >= 0 ? queue_of_cpu(cpu) : llc;
+		if (cpu >= 0) {
+			llc = queue_of_cpu(cpu);
+			vtime_update(task, llc);
+		}
 	}
-	key = place_in_queue(task, llc);
+	key = place_in_queue(task);
 	queue_entered(task, rule->queue, llc);
 	if (task->class == CLASS_SPINNER)
 		key = spinner_queued(p, task, llc, now);
@@ -393,7 +415,8 @@ void BPF_PROG(zernel_stopping, struct task_struct *p, bool runnable)
 		return;
 	task_sleeps(task);
 	note_launcher(p, true);
-	pollers_look(p, task->group, now);
+	if (ml_seen)
+		pollers_look(p, task->group, now);
 }
 
 /* After exec the task is a different program, so learning starts again. */
@@ -633,7 +656,10 @@ s32 BPF_PROG(zernel_init)
 	}
 	/* Clear the state that an earlier attach left behind. */
 	bpf_for(i, 0, nr_cpus) {
-		*cpu_at(i) = (struct cpu_state){ .is_offline = llc_of_cpu(i) == LLC_UNKNOWN };
+		*cpu_at(i) = (struct cpu_state){
+			.victim_bit = make_victim_bit(i),
+			.is_offline = llc_of_cpu(i) == LLC_UNKNOWN,
+		};
 	}
 	return 0;
 }

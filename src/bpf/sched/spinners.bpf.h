@@ -132,8 +132,6 @@ __noinline int pollers_look(struct task_struct *p __arg_trusted, u32 group, u64 
 	bool found = false;
 	u64 nr_seen = 0;
 
-	if (!ml_seen)
-		return 0;
 	thread = thread_find(p);
 	if (!thread || thread->role != ROLE_CRITICAL || !may_wait(QUEUE_SPINNERS, llc) ||
 	    spinner_is_due(llc, now) || !group_may_promote(group))

@@ -26,11 +26,12 @@ static struct llc {
 	s64 weight_kept; /* change of the weight of the machine that was not passed on */
 	u32 nr_waiting[QUEUE_SLOTS];
 	u64 next_sweep_ns;
-	u64 spinner_due_ns; /* when its first spinner should run again; 0: no spinner waits */
+	u64 victims; /* CPUs whose task may be preempted: victims.bpf.h */
 	/* The second line is written rarely; other LLCs read the speed. */
-	u64 has_overdue;   /* the overdue queue may contain tasks */
-	u64 roles_seen_ns; /* when no waiting task could be dispatched by a new role */
-	u64 nr_roles_seen; /* new_roles.nr_found at that time */
+	u64 spinner_due_ns; /* when its first spinner should run again; 0: no spinner waits */
+	u64 has_overdue;    /* the overdue queue may contain tasks */
+	u64 roles_seen_ns;  /* when no waiting task could be dispatched by a new role */
+	u64 nr_roles_seen;  /* new_roles.nr_found at that time */
 	struct llc_speed {
 		u64 since_ns, clock; /* when it was last measured */
 		u64 average;	     /* 0: not known */
@@ -42,6 +43,7 @@ static struct cpu_state {
 	u64 debt_ns;	    /* CPU time that promoted tasks owe to the other tasks */
 	u64 system_debt_ns; /* CPU time that tasks of the system owe to the other tasks */
 	u64 rate;	    /* of the running task */
+	u64 victim_bit;	    /* its place in the masks of its LLC: victims.bpf.h */
 	u32 class;
 	u32 group; /* slot of its cgroup */
 	u16 tier;
@@ -136,7 +138,7 @@ static void count_wait(u32 class, u64 waited_ns)
 /* A walk over a queue looks at so many tasks, so that a long queue does not make it slow. */
 #define WALK_MAX 16
 /* To judge whether a task is promoted costs as much as to pass by so many tasks. */
-#define JUDGED 4
+#define JUDGED	 4
 
 static bool before(u64 a, u64 b)
 {
@@ -260,6 +262,12 @@ static bool must_stay(struct task_struct *p)
 	return p->migration_disabled > 1 || bpf_get_current_task_btf() != p;
 }
 
+/* No other CPU may run the task. Its cpus_ptr does not always show that: see must_stay(). */
+static bool is_bound(struct task_struct *p)
+{
+	return p->nr_cpus_allowed == 1 || must_stay(p);
+}
+
 /* Not static, so that the verifier checks the function once, not once per caller. */
 __noinline int may_run_on(struct task_struct *p __arg_trusted, u32 cpu)
 {
@@ -303,8 +311,7 @@ static u32 llc_of_task(struct task_struct *p)
 	u32 cpu = scx_bpf_task_cpu(p);
 
 	/* Not may_run_on(): a timer of a sleepable program calls this under RCU. */
-	if (cpu_at(cpu)->is_offline ||
-	    (!must_stay(p) && !bpf_cpumask_test_cpu(cpu, p->cpus_ptr)))
+	if (cpu_at(cpu)->is_offline || (!must_stay(p) && !bpf_cpumask_test_cpu(cpu, p->cpus_ptr)))
 		cpu = first_cpu_of(p);
 	return queue_of_cpu(cpu);
 }

@@ -28,11 +28,11 @@ static void vtime_update(struct sched_task *task, u32 llc)
 		task->vtime = clock + 2 * slice;
 }
 
-/* The place of a task in the queues of an LLC: its virtual deadline. */
-static u64 key_at(struct sched_task *task, u32 llc)
+/* The place of a task in the queues of its LLC: its virtual deadline. */
+static u64 key_of(const struct sched_task *task)
 {
-	vtime_update(task, llc);
-	return task->vtime + virtual_ns(task->rate, slice_ns) + group_excess(task->group, llc);
+	return task->vtime + virtual_ns(task->rate, slice_ns) +
+	       group_excess(task->group, task->llc);
 }
 
 /*
