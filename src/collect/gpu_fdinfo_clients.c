@@ -166,9 +166,9 @@ static struct client *client_of(struct drm_clients *clients, const struct tenant
 		client = &clients->clients[i];
 		if (client->id == id && client->device == device)
 			return client;
-		tenant_count(&count, tenant, &client->tenant);
+		tenant_count(&count, tenant, &client->tenant, 1);
 	}
-	if (clients->nr_clients == MAX_CLIENTS || !tenant_has_room(&count, MAX_CLIENTS))
+	if (clients->nr_clients == MAX_CLIENTS || !tenant_has_room(&count, 1, MAX_CLIENTS))
 		return NULL;
 	client = &clients->clients[clients->nr_clients++];
 	*client = (struct client){ .device = device, .tenant = *tenant, .id = id };

@@ -90,6 +90,8 @@ bool sched_exit_is_clean(const struct sched_exit *sched_exit);
 /* Signals: the threads of ML processes, and the libraries that they call. */
 int kernel_attach_threads(struct kernel *kernel);
 int kernel_attach_library(struct kernel *kernel, const struct library *library);
+/* The most descriptors that the probes of a library need: before Linux 6.6, each has its own. */
+u32 kernel_library_fds(const struct kernel *kernel, const struct library_probes *probes);
 void kernel_detach_library(struct kernel *kernel, const struct library *library);
 /* Attaches or detaches the launches of an attached library by library->launches_below. */
 int kernel_set_launches(struct kernel *kernel, const struct library *library);

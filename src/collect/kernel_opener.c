@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,17 +76,6 @@ static void serve(void)
 	_exit(EXIT_SUCCESS);
 }
 
-/* Each probe has a descriptor, and one library can have 200 of them. */
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 int opener_new(struct opener **ret)
 {
 	CLEANUP_FREE struct opener *opener = calloc(1, sizeof(*opener));
@@ -103,7 +91,6 @@ int opener_new(struct opener **ret)
 	opener->child = sandbox_fork("zerneld-opener", serve, &opener->socket);
 	if (opener->child < 0)
 		return opener->child;
-	raise_file_limit();
 	*ret = TAKE_PTR(opener);
 	return 0;
 }

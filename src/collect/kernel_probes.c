@@ -223,6 +223,21 @@ int kernel_set_launches(struct kernel *kernel, const struct library *library)
 	return library->launches_below ? 0 : attach_entries(kernel, library, CALL_KIND_LAUNCH);
 }
 
+/* Launches count although they may be probed in the driver instead. */
+u32 kernel_library_fds(const struct kernel *kernel, const struct library_probes *probes)
+{
+	u32 nr_calls[CALL_KIND_NR] = {}, nr = 0;
+
+	for (u32 i = 0; i < probes->nr; i++)
+		nr_calls[call_rows[probes->probe[i].call].kind]++;
+	for (u32 kind = 0; kind < CALL_KIND_NR; kind++) {
+		u32 nr_links = kernel->opener ? nr_calls[kind] : nr_calls[kind] > 0;
+
+		nr += nr_links * (1 + (programs[kind].leave != NULL));
+	}
+	return nr;
+}
+
 /* Attaches returns first: a call whose return is not traced yet would stay open. */
 int kernel_attach_library(struct kernel *kernel, const struct library *library)
 {

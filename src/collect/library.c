@@ -11,11 +11,12 @@
 
 /* Single-stepped functions that are named. */
 #define LIBRARY_STEPPED_NAMES 5
-/* Descriptors of a library with links of several probes, and with one for each probe. */
-#define FDS_PER_LIBRARY	      24
-#define FDS_OF_PROBES	      208
-/* Those that libraries may not use. */
+/* Descriptors that libraries may not use: the socket, its clients, BPF maps and programs. */
 #define RESERVED_FDS	      256
+/* Events of mappings. */
+#define RESERVED_FDS_OF_CPU   2
+/* More would be of no use to LIBRARY_MAX libraries. */
+#define FDS_MAX		      (LIBRARY_MAX * (1 + 2 * ELF_SYMBOLS_MAX))
 /* Minimum and maximum time between two scans of a process. */
 #define LOOK_MIN_NS	      NSEC_PER_SEC
 #define LOOK_MAX_NS	      (64 * NSEC_PER_SEC)
@@ -78,9 +79,9 @@ static bool has_room(const struct library_set *set, const struct tenant *owner)
 	struct tenant_count count = {};
 
 	for (u32 i = 0; i < set->nr_processes; i++)
-		tenant_count(&count, owner, &set->processes[i].owner);
+		tenant_count(&count, owner, &set->processes[i].owner, 1);
 	return set->nr_processes < LIBRARY_PROCESS_MAX &&
-	       tenant_has_room(&count, LIBRARY_PROCESS_MAX);
+	       tenant_has_room(&count, 1, LIBRARY_PROCESS_MAX);
 }
 
 static struct process *process_add(struct library_set *set, pid_t pid, const struct tenant *owner)
@@ -235,6 +236,7 @@ static int add_found(struct library_set *set, const struct library_found *found,
 	}
 	if (slot < 0) {
 		struct library library = { .id = found->id,
+					   .nr_fds = 1 + set->ops->nr_fds(set->ctx, &found->probes),
 					   .runtime = found->runtime,
 					   .owner = scan->owner,
 					   .is_executable = found->is_executable,
@@ -452,17 +454,15 @@ const struct library *library_set_at(const struct library_set *set, u32 slot)
 	return slot < LIBRARY_MAX ? set->library[slot] : NULL;
 }
 
-/* The socket, its clients and BPF maps need descriptors too. */
-static u32 max_libraries(u32 fds_per_library)
+static u32 max_fds(void)
 {
+	long nr_cpus = sysconf(_SC_NPROCESSORS_CONF);
+	u64 reserved = RESERVED_FDS + RESERVED_FDS_OF_CPU * (u64)(nr_cpus > 0 ? nr_cpus : 1);
 	struct rlimit limit;
-	u64 nr = LIBRARY_MAX;
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-		nr = limit.rlim_cur > RESERVED_FDS
-			     ? (limit.rlim_cur - RESERVED_FDS) / fds_per_library
-			     : 0;
-	return nr < LIBRARY_MAX ? (u32)nr : LIBRARY_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= FDS_MAX + reserved)
+		return FDS_MAX;
+	return limit.rlim_cur > reserved ? (u32)(limit.rlim_cur - reserved) : 0;
 }
 
 int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
@@ -476,7 +476,7 @@ int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		return -ENOMEM;
 	set->ops = ops;
 	set->ctx = ctx;
-	set->nr_max = max_libraries(FDS_PER_LIBRARY);
+	set->max_fds = max_fds();
 	set->processes = calloc(LIBRARY_PROCESS_MAX, sizeof(*set->processes));
 	if (!set->processes)
 		return -ENOMEM;
@@ -485,11 +485,6 @@ int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		return err;
 	*ret = TAKE_PTR(set);
 	return 0;
-}
-
-void library_set_count_each_probe(struct library_set *set)
-{
-	set->nr_max = max_libraries(FDS_OF_PROBES);
 }
 
 struct library_set *library_set_free(struct library_set *set)

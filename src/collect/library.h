@@ -45,7 +45,8 @@ enum library_state {
 
 struct library {
 	struct library_id id;
-	u32 slot; /* below LIBRARY_MAX, unique while the library is attached */
+	u32 slot;   /* below LIBRARY_MAX, unique while the library is attached */
+	u32 nr_fds; /* the most that it needs: the file and the probes */
 	enum runtime runtime;
 	struct tenant owner; /* of the process that first mapped it */
 	bool is_executable;
@@ -71,6 +72,8 @@ struct library_ops {
 	/* Negative: the attach failed. The next scan tries again. */
 	int (*attach)(void *ctx, const struct library *library);
 	int (*detach)(void *ctx, const struct library *library);
+	/* The most descriptors that attach() opens. */
+	u32 (*nr_fds)(void *ctx, const struct library_probes *probes);
 	/* library->launches_below has changed. Negative: it failed; tried again later. */
 	int (*set_launches)(void *ctx, const struct library *library);
 	/*
@@ -111,15 +114,9 @@ struct library_counts {
 
 struct library_set;
 
-/* `proc` is normally "/proc"; `ops` must outlive the set. */
+/* `proc` is normally "/proc"; `ops` must outlive the set. Raise the limit of open files before. */
 int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		    struct library_set **ret);
-/*
- * Each probe has a descriptor of its own, because the kernel has no links of several probes. Fewer
- * libraries may fit then. Call it before the first scan.
- */
-void library_set_count_each_probe(struct library_set *set);
-
 /* Detaches all libraries. No operation may be under way, and detach() must not return LATER. */
 struct library_set *library_set_free(struct library_set *set);
 DEFINE_CLEANUP(struct library_set, library_set_free);

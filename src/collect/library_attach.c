@@ -11,16 +11,30 @@
 #include <unistd.h>
 #include "collect/library_internal.h"
 
-static int find_free_slot(const struct library_set *set, const struct tenant *owner)
+/* Whether there are descriptors for a library, and whether its owner may have one more. */
+static bool fits(const struct library_set *set, const struct tenant *owner, u32 nr_fds)
 {
-	struct tenant_count count = {};
+	struct tenant_count libraries = {}, fds = {};
+	u32 used = 0;
 
-	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
-		if (set->library[slot])
-			tenant_count(&count, owner, &set->library[slot]->owner);
-	if (!tenant_has_room(&count, set->nr_max))
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
+		const struct library *library = set->library[slot];
+
+		if (!library)
+			continue;
+		tenant_count(&libraries, owner, &library->owner, 1);
+		tenant_count(&fds, owner, &library->owner, library->nr_fds);
+		used += library->nr_fds;
+	}
+	return used + nr_fds <= set->max_fds && tenant_has_room(&fds, nr_fds, set->max_fds) &&
+	       tenant_has_room(&libraries, 1, LIBRARY_MAX);
+}
+
+static int find_free_slot(const struct library_set *set, const struct tenant *owner, u32 nr_fds)
+{
+	if (!fits(set, owner, nr_fds))
 		return -ENOSPC;
-	for (u32 slot = 0; slot < set->nr_max; slot++)
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
 		if (!set->library[slot])
 			return (int)slot;
 	return -ENOSPC;
@@ -140,11 +154,11 @@ static int library_new(const struct library *found, u32 slot, int fd, struct lib
 int library_add(struct library_set *set, int fd, const struct library *found)
 {
 	struct library *library = NULL;
-	int slot = find_free_slot(set, &found->owner), err;
+	int slot = find_free_slot(set, &found->owner, found->nr_fds), err;
 
 	if (slot < 0) {
 		drop_all_unused(set);
-		slot = find_free_slot(set, &found->owner);
+		slot = find_free_slot(set, &found->owner, found->nr_fds);
 	}
 	if (slot < 0) {
 		set->counts.nr_libraries_excess++;

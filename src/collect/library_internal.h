@@ -32,7 +32,7 @@ struct library_set {
 	struct scan scan;
 	const struct library_ops *ops;
 	void *ctx;
-	u32 nr_max; /* libraries for which descriptors are left */
+	u32 max_fds; /* of all libraries */
 	struct library *library[LIBRARY_MAX];
 	u32 nr_users[LIBRARY_MAX];
 	u32 nr_bare[LIBRARY_MAX];  /* users whose driver is not probed */

@@ -27,15 +27,18 @@ struct tenant_count {
 	u32 nr_of_group;
 };
 
+/* Counts `nr` entries of `other`. */
 static inline void tenant_count(struct tenant_count *count, const struct tenant *tenant,
-				const struct tenant *other)
+				const struct tenant *other, u32 nr)
 {
-	count->nr_of_user += tenant->uid && tenant->uid == other->uid;
-	count->nr_of_group += tenant->group && tenant->group == other->group;
+	count->nr_of_user += tenant->uid && tenant->uid == other->uid ? nr : 0;
+	count->nr_of_group += tenant->group && tenant->group == other->group ? nr : 0;
 }
 
-/* Whether the tenant may have one more entry of a table with `total` entries. */
-static inline bool tenant_has_room(const struct tenant_count *count, u32 total)
+/* Whether the tenant may have `nr` more entries of a table with `total` entries. */
+static inline bool tenant_has_room(const struct tenant_count *count, u32 nr, u32 total)
 {
-	return count->nr_of_user < TENANT_SHARE(total) && count->nr_of_group < TENANT_SHARE(total);
+	u32 share = TENANT_SHARE(total);
+
+	return count->nr_of_user + nr <= share && count->nr_of_group + nr <= share;
 }

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
-#include "abi/feature.h"
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "base/time.h"
@@ -97,6 +97,13 @@ static int on_operation(void *ctx, const struct library *library)
 		return run_operation(manager, library);
 	err = worker_push(manager->worker, library);
 	return err < 0 ? err : LIBRARY_LATER;
+}
+
+static u32 on_nr_fds(void *ctx, const struct library_probes *probes)
+{
+	const struct manager *manager = ctx;
+
+	return kernel_library_fds(manager->kernel, probes);
 }
 
 /* Returns whether there were results. */
@@ -257,6 +264,17 @@ static int open_fd(struct manager *manager)
 	return 0;
 }
 
+/* The default of many systems is 1,024, and a library can need 30, or 500 before Linux 6.6. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
 int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		const struct manager_handler *handler, void *ctx, struct manager **ret)
 {
@@ -264,6 +282,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		.attach = on_operation,
 		.detach = on_operation,
 		.set_launches = on_operation,
+		.nr_fds = on_nr_fds,
 		.collective = on_collective,
 		.holds_gpu = on_holds_gpu,
 	};
@@ -271,6 +290,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		.attach = on_operation,
 		.detach = on_operation,
 		.set_launches = on_operation,
+		.nr_fds = on_nr_fds,
 		.scan = on_scan,
 		.scan_all = on_scan_all,
 		.collective = on_collective,
@@ -285,7 +305,6 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		.on_exit = on_exit_process,
 	};
 	CLEANUP(manager_free_cleanup) struct manager *manager = calloc(1, sizeof(*manager));
-	u32 refused;
 	int err;
 
 	if (!manager)
@@ -305,12 +324,11 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	err = worker_new(LIBRARY_MAX, run_operation, manager, &manager->worker);
 	if (err < 0)
 		return err;
+	raise_file_limit();
 	err = library_set_new("/proc", handler->scan ? &remote_ops : &library_ops, manager,
 			      &manager->libraries);
 	if (err < 0)
 		return err;
-	if (kernel_lacks(kernel, &refused) & 1U << FEATURE_MULTI_UPROBES)
-		library_set_count_each_probe(manager->libraries);
 	err = mmap_events_new(pid, &mmap_handler, manager, &manager->maps);
 	if (err < 0)
 		return err;

@@ -69,7 +69,7 @@ static struct oom_stack *place_of(struct oom_stacks *stacks, const struct proces
 	for (u32 i = 0; i < STACKS_MAX; i++) {
 		if (is_of(&stacks->of[i], process))
 			return &stacks->of[i];
-		tenant_count(&count, &owner, &stacks->of[i].owner);
+		tenant_count(&count, &owner, &stacks->of[i].owner, 1);
 	}
 	return oldest(stacks, &owner, &count);
 }

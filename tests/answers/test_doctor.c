@@ -436,7 +436,7 @@ static void test_clock_and_limits(void **state)
 	put("/sys/devices/system/clocksource/clocksource0/available_clocksource", "hpet\n");
 	assert_machine(VERDICT_WARNING, "warning  clock         hpet is slow",
 		       "-> find out why tsc is not");
-	put("/proc/self/limits", "Max open files            256   256   files\n"
+	put("/proc/self/limits", "Max open files            65536 256   files\n"
 				 "Max locked memory         8192  8192  bytes\n");
 	put("/proc/sys/kernel/pid_max", "1024\n");
 	assert_machine(VERDICT_WARNING, "warning  memlock       8.0 KiB may be locked",

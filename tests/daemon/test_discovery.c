@@ -49,11 +49,16 @@ static int attach(void *ctx, const struct library *library)
 	return 0;
 }
 
+static u32 nr_fds(void *ctx, const struct library_probes *probes)
+{
+	return 1;
+}
+
 static int setup(void **state)
 {
-	static const struct library_ops ops = { .attach = attach,
-						.detach = attach,
-						.holds_gpu = holds_gpu };
+	static const struct library_ops ops = {
+		.attach = attach, .detach = attach, .nr_fds = nr_fds, .holds_gpu = holds_gpu
+	};
 
 	processes_reset();
 	memset(&named, 0, sizeof(named));

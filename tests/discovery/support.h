@@ -41,6 +41,7 @@ struct recorder {
 	int nr_collective, nr_not_collective; /* number of calls of collective() */
 	bool holds_gpu;			      /* result of holds_gpu() */
 	int nr_looks;			      /* number of calls of holds_gpu() */
+	u32 nr_fds;			      /* result of nr_fds() */
 };
 
 static inline int record_attach(void *ctx, const struct library *library)
@@ -100,8 +101,19 @@ static inline bool record_holds_gpu(void *ctx, pid_t pid, int pidfd)
 	return recorder->holds_gpu;
 }
 
-static const struct library_ops recorder_ops = { record_attach, record_detach, record_launches,
-						 record_collective, record_holds_gpu };
+static inline u32 record_fds(void *ctx, const struct library_probes *probes)
+{
+	const struct recorder *recorder = ctx;
+
+	return recorder->nr_fds;
+}
+
+static const struct library_ops recorder_ops = { .attach = record_attach,
+						 .detach = record_detach,
+						 .nr_fds = record_fds,
+						 .set_launches = record_launches,
+						 .collective = record_collective,
+						 .holds_gpu = record_holds_gpu };
 
 /* Writes new content to a file; an existing file keeps its inode. */
 static inline void copy_file(const char *from, const char *to)

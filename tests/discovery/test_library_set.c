@@ -662,43 +662,6 @@ static void test_excess_libraries(void **state)
 		remove_process(pid);
 }
 
-/* Returns the number of libraries that are attached with this limit of descriptors, up to `wanted`.
- */
-static u32 attached_with(u32 nr_files, bool each_probe, int wanted)
-{
-	struct recorder recorder = {};
-	struct rlimit before;
-	struct library_set *set;
-
-	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ nr_files, before.rlim_max }),
-			 0);
-	set = set_make(&recorder);
-	if (each_probe)
-		library_set_count_each_probe(set);
-	for (int pid = 1; pid <= wanted; pid++) {
-		CLEANUP_FREE char *copy = own_copy(pid, fixture);
-
-		add_process(pid, "/libcudart.so.12", copy, true);
-		assert_int_equal(library_set_scan_process(set, pid), 0);
-	}
-	assert_int_equal(recorder.nr_attached + library_set_count(set).nr_libraries_excess, wanted);
-	library_set_free(set);
-	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	for (int pid = 1; pid <= wanted; pid++)
-		remove_process(pid);
-	return recorder.nr_attached;
-}
-
-/* 256 descriptors remain for clients; a library has 24, or one for each of 200 probes. */
-static void test_libraries_leave_descriptors(void **state)
-{
-	assert_int_equal(attached_with(256 + 24 * 10, false, 12), 10);
-	assert_int_equal(attached_with(256 + 24 * 20, true, 12), 2);
-	assert_int_equal(attached_with(256 + 208 * 3, true, 12), 3);
-	assert_int_equal(attached_with(200, false, 1), 0);
-}
-
 static void set_owner(int pid, u32 uid, const char *cgroup)
 {
 	FILE *file = fopen(in_proc("%d/status", pid), "we");
@@ -710,6 +673,59 @@ static void set_owner(int pid, u32 uid, const char *cgroup)
 	assert_non_null(file);
 	fprintf(file, "0::%s\n", cgroup);
 	fclose(file);
+}
+
+/* Descriptors that libraries may not use. */
+static u32 reserved(void)
+{
+	return 256 + 2 * (u32)sysconf(_SC_NPROCESSORS_CONF);
+}
+
+/*
+ * Returns the number of libraries that are attached with this limit of descriptors, of `wanted`
+ * ones that need `nr_fds` for their probes. Those of `uid` are counted.
+ */
+static u32 attached_with(u32 nr_files, u32 nr_fds, u32 uid, int wanted)
+{
+	struct recorder recorder = { .nr_fds = nr_fds };
+	struct rlimit before;
+	struct library_set *set;
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ nr_files, before.rlim_max }),
+			 0);
+	set = set_make(&recorder);
+	for (int pid = 1; pid <= wanted; pid++) {
+		CLEANUP_FREE char *copy = own_copy(pid, fixture);
+
+		add_process(pid, "/libcudart.so.12", copy, true);
+		set_owner(pid, uid, "/");
+		assert_int_equal(library_set_scan_process(set, pid), 0);
+	}
+	assert_int_equal(recorder.nr_attached + library_set_count(set).nr_libraries_excess, wanted);
+	library_set_free(set);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	for (int pid = 1; pid <= wanted; pid++)
+		remove_process(pid);
+	return recorder.nr_attached;
+}
+
+/* A library needs a descriptor for its file, and those of its probes. */
+static void test_libraries_leave_descriptors(void **state)
+{
+	assert_int_equal(attached_with(reserved() + 30 * 10, 29, 0, 12), 10);
+	assert_int_equal(attached_with(reserved() + 30 * 10 - 1, 29, 0, 12), 9);
+	assert_int_equal(attached_with(reserved() + 513 * 3, 512, 0, 12), 3);
+	assert_int_equal(attached_with(reserved(), 0, 0, 1), 0);
+	assert_int_equal(attached_with(200, 0, 0, 1), 0);
+}
+
+/* Libraries with many probes take no more of the descriptors than those with few. */
+static void test_descriptors_of_a_user_are_capped(void **state)
+{
+	assert_int_equal(attached_with(reserved() + 100 * 8, 99, 1000, 8), 6);
+	assert_int_equal(attached_with(reserved() + 100 * 8, 49, 1000, 16), 12);
+	assert_int_equal(attached_with(reserved() + 100 * 8, 799, 1000, 1), 0);
 }
 
 /* A user or a group leaves a quarter of the processes to others. */
@@ -923,6 +939,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_excess_processes),
 		cmocka_unit_test(test_excess_libraries),
 		cmocka_unit_test(test_libraries_leave_descriptors),
+		cmocka_unit_test(test_descriptors_of_a_user_are_capped),
 		cmocka_unit_test(test_processes_of_a_user_are_capped),
 		cmocka_unit_test(test_processes_of_a_group_are_capped),
 		cmocka_unit_test(test_libraries_of_a_user_are_capped),

@@ -10,6 +10,7 @@
 #include "signals/gpus.h"
 #include "signals/native.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -278,6 +279,18 @@ static void on_event(void *ctx, const struct event *event)
 {
 }
 
+static u32 count_descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	u32 nr = 0;
+
+	assert_non_null(dir);
+	while (readdir(dir))
+		nr++;
+	closedir(dir);
+	return nr;
+}
+
 static void attach(void)
 {
 	static const struct {
@@ -294,11 +307,15 @@ static void attach(void)
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
 		char path[256];
 		struct library library;
+		u32 nr_before;
 
 		snprintf(path, sizeof(path), "%s/%s", library_dir, rows[i].name);
 		library = native_library(path, rows[i].runtime, -1);
 		library.slot = i;
+		nr_before = count_descriptors();
 		assert_int_equal(kernel_attach_library(kernel, &library), 0);
+		assert_int_equal(count_descriptors() - nr_before,
+				 kernel_library_fds(kernel, &library.probes));
 	}
 }
 

@@ -79,18 +79,22 @@ static void test_room(void **state)
 	struct tenant_count count = {};
 
 	for (int i = 0; i < 100; i++)
-		tenant_count(&count, &root, &root);
-	assert_true(tenant_has_room(&count, 100));
+		tenant_count(&count, &root, &root, 1);
+	assert_true(tenant_has_room(&count, 1, 100));
 	for (int i = 0; i < 74; i++)
-		tenant_count(&count, &user, &user);
-	tenant_count(&count, &user, &pod);
-	assert_true(tenant_has_room(&count, 100));
-	tenant_count(&count, &user, &user);
-	assert_false(tenant_has_room(&count, 100));
+		tenant_count(&count, &user, &user, 1);
+	tenant_count(&count, &user, &pod, 1);
+	assert_true(tenant_has_room(&count, 1, 100));
+	tenant_count(&count, &user, &user, 1);
+	assert_false(tenant_has_room(&count, 1, 100));
 	count = (struct tenant_count){};
 	for (int i = 0; i < 75; i++)
-		tenant_count(&count, &pod, &pod);
-	assert_false(tenant_has_room(&count, 100));
+		tenant_count(&count, &pod, &pod, 1);
+	assert_false(tenant_has_room(&count, 1, 100));
+	count = (struct tenant_count){};
+	tenant_count(&count, &user, &user, 70);
+	assert_true(tenant_has_room(&count, 5, 100));
+	assert_false(tenant_has_room(&count, 6, 100));
 }
 
 static int setup(void **state)

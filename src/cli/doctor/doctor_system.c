@@ -10,7 +10,7 @@
 
 #define CLOCKS	       "/sys/devices/system/clocksource/clocksource0/"
 #define MEMLOCK_MIN    (64ULL << 10)
-#define OPEN_FILES_MIN 1024
+#define OPEN_FILES_MIN 4096
 #define PID_MAX_MIN    32768
 #define PCI_CLASS_LEN  6 /* of "0x0302"; the interface follows */
 #define PCI_DEVICES    "/sys/bus/pci/devices"
@@ -237,8 +237,8 @@ struct finding check_clock(const struct doctor *doctor)
 	return finding(VERDICT_OK, NULL, "%s", name);
 }
 
-/* Reads the soft limit from a line of /proc/self/limits; ~0 means no limit. */
-static bool read_limit(const struct doctor *doctor, const char *name, u64 *ret)
+/* Reads a limit from a line of /proc/self/limits: the soft or the hard one. ~0 means no limit. */
+static bool read_limit(const struct doctor *doctor, const char *name, bool is_hard, u64 *ret)
 {
 	char text[4096];
 	const char *line;
@@ -250,6 +250,10 @@ static bool read_limit(const struct doctor *doctor, const char *name, u64 *ret)
 		return false;
 	line += strlen(name);
 	line += strspn(line, " ");
+	if (is_hard) {
+		line += strcspn(line, " ");
+		line += strspn(line, " ");
+	}
 	*ret = *line == 'u' ? ~0ULL : strtoull(line, NULL, 10);
 	return true;
 }
@@ -258,7 +262,7 @@ struct finding check_memlock(const struct doctor *doctor)
 {
 	u64 limit;
 
-	if (!read_limit(doctor, "Max locked memory", &limit))
+	if (!read_limit(doctor, "Max locked memory", false, &limit))
 		return finding(VERDICT_WARNING, "print it: ulimit -l", "the limit is unknown");
 	if (limit == ~0ULL)
 		return finding(VERDICT_OK, NULL, "no limit");
@@ -271,12 +275,15 @@ struct finding check_files(const struct doctor *doctor)
 {
 	u64 limit;
 
-	if (!read_limit(doctor, "Max open files", &limit))
+	/* zerneld raises its limit to the hard one. */
+	if (!read_limit(doctor, "Max open files", true, &limit))
 		return finding(VERDICT_WARNING, "print it: ulimit -n", "the limit is unknown");
 	if (limit == ~0ULL)
 		return finding(VERDICT_OK, NULL, "no limit");
 	return finding(limit < OPEN_FILES_MIN ? VERDICT_WARNING : VERDICT_OK, NULL, "%llu%s", limit,
-		       limit < OPEN_FILES_MIN ? ": too few, because each probe needs one" : "");
+		       limit < OPEN_FILES_MIN
+			       ? ": too few, because the probes of each library need about 30"
+			       : "");
 }
 
 struct finding check_pids(const struct doctor *doctor)
