@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A crowd for the campaign of that name: `crowd PROCESSES THREADS EXECS`. Starts processes with
- * threads that sleep, prints a line, and executes /bin/true EXECS times in a second until its
- * standard input ends. Prints how often it did.
+ * A crowd for the campaign of that name: `crowd PROCESSES THREADS EXECS USERS LIBRARY`. Starts
+ * processes with threads that sleep, the first USERS of which map LIBRARY as code. Prints a line,
+ * and executes /bin/true EXECS times in a second until its standard input ends. Prints how often it
+ * did.
  */
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -18,6 +21,7 @@
 
 #define STACK_BYTES (32 << 10)
 #define BATCH_MS    50
+#define MAP_BYTES   4096
 
 static void *sleep_forever(void *ctx)
 {
@@ -40,7 +44,15 @@ static int start_threads(int nr)
 	return i;
 }
 
-static int start_processes(int nr, int nr_threads, int pipe_fd)
+static bool map_as_code(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd >= 0 &&
+	       mmap(NULL, MAP_BYTES, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) != MAP_FAILED;
+}
+
+static int start_processes(int nr, int nr_threads, int nr_users, const char *library, int pipe_fd)
 {
 	int i;
 
@@ -54,6 +66,8 @@ static int start_processes(int nr, int nr_threads, int pipe_fd)
 
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 			made = start_threads(nr_threads);
+			if (i < nr_users && !map_as_code(library))
+				perror(library);
 			if (write(pipe_fd, &made, sizeof(made)) != sizeof(made))
 				_exit(EXIT_FAILURE);
 			sleep_forever(NULL);
@@ -82,10 +96,11 @@ int main(int argc, char **argv)
 	long nr_done = 0;
 	time_t begin;
 
-	if (argc != 4 || pipe(fds) < 0)
+	if (argc != 6 || pipe(fds) < 0)
 		return 2;
 	nr_execs = atoi(argv[3]) * BATCH_MS / 1000;
-	nr_processes = start_processes(atoi(argv[1]), atoi(argv[2]), fds[1]);
+	nr_processes =
+		start_processes(atoi(argv[1]), atoi(argv[2]), atoi(argv[4]), argv[5], fds[1]);
 	for (int i = 0, made; i < nr_processes; i++)
 		if (read(fds[0], &made, sizeof(made)) == sizeof(made))
 			nr_threads += made;
