@@ -136,8 +136,11 @@ static void explain(const struct choice *choice)
 		       choice->path);
 		return;
 	}
-	printf("zerneld acts, now and after each start: threads that feed a GPU run first. It\n"
-	       "attaches its scheduler, or sets nice values where it cannot be attached.\n"
+	printf("zerneld acts, now and after each start: threads that feed a GPU run first. While "
+	       "there\n"
+	       "is an ML process, it attaches its scheduler, or sets nice values where it cannot "
+	       "be "
+	       "attached.\n"
 	       "written  %s\n"
 	       "prove    zernel ab     compares a job with the scheduler and without it\n"
 	       "undo     zernel scheduler off\n",

@@ -52,6 +52,7 @@ static void print_scheduler(const struct snapshot_sched *sched, const struct ter
 		[SCHED_OFF] = STYLE_WARNING,
 		[SCHED_ATTACHED] = STYLE_GOOD,
 		[SCHED_EJECTED] = STYLE_BAD,
+		[SCHED_WAITING] = STYLE_GOOD,
 	};
 	u64 nr[DECISION_NR] = {}, total = 0;
 

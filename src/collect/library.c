@@ -449,6 +449,11 @@ struct library_counts library_set_count(const struct library_set *set)
 	return counts;
 }
 
+u32 library_set_nr_processes(const struct library_set *set)
+{
+	return set->nr_processes;
+}
+
 const struct library *library_set_at(const struct library_set *set, u32 slot)
 {
 	return slot < LIBRARY_MAX ? set->library[slot] : NULL;

@@ -175,6 +175,7 @@ bool library_set_has_process(const struct library_set *set, pid_t pid);
 void library_set_forget_process(struct library_set *set, pid_t pid);
 
 struct library_counts library_set_count(const struct library_set *set);
+u32 library_set_nr_processes(const struct library_set *set);
 
 /* The library in a slot, or NULL. */
 const struct library *library_set_at(const struct library_set *set, u32 slot);

@@ -24,7 +24,8 @@
 /* When zerneld attaches the scheduler. */
 enum config_attach {
 	CONFIG_ATTACH_NO,
-	CONFIG_ATTACH_AUTO, /* unless a cgroup has a CPU limit that the scheduler cannot keep */
+	/* For ML processes, unless a cgroup has a CPU limit that the scheduler cannot keep. */
+	CONFIG_ATTACH_AUTO,
 	CONFIG_ATTACH_YES,
 	CONFIG_ATTACH_NR,
 };

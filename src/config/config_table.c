@@ -200,13 +200,16 @@ static const struct config_type type_rules = {
 const struct config_key config_keys[] = {
 	{ "scheduler", "attach", &type_attach, KEY(attach), .value = "no",
 	  .help = "Attach the scheduler. With no, zerneld watches ML processes and does not "
-		  "schedule. With auto, zerneld attaches the scheduler unless a cgroup has a CPU "
-		  "limit that the scheduler cannot keep: a finite cpu.max on a kernel that does "
-		  "not inform schedulers of it (Linux before 6.17), or a finite cpu.cfs_quota_us "
-		  "of cgroups v1. zerneld detaches the scheduler when such a limit appears, and "
-		  "attaches it again when no such limit was found for retry_s seconds. If zerneld "
-		  "cannot examine all cgroups, it does not attach. With yes, zerneld attaches the "
-		  "scheduler in these cases too. Then the limits have no effect: a container can "
+		  "schedule. With auto, zerneld attaches the scheduler while there is an ML "
+		  "process, "
+		  "and detaches it a minute after the last one. It does not attach while a cgroup "
+		  "has a CPU limit that the scheduler cannot keep: a finite cpu.max on a kernel "
+		  "that does not inform schedulers of it (Linux before 6.17), or a finite "
+		  "cpu.cfs_quota_us of cgroups v1. zerneld detaches the scheduler when such a "
+		  "limit appears, and attaches it again when no such limit was found for retry_s "
+		  "seconds. If zerneld cannot examine all cgroups, it does not attach. With yes, "
+		  "zerneld attaches the scheduler in all of these cases. Then the limits have no "
+		  "effect: a container can "
 		  "use all CPUs, and take CPU time from its neighbors and from the services of "
 		  "the node. Use yes only where no user of the node relies on CPU limits." },
 	{ "scheduler", "actuator", &type_actuator, KEY(actuator), .value = "auto",

@@ -319,6 +319,7 @@ enum snapshot_sched_state {
 	SCHED_OFF, /* never attached, or detached without an error */
 	SCHED_ATTACHED,
 	SCHED_EJECTED,
+	SCHED_WAITING, /* for an ML process */
 	SCHED_STATE_NR,
 };
 

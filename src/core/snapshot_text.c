@@ -104,6 +104,7 @@ const char *snapshot_sched_state_label(u32 state)
 		[SCHED_OFF] = "off",
 		[SCHED_ATTACHED] = "attached",
 		[SCHED_EJECTED] = "ejected",
+		[SCHED_WAITING] = "waiting",
 	};
 
 	return LABEL(labels, state);

@@ -20,6 +20,8 @@
 #define MAX_RESTARTS 16
 #define LASTING_NS   (10 * NSEC_PER_SEC)
 #define ATTACH_TRIES 3
+/* With attach=auto, the scheduler stays attached for so long after the last ML process. */
+#define KEEP_NS	     (60 * NSEC_PER_SEC)
 
 struct supervisor {
 	struct supervisor_config config;
@@ -38,6 +40,7 @@ struct supervisor {
 	bool wanted; /* the scheduler should be attached */
 	bool timeline;
 	u64 attached_ns;
+	u64 used_ns;  /* when there was last an ML process, or a client asked to attach */
 	u64 retry_ns; /* when to try again; 0: no retry is planned */
 	u32 nr_restarts;
 	int failure; /* the last error that was logged */
@@ -339,6 +342,29 @@ static void note_limit(struct supervisor *s)
 			  why);
 }
 
+/* Whether there is an ML process, or was one lately. */
+static bool is_used(struct supervisor *s)
+{
+	u64 now = time_now_ns();
+
+	if (library_set_nr_processes(manager_library_set(s->manager)))
+		s->used_ns = now;
+	return s->config.attach != CONFIG_ATTACH_AUTO || (s->used_ns && now < s->used_ns + KEEP_NS);
+}
+
+/* Without an ML process, the scheduler would cost something and help nobody. */
+static void wait_for_use(struct supervisor *s)
+{
+	if (s->status.state == SCHED_ATTACHED)
+		end_scheduler(s);
+	s->status.state = SCHED_WAITING;
+	s->status.limit = CPU_LIMIT_NONE;
+	s->retry_ns = 0;
+	s->failure = 0;
+	set_reason(s, "no ML process; it is attached when one starts");
+	log_event(LOG_LEVEL_INFO, "scheduler-waiting", "the scheduler waits for an ML process");
+}
+
 static int attach(struct supervisor *s)
 {
 	int err = -ESTALE;
@@ -348,6 +374,10 @@ static int attach(struct supervisor *s)
 	if (may_not_attach(s)) {
 		refuse(s);
 		return -EPERM;
+	}
+	if (kernel_has_scheduler(s->kernel) && !is_used(s)) {
+		wait_for_use(s);
+		return 0;
 	}
 	/* Attaching fails with ESTALE if a CPU goes online or offline meanwhile. */
 	for (int i = 0; i < ATTACH_TRIES && err == -ESTALE; i++)
@@ -388,9 +418,9 @@ static bool uses_scheduler(const struct supervisor *s)
 
 static bool wants_nice(const struct supervisor *s)
 {
-	return s->acts &&
-	       (s->config.actuator == CONFIG_ACTUATOR_NICE ||
-		(s->config.actuator == CONFIG_ACTUATOR_AUTO && s->status.state != SCHED_ATTACHED));
+	return s->acts && (s->config.actuator == CONFIG_ACTUATOR_NICE ||
+			   (s->config.actuator == CONFIG_ACTUATOR_AUTO &&
+			    s->status.state != SCHED_ATTACHED && s->status.state != SCHED_WAITING));
 }
 
 static void act_by_nice(struct supervisor *s)
@@ -517,6 +547,16 @@ static void watch_limits(struct supervisor *s)
 		set_reason(s, "no CPU limit is left: zerneld waits for retry_s seconds");
 }
 
+static void watch_use(struct supervisor *s)
+{
+	if (!s->kernel)
+		return;
+	if (s->status.state == SCHED_WAITING && is_used(s))
+		start(s);
+	else if (s->status.state == SCHED_ATTACHED && !is_used(s))
+		wait_for_use(s);
+}
+
 void supervisor_tick(struct supervisor *s)
 {
 	const struct sched_exit *sched_exit = NULL;
@@ -531,6 +571,7 @@ void supervisor_tick(struct supervisor *s)
 	else if (s->retry_ns && time_now_ns() >= s->retry_ns)
 		start(s);
 	watch_limits(s);
+	watch_use(s);
 	tend_nice(s);
 }
 
@@ -559,7 +600,7 @@ struct nice_counts supervisor_nice(const struct supervisor *s)
 	return nice_counts(s->nice);
 }
 
-int supervisor_attach(struct supervisor *s)
+static int act(struct supervisor *s)
 {
 	int err;
 
@@ -581,9 +622,15 @@ int supervisor_attach(struct supervisor *s)
 	return err < 0 ? err : s->nice_failure;
 }
 
+int supervisor_attach(struct supervisor *s)
+{
+	s->used_ns = time_now_ns();
+	return act(s);
+}
+
 void supervisor_detach(struct supervisor *s)
 {
-	bool was_refused = s->status.limit != CPU_LIMIT_NONE;
+	bool had_reason = s->status.limit != CPU_LIMIT_NONE || s->status.state == SCHED_WAITING;
 
 	s->acts = false;
 	s->wanted = false;
@@ -592,8 +639,10 @@ void supervisor_detach(struct supervisor *s)
 		s->retry_ns = 0;
 	if (s->status.state == SCHED_ATTACHED)
 		end_scheduler(s);
-	else if (was_refused)
+	else if (had_reason)
 		set_reason(s, "");
+	if (s->status.state == SCHED_WAITING)
+		s->status.state = SCHED_OFF;
 	tend_nice(s);
 }
 
@@ -613,7 +662,7 @@ void supervisor_set_actuator(struct supervisor *s, enum config_actuator actuator
 	supervisor_detach(s);
 	set_reason(s, "");
 	if (acts && actuator != CONFIG_ACTUATOR_NONE)
-		supervisor_attach(s);
+		act(s);
 	s->acts = acts;
 }
 
@@ -629,7 +678,7 @@ void supervisor_set_attach(struct supervisor *s, enum config_attach attach)
 	else if (s->status.state == SCHED_ATTACHED && may_not_attach(s))
 		refuse(s);
 	else if (before == CONFIG_ATTACH_NO || s->wanted)
-		supervisor_attach(s);
+		act(s);
 	/* Also with actuator=none, which may change later. */
 	s->acts |= before == CONFIG_ATTACH_NO;
 }

@@ -4,9 +4,9 @@
 /*
  * Manages the BPF programs: loads them, attaches the scheduler, and attaches it again when the
  * kernel requests a restart. Without the scheduler, watching continues. Failed steps are
- * tried again every `retry_s` seconds. The scheduler is not attached while a cgroup has a CPU
- * limit that it cannot keep, unless the operator demands it. Where the scheduler is not attached,
- * the nice actuator can act.
+ * tried again every `retry_s` seconds. Unless the operator demands it, the scheduler is attached
+ * only while there is an ML process, and not while a cgroup has a CPU limit that it cannot keep.
+ * Where the scheduler is not attached, the nice actuator can act.
  */
 #include "config/config.h"
 #include "core/cpu_limit.h"
@@ -62,8 +62,8 @@ const struct supervisor_status *supervisor_status(const struct supervisor *super
 struct nice_counts supervisor_nice(const struct supervisor *supervisor);
 
 /*
- * Acts with the actuator of the configuration, or stops. On failure, zerneld does not act, and the
- * status contains the reason.
+ * Acts at once with the actuator of the configuration, or stops. On failure, zerneld does not act,
+ * and the status contains the reason.
  */
 int supervisor_attach(struct supervisor *supervisor);
 void supervisor_detach(struct supervisor *supervisor);

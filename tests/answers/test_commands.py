@@ -9,7 +9,8 @@ import tempfile
 
 import tap
 from fake_zerneld import FakeZerneld
-from harness import BUILD, Case, OTHERS, ZERNEL, as_user, read_terminal
+from harness import BUILD, Case, OTHERS, ZERNEL, as_user, read_terminal, wait_until
+from node import mapped_library
 
 
 def zernel(*words, status=0, **options):
@@ -208,11 +209,21 @@ class Usage(Case):
 class Scheduler(Case):
     """zernel scheduler writes a drop-in, and a running zerneld follows it."""
 
+    def setUp(self):
+        super().setUp()
+        self.enterContext(mapped_library())  # with attach=auto, the scheduler is for ML processes
+
+    def watching(self):
+        """Starts zerneld, which does not act and has found the process."""
+        server = self.zerneld(attach="no")
+        wait_until(lambda: json.loads(zernel("status", "--json", "--socket", server.path))["probes"]["processes"], "the process is found")
+        return server
+
     def switch(self, server, *words, **options):
         return zernel("scheduler", *words, "--config", server.config, "--socket", server.path, **options)
 
     def test_on_and_off(self):
-        server = self.zerneld(attach="no")
+        server = self.watching()
         drop_in = server.config.with_name("zernel.conf.d") / "zernel-scheduler.conf"
         text = self.switch(server, "on")
         self.assertIn("attach=auto\n", drop_in.read_text())
@@ -221,14 +232,14 @@ class Scheduler(Case):
             self.assertIn(hint, text)
         server.stop()
         server.start()
-        self.assertEqual(server.scheduler()["state"], "attached")
+        wait_until(lambda: server.scheduler()["state"] == "attached", "attached again")
         text = self.switch(server, "off")
         self.assertIn("attach=no\n", drop_in.read_text())
         self.assertIn("now      scheduler off", text)
         self.assertIn("zernel scheduler on", text)
 
     def test_json(self):
-        server = self.zerneld(attach="no")
+        server = self.watching()
         result = json.loads(self.switch(server, "on", "-j"))
         self.assertEqual((result["attach"], result["state"], result["actuator"]), ("auto", "attached", "sched_ext"))
 

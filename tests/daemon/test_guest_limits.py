@@ -9,6 +9,7 @@ import time
 import tap
 import harness
 from harness import BUILD, Case, wait_until
+from node import mapped_library
 
 harness.SECONDS = 120
 STATE = pathlib.Path("/sys/kernel/sched_ext/state")
@@ -17,6 +18,7 @@ CGROUPS_V1 = pathlib.Path("/tmp/cgroup-v1")
 ZERNELD = BUILD / "src/daemon/zerneld"
 # The same program on a kernel that does not inform schedulers of cpu.max.
 ZERNELD_OLD = BUILD / "tests/daemon/zerneld-old"
+WAITS = "no ML process; it is attached when one starts"
 CPU_MAX = "cgroup /pods/pod has a CPU limit (cpu.max) that this kernel hides from schedulers"
 
 
@@ -45,6 +47,7 @@ class Limits(Case):
         (CGROUPS / "pods/pod").mkdir()
 
     def server(self, program, attach):
+        """With attach=auto, the scheduler is attached for ML processes only."""
         harness.ZERNELD = program
         return self.zerneld(attach=attach, config="[kernel]\nretry_s=2\n")
 
@@ -60,6 +63,7 @@ class Limits(Case):
         server.send(signal.SIGHUP)
 
     def test_1_cpu_max_that_the_kernel_hides(self):
+        self.enterContext(mapped_library())
         pod = CGROUPS / "pods/pod"
         with task_in(pod):
             set_limit("20000 100000")
@@ -83,6 +87,7 @@ class Limits(Case):
 
     def test_2_cpu_max_that_the_scheduler_keeps(self):
         """The kernels of the tests inform schedulers of cpu.max."""
+        self.enterContext(mapped_library())
         pod = CGROUPS / "pods/pod"
         with task_in(pod):
             set_limit("20000 100000")
@@ -92,6 +97,7 @@ class Limits(Case):
         self.assertEqual(server.stop(), 0)
 
     def test_3_limits_of_version_1(self):
+        self.enterContext(mapped_library())
         set_limit("max 100000")
         (CGROUPS / "pods/pod").rmdir()
         (CGROUPS / "pods").rmdir()
@@ -112,7 +118,29 @@ class Limits(Case):
             self.becomes(server, "attached", "none")
         self.assertEqual(server.stop(), 0)
 
-    def test_4_the_kernel_log_has_no_warnings(self):
+    def test_4_the_scheduler_waits_for_a_process(self):
+        server = self.server(ZERNELD, "auto")
+        self.becomes(server, "waiting", "none")
+        self.assertEqual(server.scheduler()["reason"], WAITS)
+        with mapped_library():
+            self.becomes(server, "attached", "none")
+            self.assertEqual(server.scheduler()["reason"], "")
+        with mapped_library():  # soon after the first one ended
+            time.sleep(2)
+            self.assertEqual(server.scheduler()["state"], "attached")
+        self.becomes(server, "waiting", "none")
+        self.reload_with(server, "no")
+        self.becomes(server, "off", "none")
+        self.assertEqual(server.scheduler()["reason"], "")
+        self.reload_with(server, "auto")
+        self.becomes(server, "waiting", "none")
+        with server.client() as client:
+            self.assertEqual(client.ask("scheduler.attach")["result"]["state"], "attached")
+        self.reload_with(server, "no")
+        self.becomes(server, "off", "none")
+        self.assertEqual(server.stop(), 0)
+
+    def test_5_the_kernel_log_has_no_warnings(self):
         log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
         self.assertNotRegex(log, "WARNING:|BUG:|sched_ext:.*(error|stall)")
 

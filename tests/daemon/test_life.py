@@ -13,6 +13,7 @@ import time
 import tap
 import harness
 from harness import BUILD, Case, wait_until, ZERNEL
+from node import mapped_library
 
 
 # The capabilities of linux/capability.h that the documentation names.
@@ -160,6 +161,7 @@ class Actuator(Case):
         server.said("the nice actuator stopped")
 
     def test_auto_acts_with_nice_after_an_ejection_and_under_a_limit(self):
+        self.enterContext(mapped_library())  # with attach=auto, the scheduler is for ML processes
         for told, state in ("eject", "ejected"), ("cgroup_v1", "off"):
             server = self.zerneld(attach="auto")
             self.acts_with(server, "sched_ext")

@@ -175,6 +175,8 @@ static struct finding check_ours(const struct snapshot_sched *sched)
 			"find the cause (journalctl -u zerneld), then run: systemctl restart "
 			"zerneld",
 			"the kernel ejected zernel: %s%s", sched->reason, instead);
+	if (sched->state == SCHED_WAITING)
+		return finding(VERDICT_OK, NULL, "zernel is not attached: %s", sched->reason);
 	return finding(sched->reason[0] ? VERDICT_WARNING : VERDICT_OK, NULL,
 		       "zernel is not attached%s%s%s", sched->reason[0] ? ": " : "", sched->reason,
 		       instead);

@@ -48,6 +48,7 @@ static void draw_scheduler(const struct top_model *model, struct canvas *canvas,
 		[SCHED_OFF] = CANVAS_WARNING,
 		[SCHED_ATTACHED] = CANVAS_GOOD,
 		[SCHED_EJECTED] = CANVAS_BAD,
+		[SCHED_WAITING] = CANVAS_GOOD,
 	};
 	const struct snapshot_sched *sched = &model->snapshot->sched;
 	const struct top_node_counters *window = &model->window;

@@ -7,7 +7,7 @@ import { between, quantile } from "../hist.js";
 import { isRank, keyOf, nodeRates, processesOf, useStore } from "../store.js";
 import { abCommand, Command, Empty, Meter, Panel, Stat, Stats, Table } from "./parts.js";
 
-const TONES = { attached: "good", ejected: "bad" };
+const TONES = { attached: "good", waiting: "good", ejected: "bad" };
 
 function State({ scheduler, rates }) {
 	const total = rates.classes.reduce((all, { decisions }) => all + Object.values(decisions).reduce((a, b) => a + (b ?? 0), 0), 0);
