@@ -72,6 +72,17 @@ static inline u32 cache_at(u32 own, u32 i, u32 all, u32 random)
 	return (own + i) % all;
 }
 
+/*
+ * The first bit of a mask of places from the bit `from` on, then from the lowest one on. Searches
+ * begin at different bits: places that are of no use would hide all others.
+ */
+static inline u64 place_bit_from(u64 mask, u64 from)
+{
+	u64 after = mask & ~(from - 1);
+
+	return after ? after & -after : mask & -mask;
+}
+
 /* Queues of a larger LLC are contended, so it is split into shards that count as LLCs. */
 #define SHARD_MAX 16
 

@@ -180,6 +180,19 @@ static void test_a_cpu_looks_at_few_caches(void **state)
 	}
 }
 
+static void test_each_place_of_a_mask_comes_first_for_a_search(void **state)
+{
+	u64 mask = 1ULL << 3 | 1ULL << 17 | 1ULL << 31;
+
+	assert_int_equal(place_bit_from(0, 1), 0);
+	for (u32 from = 0; from < 32; from++) {
+		u32 first = from <= 3 ? 3 : from <= 17 ? 17 : 31;
+
+		assert_int_equal(place_bit_from(mask, 1ULL << from), 1ULL << first);
+		assert_int_equal(place_bit_from(1, 1ULL << from), 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +206,7 @@ int main(void)
 		cmocka_unit_test(test_a_search_is_bounded),
 		cmocka_unit_test(test_the_own_cpu_comes_first),
 		cmocka_unit_test(test_a_cpu_looks_at_few_caches),
+		cmocka_unit_test(test_each_place_of_a_mask_comes_first_for_a_search),
 	};
 
 	return cmocka_run_group_tests_name("places", tests, NULL, NULL);

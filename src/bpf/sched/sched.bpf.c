@@ -473,6 +473,9 @@ void BPF_PROG(zernel_enable, struct task_struct *p)
 	task->llc = llc_of_task(p);
 	task->vtime = llc_at(task->llc)->clock;
 	task->is_zernel = is_zernel(p);
+	/* It may have waited in a queue at an earlier detach. */
+	task->queued_since_ns = 0;
+	task->woken = task->polls = task->in_turn = false;
 }
 
 /* The task moves to another scheduling class. */

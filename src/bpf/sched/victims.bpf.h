@@ -79,6 +79,7 @@ __noinline s32 victim_in(struct task_struct *p __arg_trusted, u32 llc, u32 kind,
 	u32 own = scx_bpf_task_cpu(p), waker_cpu = MAX_CPUS, i;
 	u64 own_bit = queue_of_cpu(own) == llc ? cpu_at(own)->victim_bit : 0;
 	u64 victims = victims_of(llc, kind);
+	u64 from = own_bit ?: 1ULL << (own % VICTIM_PLACES);
 
 	if (is_bound(p))
 		victims &= own_bit;
@@ -87,7 +88,7 @@ __noinline s32 victim_in(struct task_struct *p __arg_trusted, u32 llc, u32 kind,
 	if (compat_syscall(bpf_get_current_task_btf()) >= 0)
 		waker_cpu = bpf_get_smp_processor_id();
 	bpf_for(i, 0, VICTIM_CPUS) {
-		u64 bit = victims & own_bit ?: victims & -victims;
+		u64 bit = place_bit_from(victims, from);
 		u32 cpu;
 
 		if (!bit)
