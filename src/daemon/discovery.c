@@ -202,7 +202,7 @@ static bool has_exited(int pidfd)
 {
 	struct pollfd poll_fd = { .fd = pidfd, .events = POLLIN };
 
-	return pidfd < 0 || poll(&poll_fd, 1, 0) != 0;
+	return pidfd < 0 ? pidfd == -ESRCH : poll(&poll_fd, 1, 0) != 0;
 }
 
 static int take_interpreter(struct discovery *d, const struct scan_message *message, u64 now_ns)

@@ -61,7 +61,8 @@ void limits_look(struct limits *limits, bool honors_cpu_max)
 	struct cpu_limits late = { .limit = CPU_LIMIT_UNVERIFIED, .where = "too slow" };
 	u64 end_ns = time_now_ns() + LOOK_NS;
 
-	if (is_recent(limits))
+	/* While the next scan is under way, the last one counts. */
+	if (is_recent(limits) || (limits->scan && limits->scanned_ns))
 		return;
 	limits_done(limits);
 	if (!begin(limits, honors_cpu_max))

@@ -18,8 +18,8 @@ struct limits {
 void limits_done(struct limits *limits);
 
 /*
- * Scans at once, unless the last scan is recent. If that takes too long, the result is
- * CPU_LIMIT_UNVERIFIED, and limits_tick() completes the scan.
+ * Scans at once, unless the last scan is recent or the next one is under way. If that takes too
+ * long, the result is CPU_LIMIT_UNVERIFIED, and limits_tick() completes the scan.
  */
 void limits_look(struct limits *limits, bool honors_cpu_max);
 /* Makes the next limits_look() scan. */

@@ -20,7 +20,7 @@ static void leave_service_manager(void)
 	unsetenv("WATCHDOG_USEC");
 }
 
-/* The probes of one library need about 20 descriptors. */
+/* The probes of a library can need 30 descriptors, or 500 before Linux 6.6. */
 static void raise_file_limit(void)
 {
 	struct rlimit limit;

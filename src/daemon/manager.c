@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 #include "base/cleanup.h"
@@ -264,17 +263,6 @@ static int open_fd(struct manager *manager)
 	return 0;
 }
 
-/* The default of many systems is 1,024, and a library can need 30, or 500 before Linux 6.6. */
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 		const struct manager_handler *handler, void *ctx, struct manager **ret)
 {
@@ -324,7 +312,6 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	err = worker_new(LIBRARY_MAX, run_operation, manager, &manager->worker);
 	if (err < 0)
 		return err;
-	raise_file_limit();
 	err = library_set_new("/proc", handler->scan ? &remote_ops : &library_ops, manager,
 			      &manager->libraries);
 	if (err < 0)

@@ -20,8 +20,14 @@
 #define MAX_RESTARTS 16
 #define LASTING_NS   (10 * NSEC_PER_SEC)
 #define ATTACH_TRIES 3
-/* With attach=auto, the scheduler stays attached for so long after the last ML process. */
+/*
+ * With attach=auto, the scheduler stays attached for so long after the last ML process. The time
+ * doubles whenever the next one starts soon after the detach: an attach and a detach stop the whole
+ * machine for a moment, and any user can start such a process.
+ */
 #define KEEP_NS	     (60 * NSEC_PER_SEC)
+#define KEEP_MAX_NS  (64 * KEEP_NS)
+#define SOON_NS	     (10 * KEEP_NS)
 
 struct supervisor {
 	struct supervisor_config config;
@@ -41,6 +47,8 @@ struct supervisor {
 	bool timeline;
 	u64 attached_ns;
 	u64 used_ns;  /* when there was last an ML process, or a client asked to attach */
+	u64 keep_ns;  /* how long the scheduler stays attached after that */
+	u64 left_ns;  /* when it was last detached for lack of an ML process */
 	u64 retry_ns; /* when to try again; 0: no retry is planned */
 	u32 nr_restarts;
 	int failure; /* the last error that was logged */
@@ -286,8 +294,23 @@ static void report_exit(const struct sched_exit *sched_exit)
 		log_text(LOG_LEVEL_ERROR, sched_exit->dump);
 }
 
-/* Detaches the scheduler, which is attached. */
-static void end_scheduler(struct supervisor *s)
+static void note_exit(struct supervisor *s, const struct sched_exit *sched_exit, bool ejected)
+{
+	char reason[sizeof(sched_exit->reason) + sizeof(sched_exit->msg) + 2];
+
+	snprintf(reason, sizeof(reason), "%s%s%s", sched_exit->reason, *sched_exit->msg ? ": " : "",
+		 sched_exit->msg);
+	set_reason(s, reason);
+	s->status.state = ejected ? SCHED_EJECTED : SCHED_OFF;
+	s->status.limit = CPU_LIMIT_NONE;
+	s->status.nr_ejected += ejected;
+}
+
+/*
+ * Detaches the scheduler, which is attached. Returns false if the kernel has ejected it meanwhile:
+ * then it stays detached.
+ */
+static bool end_scheduler(struct supervisor *s)
 {
 	const struct sched_exit *sched_exit;
 
@@ -295,8 +318,14 @@ static void end_scheduler(struct supervisor *s)
 	sched_exit = kernel_scheduler_exit(s->kernel);
 	if (sched_exit)
 		report_exit(sched_exit);
+	if (sched_exit && !sched_exit_is_clean(sched_exit)) {
+		note_exit(s, sched_exit, true);
+		s->wanted = false;
+		return false;
+	}
 	s->status.state = SCHED_OFF;
 	set_reason(s, "");
+	return true;
 }
 
 static bool may_not_attach(const struct supervisor *s)
@@ -310,8 +339,8 @@ static void refuse(struct supervisor *s)
 	bool is_new = s->status.limit != s->limits.found.limit || s->status.state == SCHED_ATTACHED;
 	char why[SNAPSHOT_TEXT_LEN];
 
-	if (s->status.state == SCHED_ATTACHED)
-		end_scheduler(s);
+	if (s->status.state == SCHED_ATTACHED && !end_scheduler(s))
+		return;
 	limits_explain(&s->limits, why, sizeof(why));
 	set_reason(s, why);
 	s->status.state = SCHED_OFF;
@@ -349,14 +378,18 @@ static bool is_used(struct supervisor *s)
 
 	if (library_set_nr_processes(manager_library_set(s->manager)))
 		s->used_ns = now;
-	return s->config.attach != CONFIG_ATTACH_AUTO || (s->used_ns && now < s->used_ns + KEEP_NS);
+	return s->config.attach != CONFIG_ATTACH_AUTO ||
+	       (s->used_ns && now < s->used_ns + s->keep_ns);
 }
 
 /* Without an ML process, the scheduler would cost something and help nobody. */
 static void wait_for_use(struct supervisor *s)
 {
-	if (s->status.state == SCHED_ATTACHED)
-		end_scheduler(s);
+	if (s->status.state == SCHED_ATTACHED) {
+		s->left_ns = time_now_ns();
+		if (!end_scheduler(s))
+			return;
+	}
 	s->status.state = SCHED_WAITING;
 	s->status.limit = CPU_LIMIT_NONE;
 	s->retry_ns = 0;
@@ -459,18 +492,6 @@ static bool may_restart(struct supervisor *s)
 	return s->nr_restarts <= MAX_RESTARTS;
 }
 
-static void note_exit(struct supervisor *s, const struct sched_exit *sched_exit, bool ejected)
-{
-	char reason[sizeof(sched_exit->reason) + sizeof(sched_exit->msg) + 2];
-
-	snprintf(reason, sizeof(reason), "%s%s%s", sched_exit->reason, *sched_exit->msg ? ": " : "",
-		 sched_exit->msg);
-	set_reason(s, reason);
-	s->status.state = ejected ? SCHED_EJECTED : SCHED_OFF;
-	s->status.limit = CPU_LIMIT_NONE;
-	s->status.nr_ejected += ejected;
-}
-
 /* Called when the kernel has detached the scheduler. Restarts it only if the kernel requests it. */
 static void on_scheduler_exit(struct supervisor *s, const struct sched_exit *sched_exit)
 {
@@ -507,6 +528,7 @@ int supervisor_new(const struct supervisor_config *config, struct loop *loop,
 		.nice = nice,
 		.discovery = config->discovery,
 		.acts = config->attach != CONFIG_ATTACH_NO,
+		.keep_ns = KEEP_NS,
 		.maps = { .on_event = on_maps, .ctx = s, .fd = -EBADF },
 	};
 	if (s->discovery)
@@ -547,13 +569,21 @@ static void watch_limits(struct supervisor *s)
 		set_reason(s, "no CPU limit is left: zerneld waits for retry_s seconds");
 }
 
+static u64 keep_after(const struct supervisor *s, u64 now)
+{
+	if (!s->left_ns || now >= s->left_ns + SOON_NS)
+		return KEEP_NS;
+	return s->keep_ns < KEEP_MAX_NS ? 2 * s->keep_ns : KEEP_MAX_NS;
+}
+
 static void watch_use(struct supervisor *s)
 {
 	if (!s->kernel)
 		return;
-	if (s->status.state == SCHED_WAITING && is_used(s))
+	if (s->status.state == SCHED_WAITING && is_used(s)) {
+		s->keep_ns = keep_after(s, time_now_ns());
 		start(s);
-	else if (s->status.state == SCHED_ATTACHED && !is_used(s))
+	} else if (s->status.state == SCHED_ATTACHED && !is_used(s))
 		wait_for_use(s);
 }
 
