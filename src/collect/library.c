@@ -12,7 +12,7 @@
 /* Single-stepped functions that are named. */
 #define LIBRARY_STEPPED_NAMES 5
 /* Descriptors that libraries may not use: the socket, its clients, BPF maps and programs. */
-#define RESERVED_FDS	      256
+#define RESERVED_FDS	      512
 /* Events of mappings. */
 #define RESERVED_FDS_OF_CPU   2
 /* More would be of no use to LIBRARY_MAX libraries. */
@@ -23,7 +23,9 @@
 
 int library_open_process(pid_t pid)
 {
-	return (int)syscall(SYS_pidfd_open, pid, 0);
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	return fd < 0 ? -errno : fd;
 }
 
 static bool id_equal(const struct library_id *a, const struct library_id *b)

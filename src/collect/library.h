@@ -114,7 +114,7 @@ struct library_counts {
 
 struct library_set;
 
-/* `proc` is normally "/proc"; `ops` must outlive the set. Raise the limit of open files before. */
+/* `proc` is normally "/proc"; `ops` must outlive the set. The limit of open files counts. */
 int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		    struct library_set **ret);
 /* Detaches all libraries. No operation may be under way, and detach() must not return LATER. */
@@ -131,7 +131,7 @@ void library_set_done(struct library_set *set, u32 slot, int err);
  * The results of a scan, from another process: begin() with a pidfd that the caller opened before
  * the scan and closes after scanned(), then found() for each file.
  */
-int library_open_process(pid_t pid);
+int library_open_process(pid_t pid); /* a pidfd; -ESRCH: it does not exist */
 void library_set_begin(struct library_set *set, pid_t pid, int pidfd);
 void library_set_found(struct library_set *set, const struct library_found *found, int fd);
 void library_set_scanned(struct library_set *set, const struct library_scanned *scanned);

@@ -11,11 +11,22 @@
 #include <unistd.h>
 #include "collect/library_internal.h"
 
-/* Whether there are descriptors for a library, and whether its owner may have one more. */
-static bool fits(const struct library_set *set, const struct tenant *owner, u32 nr_fds)
+/* Whether the table or the descriptors have no room for a library of any owner. */
+static bool is_full(const struct library_set *set, u32 nr_fds)
+{
+	u32 nr = 0, used = 0;
+
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
+		nr += set->library[slot] != NULL;
+		used += set->library[slot] ? set->library[slot]->nr_fds : 0;
+	}
+	return nr == LIBRARY_MAX || used + nr_fds > set->max_fds;
+}
+
+/* Whether the owner may have one more. */
+static bool is_allowed(const struct library_set *set, const struct tenant *owner, u32 nr_fds)
 {
 	struct tenant_count libraries = {}, fds = {};
-	u32 used = 0;
 
 	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
 		const struct library *library = set->library[slot];
@@ -24,15 +35,14 @@ static bool fits(const struct library_set *set, const struct tenant *owner, u32 
 			continue;
 		tenant_count(&libraries, owner, &library->owner, 1);
 		tenant_count(&fds, owner, &library->owner, library->nr_fds);
-		used += library->nr_fds;
 	}
-	return used + nr_fds <= set->max_fds && tenant_has_room(&fds, nr_fds, set->max_fds) &&
+	return tenant_has_room(&fds, nr_fds, set->max_fds) &&
 	       tenant_has_room(&libraries, 1, LIBRARY_MAX);
 }
 
 static int find_free_slot(const struct library_set *set, const struct tenant *owner, u32 nr_fds)
 {
-	if (!fits(set, owner, nr_fds))
+	if (is_full(set, nr_fds) || !is_allowed(set, owner, nr_fds))
 		return -ENOSPC;
 	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
 		if (!set->library[slot])
@@ -96,11 +106,12 @@ void library_set_drop_unused(struct library_set *set, u64 now_ns)
 	}
 }
 
-/* There is no room for a new library. */
-static void drop_all_unused(struct library_set *set)
+/* There is no room for a new library: in the table, or, with an owner, in what that may have. */
+static void drop_all_unused(struct library_set *set, const struct tenant *owner)
 {
 	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
-		if (is_unused(set, slot))
+		if (is_unused(set, slot) &&
+		    (!owner || tenant_is_same(owner, &set->library[slot]->owner)))
 			begin(set, set->library[slot], LIBRARY_DETACHING, set->ops->detach);
 }
 
@@ -157,7 +168,7 @@ int library_add(struct library_set *set, int fd, const struct library *found)
 	int slot = find_free_slot(set, &found->owner, found->nr_fds), err;
 
 	if (slot < 0) {
-		drop_all_unused(set);
+		drop_all_unused(set, is_full(set, found->nr_fds) ? NULL : &found->owner);
 		slot = find_free_slot(set, &found->owner, found->nr_fds);
 	}
 	if (slot < 0) {

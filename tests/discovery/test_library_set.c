@@ -678,7 +678,7 @@ static void set_owner(int pid, u32 uid, const char *cgroup)
 /* Descriptors that libraries may not use. */
 static u32 reserved(void)
 {
-	return 256 + 2 * (u32)sysconf(_SC_NPROCESSORS_CONF);
+	return 512 + 2 * (u32)sysconf(_SC_NPROCESSORS_CONF);
 }
 
 /*
@@ -785,6 +785,32 @@ static void test_libraries_of_a_user_are_capped(void **state)
 	assert_int_equal(recorder.nr_attached, TENANT_SHARE(LIBRARY_MAX) + 1);
 	assert_int_equal(library_set_count(set).nr_libraries_excess, 1);
 	for (int pid = 1; pid <= nr; pid++)
+		remove_process(pid);
+}
+
+/* A user at the cap makes room among the own unused libraries, and not among those of others. */
+static void test_a_user_at_the_cap_detaches_no_library_of_others(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+	int nr = TENANT_SHARE(LIBRARY_MAX), other = nr + 1, more = nr + 2;
+
+	for (int pid = 1; pid <= more; pid++) {
+		CLEANUP_FREE char *copy = own_copy(pid, fixture);
+
+		add_process(pid, "/libcudart.so.12", copy, true);
+		set_owner(pid, pid == other ? 1001 : 1000, "/");
+		assert_int_equal(library_set_scan_process(set, pid), 0);
+		if (pid == other)
+			library_set_forget_process(set, other);
+	}
+	assert_int_equal(recorder.nr_attached, nr + 1);
+	assert_int_equal(recorder.nr_detached, 0);
+	library_set_forget_process(set, 1);
+	assert_int_equal(library_set_scan_process(set, more), 0);
+	assert_int_equal(recorder.nr_attached, nr + 2);
+	assert_int_equal(recorder.nr_detached, 1);
+	for (int pid = 1; pid <= more; pid++)
 		remove_process(pid);
 }
 
@@ -943,6 +969,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_processes_of_a_user_are_capped),
 		cmocka_unit_test(test_processes_of_a_group_are_capped),
 		cmocka_unit_test(test_libraries_of_a_user_are_capped),
+		cmocka_unit_test(test_a_user_at_the_cap_detaches_no_library_of_others),
 		cmocka_unit_test(test_looks_for_a_gpu),
 		cmocka_unit_test(test_torch_is_told_until_it_is_known),
 		cmocka_unit_test(test_torch_is_inherited),
