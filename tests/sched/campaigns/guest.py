@@ -12,7 +12,7 @@ def run(campaign, size):
         for line in campaign.run(size):
             print(f"# {campaign.name}: {line}", flush=True)
         machine.check(machine.wait_for(machine.is_back, machine.BACK_SECONDS), "the scheduler is still attached at the end")
-        machine.check(not machine.kernel_trouble(), f"the kernel log has warnings: {machine.kernel_trouble()[:5]}")
+        machine.check(not machine.kernel_trouble(), f"the kernel log has warnings: {machine.kernel_trouble()[:30]}")
     except (machine.Failed, machine.schedulers.SchedulerError, OSError) as error:
         return str(error) or type(error).__name__
     return None

@@ -68,10 +68,10 @@ def is_back():
 
 
 def kernel_trouble():
-    """Returns the lines of the kernel log that report a problem."""
-    text = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
+    """Returns the kernel log from the first line on that reports a problem."""
+    lines = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout.splitlines()
     has_known = os.uname().release.startswith("6.12.")
-    return [line for line in text.splitlines() if TROUBLE.search(line) and not (has_known and KNOWN.search(line))]
+    return next((lines[i:] for i, line in enumerate(lines) if TROUBLE.search(line) and not (has_known and KNOWN.search(line))), [])
 
 
 def forget_kernel_log():
