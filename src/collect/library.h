@@ -114,7 +114,7 @@ struct library_counts {
 
 struct library_set;
 
-/* `proc` is normally "/proc"; `ops` must outlive the set. The limit of open files counts. */
+/* `proc` is normally "/proc"; `ops` must outlive the set. */
 int library_set_new(const char *proc, const struct library_ops *ops, void *ctx,
 		    struct library_set **ret);
 /* Detaches all libraries. No operation may be under way, and detach() must not return LATER. */
