@@ -62,10 +62,10 @@ class Screen:
     def type(self, text):
         self.run("send-keys", "-l", text)
 
-    def click(self, x, y, button=0):
-        """Sends a click as xterm reports it, in one write: a part of it would be other keys. Buttons 64 and 65 are the wheel."""
-        place = f"\033[<{button};{x + 1};{y + 1}"
-        self.run("set-buffer", place + "M" + (place + "m" if button < 64 else ""))
+    def click(self, x, *rows, button=0):
+        """Sends a click on each row as xterm reports it, in one write: a part of it would be other keys. Buttons 64 and 65 are the wheel."""
+        places = [f"\033[<{button};{x + 1};{row + 1}" for row in rows]
+        self.run("set-buffer", "".join(place + "M" + (place + "m" if button < 64 else "") for place in places))
         self.run("paste-buffer", "-d", "-r")
 
     def resize(self, width, height):

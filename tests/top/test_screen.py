@@ -118,6 +118,16 @@ class Shown(TopCase):
         self.screen.keys("Enter")
         self.shows("1021 nccl")
 
+    def test_clicks_that_arrive_together(self):
+        self.start(seconds=1, NO_COLOR="1", TERM="xterm")
+        self.shows("1120/s", "80%", "2000 llama", "q quit")
+        row = next(i for i, line in enumerate(self.screen.lines()) if "1010 python3" in line)
+        self.screen.click(4, row, row, row - 1)
+        self.shows("1011 nccl")
+        self.hides("1001 nccl")
+        self.screen.keys("Enter")
+        self.shows("1001 nccl", "1011 nccl")
+
 
 class Sizes(TopCase):
     def test_any_window_size(self):

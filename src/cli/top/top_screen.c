@@ -11,9 +11,15 @@
 /* How long to wait after Escape for the rest of a key sequence. */
 #define ESCAPE_MS 50
 
+/* ncurses keeps at most this many events of the mouse. */
+#define MOUSE_EVENTS_MAX 8
+
 struct top_screen {
 	SCREEN *terminal;
 	struct canvas canvas;
+	/* Events of the mouse that arrived together, the newest first. */
+	MEVENT mouse[MOUSE_EVENTS_MAX];
+	u32 nr_mouse;
 };
 
 /* The attributes of a style with and without colors. */
@@ -141,7 +147,16 @@ void top_screen_end(struct top_screen *screen)
 	refresh();
 }
 
-static enum top_key mouse_key(struct top_event *event)
+/* ncurses reports events of the mouse that arrived together as one key. */
+static void take_mouse(struct top_screen *screen)
+{
+	MEVENT *mouse = screen->mouse;
+
+	while (screen->nr_mouse < MOUSE_EVENTS_MAX && getmouse(&mouse[screen->nr_mouse]) == OK)
+		screen->nr_mouse++;
+}
+
+static enum top_key mouse_key(struct top_screen *screen, struct top_event *event)
 {
 	static const struct {
 		mmask_t button;
@@ -151,14 +166,19 @@ static enum top_key mouse_key(struct top_event *event)
 		{ BUTTON4_PRESSED, TOP_KEY_WHEEL_UP },
 		{ BUTTON5_PRESSED, TOP_KEY_WHEEL_DOWN },
 	};
-	MEVENT mouse;
+	const MEVENT *mouse;
 
-	if (getmouse(&mouse) != OK || mouse.x < 0 || mouse.y < 0)
+	if (!screen->nr_mouse)
+		take_mouse(screen);
+	if (!screen->nr_mouse)
 		return TOP_KEY_NONE;
-	event->x = (u32)mouse.x;
-	event->y = (u32)mouse.y;
+	mouse = &screen->mouse[--screen->nr_mouse];
+	if (mouse->x < 0 || mouse->y < 0)
+		return TOP_KEY_NONE;
+	event->x = (u32)mouse->x;
+	event->y = (u32)mouse->y;
 	for (size_t i = 0; i < ARRAY_SIZE(buttons); i++)
-		if (mouse.bstate & buttons[i].button)
+		if (mouse->bstate & buttons[i].button)
 			return buttons[i].key;
 	return TOP_KEY_NONE;
 }
@@ -166,13 +186,13 @@ static enum top_key mouse_key(struct top_event *event)
 bool top_screen_event(struct top_screen *screen, struct top_event *ret)
 {
 	struct top_event event = {};
-	wint_t got;
-	int kind = get_wch(&got);
+	wint_t got = KEY_MOUSE;
+	int kind = screen->nr_mouse ? KEY_CODE_YES : get_wch(&got);
 
 	if (kind == ERR)
 		return false;
 	if (kind == KEY_CODE_YES && got == KEY_MOUSE)
-		event.key = mouse_key(&event);
+		event.key = mouse_key(screen, &event);
 	for (size_t i = 0; kind == KEY_CODE_YES && i < ARRAY_SIZE(codes); i++)
 		if (got == (wint_t)codes[i].code)
 			event.key = codes[i].key;
