@@ -134,20 +134,21 @@ struct shared_hist {
 _Static_assert(sizeof(struct shared_hist) == 24 + 8 * HIST_SLOTS, "shared with BPF");
 
 /* A try fails only if another CPU raises the same bound at this moment. */
-#define SHARED_HIST_TRIES 16
+#define SHARED_HIST_TRIES 4
 
 /* Raises a bound to a value. False if other CPUs have raised it in each of the tries. */
 static inline bool shared_hist_raise(u64 *bound, u64 value)
 {
-	u64 known = *(volatile u64 *)bound, found;
+	u64 known;
 
-	for (u32 i = 0; i < SHARED_HIST_TRIES && known < value; i++) {
-		found = __sync_val_compare_and_swap(bound, known, value);
-		if (found == known)
+	/* One branch for each try, because the verifier would follow all of them. */
+	for (u32 i = 0; i < SHARED_HIST_TRIES; i++) {
+		known = *(volatile u64 *)bound;
+		if (known >= value)
 			return true;
-		known = found;
+		__sync_val_compare_and_swap(bound, known, value);
 	}
-	return known >= value;
+	return *(volatile u64 *)bound >= value;
 }
 
 /*

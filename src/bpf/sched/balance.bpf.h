@@ -59,7 +59,7 @@ static bool is_drawn(u32 own, u32 other, bool is_far, bool woken, u64 now)
  */
 __noinline s32 balanced_cpu(struct task_struct *p __arg_trusted, bool woken, u64 now)
 {
-	u32 own = llc_of_task(p), cpu, other;
+	u32 own = llc_of_task(p, p->cpus_ptr), cpu, other;
 	bool is_far;
 
 	measure_speed(llc_at(own), now);

@@ -26,10 +26,9 @@ static bool is_awaited(struct task_struct *p, bool holds, struct thread_state *t
 				  role_delays_from_outside(&thread->evidence, row->fed_ns));
 }
 
-/* When the process of this task opened its first GPU, if that was just now; 0 otherwise. */
-static u64 just_opened_ns(struct task_struct *p, u64 now)
+/* When the process with this leader opened its first GPU, if that was just now; 0 otherwise. */
+static u64 just_opened_ns(struct task_struct *leader, u64 now)
 {
-	struct task_struct *leader = p->group_leader;
 	const struct gpu_opened *opened =
 		leader ? bpf_task_storage_get(&gpu_holders, leader, NULL, 0) : NULL;
 
@@ -49,15 +48,15 @@ static struct inode *program_of(struct task_struct *p)
  * child, or a grandchild over a fork server. A process that executes another program is not part
  * of the job for that reason, and neither is one of another user or cgroup.
  */
-static bool was_started_by_opener(struct task_struct *p, u64 now)
+static bool was_started_by_opener(struct task_struct *p, struct task_struct *leader, u64 now)
 {
-	struct task_struct *leader = p->group_leader, *at = p;
+	struct task_struct *at = p;
 	struct inode *program;
 	u64 since = 0;
 
 	for (u32 i = 0; i < OPENER_LEVELS && at && !since; i++) {
 		at = at->real_parent;
-		since = at ? just_opened_ns(at, now) : 0;
+		since = at ? just_opened_ns(at->group_leader, now) : 0;
 	}
 	if (!since || !leader || leader->start_time < since || !is_one_tenant(p, at))
 		return false;
@@ -71,17 +70,18 @@ static bool is_opening_time(u64 now)
 }
 
 /* Some process has just opened its first GPU: find out whether this task is part of it. */
-static void see_opening(struct task_struct *p, struct class_view *view)
+static void see_opening(struct task_struct *p, struct task_struct *leader, struct class_view *view)
 {
 	if (!is_opening_time(view->now) || (p->flags & PF_KTHREAD) ||
 	    !rule_on(policy.rules_off, RULE_OPENING))
 		return;
-	view->opens = just_opened_ns(p, view->now) != 0;
-	view->parent_opens = !view->opens && was_started_by_opener(p, view->now);
+	view->opens = just_opened_ns(leader, view->now) != 0;
+	view->parent_opens = !view->opens && was_started_by_opener(p, leader, view->now);
 }
 
 static u32 class_by_signals(struct task_struct *p, bool woken, u64 now)
 {
+	struct task_struct *leader = p->group_leader; /* once: see process_led_by() */
 	struct class_view view = { .now = now, .woken = woken };
 	const struct busy_estimate *busy;
 	const struct consumer *row;
@@ -90,14 +90,13 @@ static u32 class_by_signals(struct task_struct *p, bool woken, u64 now)
 	struct sched_task *task;
 	bool holds;
 
-	see_opening(p, &view);
+	see_opening(p, leader, &view);
 	thread = ml_seen ? thread_find(p) : NULL;
 	view.role = thread ? thread->role : ROLE_OTHER;
 	if (view.role == ROLE_OTHER)
 		return class_of(&view, policy.rules_off);
-	process = process_find(p);
-	/* Before the branches below, because the verifier searches all types for each way to it. */
-	holds = holds_gpu(p);
+	process = process_led_by(leader);
+	holds = holds_gpu_led_by(leader);
 	if (process && thread) {
 		busy = busy_of(thread, process);
 		view.last_sync_ns = process->task.signals.last_sync_ns;
@@ -170,8 +169,9 @@ static u32 classify(struct task_struct *p, struct sched_task *task, bool woken, 
 										   : CLASS_ORDINARY;
 }
 
-/* Whether a task of this class may preempt the task that runs on the CPU. */
-static bool can_take(u32 cpu, u32 class)
+/* Whether a task of this class may preempt the task that runs on the CPU. Not static: see
+ * may_run_on(). */
+__noinline bool can_take(u32 cpu, u32 class)
 {
 	return !cpu_at(cpu)->is_offline &&
 	       rule_of(cpu_at(cpu)->class)->rank < rule_of(class)->rank &&

@@ -251,8 +251,9 @@ static void task_joins_group(struct task_struct *p, struct sched_task *task, str
 		task_wakes(p, task);
 }
 
-/* The virtual time by which one of the groups of a task is ahead of the clock. */
-static __noinline u64 group_excess(u32 slot, u32 llc)
+/* The virtual time by which one of the groups of a task is ahead of the clock. Not static: see
+ * may_run_on(). */
+__noinline u64 group_excess(u32 slot, u32 llc)
 {
 	u64 clock = llc_at(llc)->clock, excess = 0;
 	struct group *group = group_at(slot);
@@ -315,8 +316,11 @@ static u64 groups_walk(struct sched_task *task, u64 ratio, u64 ran_ns, u64 *sum)
 	return ratio;
 }
 
-/* Computes the rate of the task from the shares of its groups, and charges the time that it ran. */
-static __noinline int groups_charge(struct sched_task *task, u64 ran_ns)
+/*
+ * Computes the rate of the task from the shares of its groups, and charges the time that it ran.
+ * Not static: see may_run_on().
+ */
+__noinline int groups_charge(struct sched_task *task, u64 ran_ns)
 {
 	u64 ratio = ratio_of_machine(machine_weight()), sum = groups[GROUP_ROOT].members_weight;
 

@@ -40,9 +40,9 @@ static u64 throttled_dsq(u32 slot)
 /*
  * The slot of a group that holds a task back; GROUP_ROOT if there is none. A task in the
  * kernel may hold a lock, such as that of all cgroups, and everyone who needs the lock
- * would wait for the next period. So it goes on for a while.
+ * would wait for the next period. So it goes on for a while. Not static: see may_run_on().
  */
-static __noinline u32 throttled_group(u32 slot, bool in_kernel)
+__noinline u32 throttled_group(u32 slot, bool in_kernel)
 {
 	struct group *group = group_at(slot);
 	u32 depth = group->depth, i;
@@ -69,6 +69,7 @@ static u32 held_back_by(struct task_struct *p, const struct sched_task *task)
 /* Moves a task from the queue of a throttled group to where it waits now. */
 static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 {
+	const struct cpumask *allowed = p->cpus_ptr;
 	struct sched_task *task = sched_task_of(p);
 	u32 other, llc;
 	bool released;
@@ -80,8 +81,8 @@ static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 	other = throttled_group(task->group, false);
 	if (other)
 		return compat_dsq_move(it, p, throttled_dsq(other), 0);
-	cpu = idle_cpu_of(p);
-	llc = llc_at_idle(p, cpu);
+	cpu = idle_cpu_in(allowed);
+	llc = llc_at_idle(p, allowed, cpu);
 	groups_charge(task, 0);
 	vtime_update(task, llc);
 	key = key_of(task);
@@ -95,7 +96,7 @@ static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 	released = compat_dsq_move_vtime(it, p, dsq, key);
 	if (!released || !__sync_bool_compare_and_swap(&task->waits_in, WAITS_NOWHERE, dsq))
 		__sync_fetch_and_add(nr_waiting(QUEUE_ORDINARY, llc), -1);
-	kick_for(p, cpu);
+	kick_for(allowed, cpu);
 	return released;
 }
 
@@ -201,8 +202,8 @@ static void limit_throttle(struct group *group)
 		group->is_throttled = false;
 }
 
-/* Throttles the groups of a task that have used up their budget. */
-static __noinline int limits_walk(u32 slot, u64 now)
+/* Throttles the groups of a task that have used up their budget. Not static: see may_run_on(). */
+__noinline int limits_walk(u32 slot, u64 now)
 {
 	struct group *own = group_at(slot);
 	u32 depth = own->depth, i;

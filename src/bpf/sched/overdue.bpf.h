@@ -8,9 +8,9 @@
  */
 #include "bpf/sched/state.bpf.h"
 
-static u32 llc_at_idle(struct task_struct *p, s32 idle_cpu)
+static u32 llc_at_idle(struct task_struct *p, const struct cpumask *allowed, s32 idle_cpu)
 {
-	return idle_cpu >= 0 ? queue_of_cpu(idle_cpu) : llc_of_task(p);
+	return idle_cpu >= 0 ? queue_of_cpu(idle_cpu) : llc_of_task(p, allowed);
 }
 
 static void kick_idle(s32 cpu)
@@ -19,10 +19,10 @@ static void kick_idle(s32 cpu)
 }
 
 /* Called after the move: a CPU may have gone idle since none was found. */
-static void kick_for(struct task_struct *p, s32 idle_cpu)
+static void kick_for(const struct cpumask *allowed, s32 idle_cpu)
 {
 	if (idle_cpu < 0)
-		idle_cpu = idle_cpu_of(p);
+		idle_cpu = idle_cpu_in(allowed);
 	if (idle_cpu >= 0)
 		kick_idle(idle_cpu);
 }
@@ -47,6 +47,7 @@ static bool has_local_room(s32 cpu)
  */
 static bool move_overdue(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 {
+	const struct cpumask *allowed = p->cpus_ptr;
 	s32 cpu = scx_bpf_task_cpu(p);
 	u32 llc;
 
@@ -56,11 +57,11 @@ static bool move_overdue(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 		kick_idle(cpu); /* kernels before 6.19 do not wake the CPU for such a move */
 		return true;
 	}
-	cpu = idle_cpu_of(p);
-	llc = llc_at_idle(p, cpu);
+	cpu = idle_cpu_in(allowed);
+	llc = llc_at_idle(p, allowed, cpu);
 	if (!compat_dsq_move(it, p, dsq_of(QUEUE_OVERDUE, llc), 0))
 		return false;
 	llc_at(llc)->has_overdue = true;
-	kick_for(p, cpu);
+	kick_for(allowed, cpu);
 	return true;
 }

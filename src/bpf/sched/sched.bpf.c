@@ -128,7 +128,7 @@ __noinline s32 idle_cpu_for(struct task_struct *p __arg_trusted, bool was_looked
 			return -1;
 		return scx_bpf_test_and_clear_cpu_idle(cpu) && !cpu_at(cpu)->is_offline ? cpu : -1;
 	}
-	return was_looked_for ? -1 : idle_cpu_of(p);
+	return was_looked_for ? -1 : idle_cpu_in(p->cpus_ptr);
 }
 
 /*
@@ -206,6 +206,7 @@ SEC("struct_ops/zernel_enqueue")
 void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 {
 	bool woken = enq_flags & bpf_core_enum_value(enum scx_enq_flags, SCX_ENQ_WAKEUP);
+	const struct cpumask *allowed = p->cpus_ptr;
 	struct sched_task *task = sched_task_of(p);
 	const struct class_rule *rule;
 	u64 now = bpf_ktime_get_ns(), key;
@@ -230,7 +231,7 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	class = classify(p, task, woken, now);
 	set_class(task, class);
 	cpu = idle_cpu_for(p, woken && task->class == CLASS_ORDINARY);
-	llc = llc_at_idle(p, cpu);
+	llc = llc_at_idle(p, allowed, cpu);
 	vtime_update(task, llc);
 	if (task->is_capped)
 		count(class, DECISION_CAPPED);
@@ -470,7 +471,7 @@ void BPF_PROG(zernel_enable, struct task_struct *p)
 
 	if (!task)
 		return;
-	task->llc = llc_of_task(p);
+	task->llc = llc_of_task(p, p->cpus_ptr);
 	task->vtime = llc_at(task->llc)->clock;
 	task->is_zernel = is_zernel(p);
 	/* It may have waited in a queue at an earlier detach. */

@@ -276,27 +276,29 @@ __noinline int may_run_on(struct task_struct *p __arg_trusted, u32 cpu)
 }
 
 /*
- * An idle CPU on which the task may run, or -1. A CPU that went offline remains in the kernel's
- * mask of idle CPUs until it is picked, which this function does.
+ * An idle CPU of the mask, or -1. A CPU that went offline remains in the kernel's mask of idle CPUs
+ * until it is picked, which this function does.
+ *
+ * Callers read the mask of a task once: the verifier searches all types at each such read.
  */
-static s32 idle_cpu_of(struct task_struct *p)
+static s32 idle_cpu_in(const struct cpumask *allowed)
 {
-	s32 cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+	s32 cpu = scx_bpf_pick_idle_cpu(allowed, 0);
 
 	if (cpu >= 0 && cpu_at(cpu)->is_offline)
-		cpu = scx_bpf_pick_idle_cpu(p->cpus_ptr, 0);
+		cpu = scx_bpf_pick_idle_cpu(allowed, 0);
 	return cpu >= 0 && !cpu_at(cpu)->is_offline ? cpu : -1;
 }
 
-/* The first CPU that the task may run on. It looks at all CPUs only if that one is offline. */
-static __noinline u32 first_cpu_of(struct task_struct *p)
+/* The first CPU of the mask. It looks at all CPUs only if that one is offline. */
+static __noinline u32 first_cpu_in(const struct cpumask *allowed)
 {
-	u32 first = bpf_cpumask_first(p->cpus_ptr), nr_cpus = topology.nr_cpus, cpu;
+	u32 first = bpf_cpumask_first(allowed), nr_cpus = topology.nr_cpus, cpu;
 
 	if (!cpu_at(first)->is_offline)
 		return first;
 	bpf_for(cpu, 0, nr_cpus) {
-		if (!cpu_at(cpu)->is_offline && bpf_cpumask_test_cpu(cpu, p->cpus_ptr))
+		if (!cpu_at(cpu)->is_offline && bpf_cpumask_test_cpu(cpu, allowed))
 			return cpu;
 	}
 	return first;
@@ -306,12 +308,12 @@ static __noinline u32 first_cpu_of(struct task_struct *p)
  * The LLC of the CPU of the task. If that CPU goes offline, or the affinity has just changed and
  * excludes it, the LLC of the first allowed CPU.
  */
-static u32 llc_of_task(struct task_struct *p)
+static u32 llc_of_task(struct task_struct *p, const struct cpumask *allowed)
 {
 	u32 cpu = scx_bpf_task_cpu(p);
 
 	/* Not may_run_on(): a timer of a sleepable program calls this under RCU. */
-	if (cpu_at(cpu)->is_offline || (!must_stay(p) && !bpf_cpumask_test_cpu(cpu, p->cpus_ptr)))
-		cpu = first_cpu_of(p);
+	if (cpu_at(cpu)->is_offline || (!must_stay(p) && !bpf_cpumask_test_cpu(cpu, allowed)))
+		cpu = first_cpu_in(allowed);
 	return queue_of_cpu(cpu);
 }

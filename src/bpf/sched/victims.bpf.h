@@ -103,19 +103,14 @@ __noinline s32 victim_in(struct task_struct *p __arg_trusted, u32 llc, u32 kind,
 	return -1;
 }
 
-/*
- * The CPU to preempt, or -1. It is looked for in the LLC of the task and in some others, from a
- * random one on. The next search skips it.
- */
-static s32 victim_of(struct task_struct *p, enum victims kind, u64 rate)
+/* Looks at some LLCs other than `own`, from a random one on. Not static: see may_run_on(). */
+__noinline s32 victim_elsewhere(struct task_struct *p __arg_trusted, u32 own, u32 kind, u64 rate)
 {
-	u32 own = queue_of_cpu(scx_bpf_task_cpu(p)), nr_others = topology.nr_llcs - 1, nr, random,
-	    i;
+	u32 nr_others = topology.nr_llcs - 1, nr, random, i;
 	s32 cpu;
 
-	cpu = victims_of(own, kind) ? victim_in(p, own, kind, rate) : -1;
-	if (cpu >= 0 || !nr_others || is_bound(p))
-		return cpu;
+	if (!nr_others)
+		return -1;
 	random = bpf_get_prandom_u32() % nr_others;
 	nr = nr_others < VICTIM_LLCS ? nr_others : VICTIM_LLCS;
 	bpf_for(i, 0, nr) {
@@ -128,4 +123,16 @@ static s32 victim_of(struct task_struct *p, enum victims kind, u64 rate)
 			return cpu;
 	}
 	return -1;
+}
+
+/* The CPU to preempt, in the LLC of the task or in another one, or -1. The next search skips it. */
+static s32 victim_of(struct task_struct *p, enum victims kind, u64 rate)
+{
+	u32 own = queue_of_cpu(scx_bpf_task_cpu(p));
+	s32 cpu;
+
+	cpu = victims_of(own, kind) ? victim_in(p, own, kind, rate) : -1;
+	if (cpu >= 0 || topology.nr_llcs <= 1 || is_bound(p))
+		return cpu;
+	return victim_elsewhere(p, own, kind, rate);
 }

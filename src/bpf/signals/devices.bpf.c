@@ -33,9 +33,9 @@ struct gpu_devices gpu_devices;
 /* `number`: the device number of a character device. Returns NULL if it is no GPU. */
 static struct gpu_opened *note_opened(struct task_struct *p, u32 number)
 {
+	struct task_struct *leader = p->group_leader; /* first: see process_led_by() */
 	struct gpu_file file = gpu_devices_find_file(&gpu_devices, number >> MINOR_BITS,
 						     number & ((1U << MINOR_BITS) - 1));
-	struct task_struct *leader = p->group_leader;
 	struct gpu_opened *opened;
 	u32 kind = file.kind;
 

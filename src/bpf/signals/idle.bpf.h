@@ -150,23 +150,26 @@ static void launcher_wakes(const struct thread_state *thread, struct process_sta
  * A loader was in one state until now. Books this as its part in the wait of its consumer.
  * Returns the booked time.
  */
-static __noinline u64 loader_did(struct task_struct *p, u32 what, u64 since, u64 now)
+static u64 loader_books(struct thread_state *thread, const struct process_state *consumer, u32 what,
+			u64 since, u64 now)
 {
-	struct thread_state *thread = thread_find(p);
-	struct process_state *consumer;
-	struct loader_wait *wait;
+	struct loader_wait *wait = &thread->wait;
 
-	if (!thread || !since)
+	if (!since || !consumer->data_wait_since_ns)
 		return 0;
-	consumer = consumer_process(p);
-	if (!consumer || !consumer->data_wait_since_ns)
-		return 0;
-	wait = &thread->wait;
 	if (wait->share.wait_ns != consumer->data_wait_since_ns) {
 		wait->longest_ns = 0;
 		wait->ran_instead[0] = 0;
 	}
 	return share_book(&wait->share, consumer->data_wait_since_ns, what, since, now);
+}
+
+static __noinline u64 loader_did(struct task_struct *p, u32 what, u64 since, u64 now)
+{
+	struct thread_state *thread = thread_find(p);
+	struct process_state *consumer = thread && since ? consumer_process(p) : NULL;
+
+	return consumer ? loader_books(thread, consumer, what, since, now) : 0;
 }
 
 static void loader_runs(struct task_struct *p, struct thread_state *thread,
@@ -181,14 +184,19 @@ static void loader_runs(struct task_struct *p, struct thread_state *thread,
 }
 
 /* Books the current state of a loader up to now. */
-static void loader_is(struct task_struct *p, struct thread_state *thread, u64 now)
+static void loader_is(struct thread_state *thread, const struct process_state *consumer, u64 now)
 {
-	if (thread->running_since_ns)
-		loader_did(p, SHARE_CPU, thread->running_since_ns, now);
-	else if (thread->io_since_ns)
-		loader_did(p, SHARE_DISK, thread->io_since_ns, now);
-	else
-		loader_did(p, SHARE_RUNQUEUE, thread->runnable_since_ns, now);
+	u64 since = thread->runnable_since_ns;
+	u32 what = SHARE_RUNQUEUE;
+
+	if (thread->running_since_ns) {
+		what = SHARE_CPU;
+		since = thread->running_since_ns;
+	} else if (thread->io_since_ns) {
+		what = SHARE_DISK;
+		since = thread->io_since_ns;
+	}
+	loader_books(thread, consumer, what, since, now);
 }
 
 /*
@@ -207,7 +215,7 @@ static void data_brought(struct task_struct *waker, struct thread_state *waking,
 
 	if (!made)
 		return;
-	loader_is(maker, made, now);
+	loader_is(made, consumer, now);
 	if (made->wait.share.wait_ns != consumer->data_wait_since_ns)
 		return;
 	if (to_launcher || before->wait_ns != made->wait.share.wait_ns ||

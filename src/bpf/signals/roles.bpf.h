@@ -93,11 +93,13 @@ static inline void works_for(struct thread_state *thread, const struct consumer_
 }
 
 /* The launcher waits for a task that is not of its family, or that it cannot do without. */
-static __noinline __attribute__((unused)) int
-critical_found(struct task_struct *p, const struct consumer_key *consumer, u32 distance, u64 now)
+static __noinline __attribute__((unused)) int critical_found(struct task_struct *p,
+							     struct task_struct *leader,
+							     const struct consumer_key *consumer,
+							     u32 distance, u64 now)
 {
 	struct thread_state *thread;
-	struct process_state *process = process_find(p);
+	struct process_state *process = process_led_by(leader);
 
 	if (process && process->launcher_tid)
 		return 0;
@@ -123,7 +125,7 @@ static inline void launcher_polled(struct task_struct *p, struct thread_state *t
 		return;
 	evidence->nr_yields = 0;
 	if (role_parent_ran(evidence, parent->nvcsw + parent->nivcsw) && is_one_tenant(p, parent))
-		critical_found(parent, &thread->consumer, 1, now);
+		critical_found(parent, parent->group_leader, &thread->consumer, 1, now);
 }
 
 static inline bool is_launcher_of(struct task_struct *p, const struct thread_state *thread,

@@ -287,13 +287,21 @@ static inline u32 thread_call_kind(const struct thread_state *thread)
 	return call_rows[call].kind;
 }
 
-static inline struct process_state *process_find(struct task_struct *p)
+/*
+ * For callers with many paths: at each read of a pointer in a task, the verifier searches all types
+ * of the kernel, so they read the leader once.
+ */
+static inline struct process_state *process_led_by(struct task_struct *leader)
 {
-	struct task_struct *leader = p->group_leader;
 	struct process_storage *storage =
 		leader ? bpf_task_storage_get(&processes, leader, NULL, 0) : NULL;
 
 	return storage ? &storage->state : NULL;
+}
+
+static inline struct process_state *process_find(struct task_struct *p)
+{
+	return process_led_by(p->group_leader);
 }
 
 static inline struct process_ledger *ledger_of(struct process_state *process)
@@ -324,9 +332,10 @@ static inline u32 process_gpu(const struct process_state *process)
 	return gpu < GPU_MAX ? gpu : GPU_MAX;
 }
 
-static inline struct process_state *process_get(struct task_struct *p)
+/* See process_led_by(). */
+static inline struct process_state *process_get_led_by(struct task_struct *p,
+						       struct task_struct *leader)
 {
-	struct task_struct *leader = p->group_leader;
 	struct process_state *process;
 	u64 group;
 	u32 uid;
@@ -365,12 +374,20 @@ static inline struct process_state *process_get(struct task_struct *p)
 	return process;
 }
 
-/* Whether it is proven that the process of this task uses a GPU. */
+static inline struct process_state *process_get(struct task_struct *p)
+{
+	return process_get_led_by(p, p->group_leader);
+}
+
+/* Whether it is proven that the process with this leader uses a GPU. */
+static inline bool holds_gpu_led_by(struct task_struct *leader)
+{
+	return leader && bpf_task_storage_get(&gpu_holders, leader, NULL, 0);
+}
+
 static inline bool holds_gpu(struct task_struct *p)
 {
-	struct task_struct *leader = p->group_leader;
-
-	return leader && bpf_task_storage_get(&gpu_holders, leader, NULL, 0);
+	return holds_gpu_led_by(p->group_leader);
 }
 
 /* Begin and end of a write to members that belong together: see struct process_state. */

@@ -68,11 +68,10 @@ static bool may_load(const struct thread_state *thread)
 	return thread && (thread->role == ROLE_OTHER || thread->role == ROLE_LOADER);
 }
 
-static __noinline int loader_found(struct task_struct *p, const struct consumer_key *consumer,
-				   u32 distance, u64 now)
+static __noinline int loader_found(struct task_struct *p, struct task_struct *leader,
+				   const struct consumer_key *consumer, u32 distance, u64 now)
 {
 	struct thread_state *thread = thread_get(p), *leads;
-	struct task_struct *leader = p->group_leader;
 	struct process_state *process;
 	u64 since, nr;
 
@@ -92,7 +91,7 @@ static __noinline int loader_found(struct task_struct *p, const struct consumer_
 	leads = leader && leader != p ? thread_get(leader) : NULL;
 	if (may_load(leads))
 		thread_loads(leader, leads, consumer, distance, now);
-	process = process_get(p);
+	process = process_get_led_by(p, leader);
 	if (!process || process->launcher_tid || process->consumer_tgid == consumer->tgid)
 		return 0;
 	since = process->task.phase_since_ns;
@@ -171,18 +170,20 @@ static void launcher_turns(struct task_struct *p, struct thread_state *thread,
 static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 state, u64 now)
 {
 	struct thread_state *thread = thread_find(p);
-	struct process_state *process = thread ? process_find(p) : NULL;
+	struct process_state *process;
 	enum sleep_kind kind;
 
 	if (!thread)
 		return 0;
+	/* First, because the verifier examines it again for each way to it. */
+	if (thread->role == ROLE_LOADER)
+		loader_did(p, SHARE_CPU, thread->running_since_ns, now);
+	process = process_find(p);
 	if (thread->running_since_ns && process && is_launcher(thread)) {
 		process_burst(process, now - thread->running_since_ns);
 		if (!thread->depth)
 			launcher_turns(p, thread, process, runnable, now);
 	}
-	if (thread->role == ROLE_LOADER)
-		loader_did(p, SHARE_CPU, thread->running_since_ns, now);
 	thread->running_since_ns = 0;
 	gpu_waiter_does(thread, runnable ? GPU_WAIT_QUEUED : GPU_WAIT_SLEEPS, now);
 	if (process && is_launcher_of(p, thread, process))
@@ -221,14 +222,16 @@ static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 st
 static __noinline int thread_runs(struct task_struct *p, struct task_struct *prev, u64 now)
 {
 	struct thread_state *thread = thread_find(p);
-	struct process_state *process = thread ? process_find(p) : NULL;
+	struct process_state *process;
 	u64 waited;
 
 	if (!thread)
 		return 0;
-	waited = thread->runnable_since_ns ? now - thread->runnable_since_ns : 0;
+	/* First, because the verifier examines it again for each way to it. */
 	if (thread->role == ROLE_LOADER)
 		loader_runs(p, thread, prev, now);
+	process = process_find(p);
+	waited = thread->runnable_since_ns ? now - thread->runnable_since_ns : 0;
 	thread->runnable_since_ns = 0;
 	thread->running_since_ns = now;
 	gpu_waiter_does(thread, GPU_WAIT_RUNS, now);
@@ -271,16 +274,27 @@ int BPF_PROG(thread_switch, bool preempt, struct task_struct *prev, struct task_
 	return 0;
 }
 
-static void thread_woken(struct task_struct *p, struct thread_state *thread, u64 now)
-{
-	struct process_state *process;
-	u64 waited;
+/* A task wakes another one. The leaders are read once: see process_led_by(). */
+struct wakeup {
+	struct task_struct *p, *leader;
+	struct task_struct *waker, *waker_leader;
+	struct thread_state *thread, *waking; /* of both; NULL if there is none */
+	u64 now;
+};
 
-	role_expires(p, thread, now);
+static void thread_woken(const struct wakeup *wakeup)
+{
+	struct thread_state *thread = wakeup->thread;
+	struct process_state *process;
+	struct task_struct *p = wakeup->p;
+	u64 now = wakeup->now, waited;
+
+	/* First, because the verifier examines it again for each way to it. */
 	if (thread->role == ROLE_LOADER)
 		loader_did(p, SHARE_DISK, thread->io_since_ns, now);
+	role_expires(p, thread, now);
 	thread->runnable_since_ns = now;
-	process = process_find(p);
+	process = process_led_by(wakeup->leader);
 	if (!thread->running_since_ns)
 		gpu_waiter_does(thread, GPU_WAIT_QUEUED, now);
 	if (process && !thread->running_since_ns)
@@ -303,11 +317,10 @@ static void thread_woken(struct task_struct *p, struct thread_state *thread, u64
  * Each wakeup decides anew, also that of a thread that does not sleep yet: the tracepoint of a
  * wakeup can come before that of the sleep which it ends.
  */
-static bool passes_on_lock(struct task_struct *p, struct task_struct *waker,
-			   struct thread_state *waking)
+static bool passes_on_lock(const struct wakeup *wakeup)
 {
-	return waker->tgid == p->tgid &&
-	       (!waking || thread_call_kind(waking) != CALL_KIND_COLLECTIVE);
+	return wakeup->waker->tgid == wakeup->p->tgid &&
+	       (!wakeup->waking || thread_call_kind(wakeup->waking) != CALL_KIND_COLLECTIVE);
 }
 
 /* Whether the task wakes another one by what it does, and not an interrupt in its context. */
@@ -320,34 +333,35 @@ static bool is_cause(struct task_struct *waker)
  * A member of the family wakes a launcher that may be waiting for data. Returns whether it
  * brings data.
  */
-static bool launcher_fed(struct task_struct *p, struct thread_state *thread,
-			 struct process_state *process, struct task_struct *waker,
-			 struct thread_state *waking, u64 now)
+static bool launcher_fed(const struct wakeup *wakeup, const struct process_state *process)
 {
-	bool is_own = waker->tgid == p->tgid;
+	const struct thread_state *waking = wakeup->waking;
+	bool is_own = wakeup->waker->tgid == wakeup->p->tgid;
 	u64 nr_launches = process_launches(process);
 	struct consumer *row;
 
 	/* Threads of an interpreter wake each other to pass on its lock. */
 	if (process->tells_waits && is_own)
 		return false;
-	row = consumer_at(&thread->consumer);
+	row = consumer_at(&wakeup->thread->consumer);
 	if (row)
-		row->waited_ns = now;
+		row->waited_ns = wakeup->now;
 	if (!is_own || !waking || !role_delays(&waking->evidence, nr_launches)) {
-		loader_found(waker, &thread->consumer, 1, now);
+		loader_found(wakeup->waker, wakeup->waker_leader, &wakeup->thread->consumer, 1,
+			     wakeup->now);
 		return true;
 	}
 	if (row)
-		row->answered_ns = now;
+		row->answered_ns = wakeup->now;
 	return waking->role != ROLE_CRITICAL;
 }
 
 /* A task wakes a launcher, or a loader wakes a thread of an ML process. */
-static void process_hears(struct task_struct *p, struct thread_state *thread,
-			  struct task_struct *waker, struct thread_state *waking, u64 now)
+static void process_hears(const struct wakeup *wakeup)
 {
-	struct process_state *process = process_find(p);
+	struct process_state *process = process_led_by(wakeup->leader);
+	struct task_struct *p = wakeup->p, *waker = wakeup->waker;
+	struct thread_state *thread = wakeup->thread, *waking = wakeup->waking;
 	bool to_launcher = process && is_launcher_of(p, thread, process);
 	bool is_kin;
 
@@ -357,16 +371,17 @@ static void process_hears(struct task_struct *p, struct thread_state *thread,
 		rank_wait_ended_by(p, &thread->rank_wait, waker);
 	is_kin = waker != p && is_family(waker, p->tgid);
 	if (process->data_wait_since_ns && is_kin && waking && waking->role == ROLE_LOADER)
-		data_brought(waker, waking, process, to_launcher, now);
+		data_brought(waker, waking, process, to_launcher, wakeup->now);
 	if (is_launcher(thread) && (thread->sleeps_since_ns || process->data_wait_since_ns)) {
-		if (is_kin && launcher_fed(p, thread, process, waker, waking, now) && to_launcher &&
+		if (is_kin && launcher_fed(wakeup, process) && to_launcher &&
 		    process->data_wait_since_ns)
 			process->woken_with_data = 1;
 		if (!is_kin && waker != p && is_cause(waker) && is_one_tenant(p, waker))
-			critical_found(waker, &thread->consumer, 1, now);
+			critical_found(waker, wakeup->waker_leader, &thread->consumer, 1,
+				       wakeup->now);
 	}
 	if (to_launcher)
-		launcher_wakes(thread, process, now);
+		launcher_wakes(thread, process, wakeup->now);
 }
 
 /*
@@ -374,18 +389,19 @@ static void process_hears(struct task_struct *p, struct thread_state *thread,
  * has room again. A launcher that asks another one of its process waits for that one and not
  * for data.
  */
-static void launcher_asks(struct task_struct *p, struct thread_state *thread,
-			  struct task_struct *waker, struct thread_state *waking, u64 now)
+static void launcher_asks(const struct wakeup *wakeup)
 {
+	struct task_struct *p = wakeup->p, *waker = wakeup->waker;
+	struct thread_state *thread = wakeup->thread, *waking = wakeup->waking;
 	struct process_state *process;
 
 	if (p->tgid != waker->tgid && is_family(p, waker->tgid)) {
-		loader_found(p, &waking->consumer, 1, now);
+		loader_found(p, wakeup->leader, &waking->consumer, 1, wakeup->now);
 		return;
 	}
 	if (waking->depth || (p->tgid != waker->tgid && !is_one_tenant(p, waker)))
 		return;
-	process = process_find(waker);
+	process = process_led_by(wakeup->waker_leader);
 	thread = thread ?: thread_get(p);
 	if (!process || !thread)
 		return;
@@ -398,13 +414,14 @@ static void launcher_asks(struct task_struct *p, struct thread_state *thread,
 		works_for(thread, &waking->consumer);
 	else
 		return;
-	role_ask(&thread->evidence, process_launches(process), p->se.sum_exec_runtime, now);
+	role_ask(&thread->evidence, process_launches(process), p->se.sum_exec_runtime, wakeup->now);
 }
 
 /* Threads of an interpreter wake each other to pass on its lock. */
-static bool passes_on_interpreter(struct task_struct *waker, u32 tgid)
+static bool passes_on_interpreter(const struct wakeup *wakeup, u32 tgid)
 {
-	struct process_state *process = (u32)waker->tgid == tgid ? process_find(waker) : NULL;
+	struct process_state *process =
+		(u32)wakeup->waker->tgid == tgid ? process_led_by(wakeup->waker_leader) : NULL;
 
 	return process && process->tells_waits;
 }
@@ -413,22 +430,25 @@ static bool passes_on_interpreter(struct task_struct *waker, u32 tgid)
  * A task wakes one that works for a launcher: it is part of the chain. If it is not of the
  * family, then only while the launcher waits.
  */
-static void chain_grows(struct task_struct *p, struct thread_state *thread,
-			struct task_struct *waker, u64 now)
+static void chain_grows(const struct wakeup *wakeup)
 {
+	const struct thread_state *thread = wakeup->thread;
+	struct task_struct *waker = wakeup->waker;
 	u32 distance = thread->evidence.distance + 1;
 	const struct consumer *row;
 
 	if (!is_cause(waker))
 		return;
 	if (thread->role == ROLE_LOADER && is_family(waker, thread->consumer.tgid)) {
-		if (!passes_on_interpreter(waker, thread->consumer.tgid))
-			loader_found(waker, &thread->consumer, distance, now);
+		if (!passes_on_interpreter(wakeup, thread->consumer.tgid))
+			loader_found(waker, wakeup->waker_leader, &thread->consumer, distance,
+				     wakeup->now);
 		return;
 	}
 	row = consumer_at(&thread->consumer);
-	if (row && row->sleeps_since_ns && is_one_tenant(p, waker))
-		critical_found(waker, &thread->consumer, distance, now);
+	if (row && row->sleeps_since_ns && is_one_tenant(wakeup->p, waker))
+		critical_found(waker, wakeup->waker_leader, &thread->consumer, distance,
+			       wakeup->now);
 }
 
 static bool is_ordinary(const struct thread_state *thread)
@@ -439,24 +459,29 @@ static bool is_ordinary(const struct thread_state *thread)
 SEC("tp_btf/sched_waking")
 int BPF_PROG(thread_waking, struct task_struct *p)
 {
-	struct task_struct *waker = bpf_get_current_task_btf();
+	struct wakeup wakeup = { .p = p, .waker = bpf_get_current_task_btf() };
 	struct thread_state *thread, *waking;
 
 	if (!ml_seen)
 		return 0;
-	thread = thread_find(p);
-	waking = thread_find(waker);
+	wakeup.thread = thread = thread_find(p);
+	wakeup.waking = waking = thread_find(wakeup.waker);
+	if (!thread && is_ordinary(waking))
+		return 0;
+	wakeup.leader = p->group_leader;
+	wakeup.waker_leader = wakeup.waker->group_leader;
+	wakeup.now = bpf_ktime_get_ns();
 	if (thread) {
-		thread_woken(p, thread, bpf_ktime_get_ns());
-		thread->lock_passed_on = passes_on_lock(p, waker, waking);
+		thread_woken(&wakeup);
+		thread->lock_passed_on = passes_on_lock(&wakeup);
 	}
 	if (is_launcher(thread) || (waking && waking->role == ROLE_LOADER))
-		process_hears(p, thread, waker, waking, bpf_ktime_get_ns());
+		process_hears(&wakeup);
 	if (is_launcher(waking))
-		launcher_asks(p, thread, waker, waking, bpf_ktime_get_ns());
+		launcher_asks(&wakeup);
 	else if (thread && is_ordinary(waking) && role_chain_goes_on(&thread->evidence) &&
 		 (thread->role == ROLE_LOADER || thread->role == ROLE_CRITICAL))
-		chain_grows(p, thread, waker, bpf_ktime_get_ns());
+		chain_grows(&wakeup);
 	return 0;
 }
 
@@ -490,7 +515,7 @@ int loaders_find(struct bpf_iter__task *ctx)
 	parent = p->real_parent;
 	process = parent ? process_find(parent) : NULL;
 	if (process && process->launcher_tid)
-		loader_found(p, last_consumer(process), 0, bpf_ktime_get_ns());
+		loader_found(p, p->group_leader, last_consumer(process), 0, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -543,7 +568,7 @@ static __noinline int child_begins(struct task_struct *child, struct task_struct
 	if (is_server)
 		thread_set_role(parent, thread, ROLE_OTHER, now);
 	if (is_family(child, consumer.tgid) && !has_loaders(&consumer, now))
-		loader_found(child, &consumer, 0, now);
+		loader_found(child, child->group_leader, &consumer, 0, now);
 	return 0;
 }
 
