@@ -52,7 +52,7 @@ teardown() {
 }
 
 # One zerneld serves all of these cases, because an emulated CPU spends most of the time on loading it.
-@test "$(uname -r): zernel handles a CPU that was offline at the start, a second zerneld, 30 s of stress with hotplug, and kill -9" {
+@test "$(uname -r): zernel handles a CPU that was offline at the start, a second zerneld, 20 s of stress with hotplug, and kill -9" {
 	echo 0 >$cpu1
 	start_zerneld
 	echo 1 >$cpu1
@@ -64,15 +64,15 @@ teardown() {
 	[ "$(cat $scx/root/ops)" = zernel ]
 
 	rejected=$(cat $scx/nr_rejected)
-	stress-ng --quiet --timeout 30 --cpu 2 --affinity 1 --fork 1 --switch 1 --yield 1 3>&- &
+	stress-ng --quiet --timeout 20 --cpu 2 --affinity 1 --fork 1 --switch 1 --yield 1 3>&- &
 	stress=$!
 	# Tasks with the smallest weight: strictly fair scheduling would delay them until the kernel ejects the scheduler.
 	for _ in {1..3}; do
-		nice -n 19 timeout 25 sh -c 'while :; do :; done' 3>&- &
+		nice -n 19 timeout 18 sh -c 'while :; do :; done' 3>&- &
 	done
-	sleep 10
+	sleep 6
 	echo 0 >$cpu1
-	sleep 5
+	sleep 4
 	echo 1 >$cpu1
 	wait "$stress"
 	# From a dump, show the reason of the exit and the queue of each runnable task.
