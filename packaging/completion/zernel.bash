@@ -46,7 +46,7 @@ _zernel() {
 	'zernel top') words='--interval --socket ' more=nothing ;;
 	'zernel why') words='--seconds --watch --ended --lines --folded --svg --pprof --socket ' more=jobs ;;
 	'zernel hang') words='--socket ' more=jobs ;;
-	'zernel memory') words='--socket ' more=jobs ;;
+	'zernel memory') words='--seconds --socket ' more=jobs ;;
 	'zernel jobs') words='--socket ' more=nothing ;;
 	'zernel ab') words='--minutes --bound --seed --socket ' more=jobs ;;
 	'zernel scheduler') words='on off ' more=nothing ;;
@@ -76,6 +76,7 @@ _zernel() {
 	'zernel why --seconds') words='' common='' more=nothing ;;
 	'zernel why --socket') words='' common='' more=files ;;
 	'zernel hang --socket') words='' common='' more=files ;;
+	'zernel memory --seconds') words='' common='' more=nothing ;;
 	'zernel memory --socket') words='' common='' more=files ;;
 	'zernel jobs --socket') words='' common='' more=files ;;
 	'zernel ab --minutes') words='' common='' more=nothing ;;

@@ -25,6 +25,7 @@ complete -c zernel -n 'true; and __fish_seen_subcommand_from hang' -a '(zernel c
 complete -c zernel -n 'true; and __fish_seen_subcommand_from hang' -l socket -r -F -d 'connect to zerneld on this socket (default: /run/zernel/zernel.sock)'
 complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why hang memory jobs ab scheduler record replay export doctor config procdb serve demo version' -a memory -d 'list the GPU memory of processes, and explain out-of-memory errors'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from memory' -a '(zernel complete -- (commandline -opc) 2>/dev/null)'
+complete -c zernel -n 'true; and __fish_seen_subcommand_from memory' -l seconds -r -d 'watch for N seconds what PyTorch uses of the memory of one process'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from memory' -l socket -r -F -d 'connect to zerneld on this socket (default: /run/zernel/zernel.sock)'
 complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why hang memory jobs ab scheduler record replay export doctor config procdb serve demo version' -a jobs -d 'list the jobs that run and those that ended'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from jobs' -l socket -r -F -d 'connect to zerneld on this socket (default: /run/zernel/zernel.sock)'

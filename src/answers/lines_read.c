@@ -4,35 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include "answers/lines.h"
+#include "answers/numbers.h"
 #include "base/cleanup.h"
 #include "core/process.h"
 #include "core/snapshot.h"
-
-struct number {
-	const char *key;
-	u64 max;
-	u64 *ret;
-};
-
-/* A key without a name ends the list. */
-static int read_numbers(yyjson_val *object, const struct number *numbers)
-{
-	for (; numbers->key; numbers++) {
-		yyjson_val *value = yyjson_obj_get(object, numbers->key);
-
-		if (!yyjson_is_uint(value) || yyjson_get_uint(value) > numbers->max)
-			return -EPROTO;
-		*numbers->ret = yyjson_get_uint(value);
-	}
-	return 0;
-}
 
 /* Adds a number that an older zerneld does not send. */
 static int add_optional(yyjson_val *object, const char *key, u64 *sum, u64 *ret)
 {
 	if (!yyjson_obj_get(object, key))
 		return 0;
-	if (read_numbers(object, (struct number[]){ { key, LINES_NS_MAX, ret }, {} }) < 0)
+	if (numbers_read(object, (struct number[]){ { key, LINES_NS_MAX, ret }, {} }) < 0)
 		return -EPROTO;
 	*sum += *ret;
 	return 0;
@@ -51,7 +33,7 @@ static u32 find_label(yyjson_val *text, const char *(*label)(u32), u32 nr)
 static int read_frame(yyjson_val *value, struct lines_frame *ret)
 {
 	u64 line = 0;
-	int err = read_numbers(value, (struct number[]){ { "line", UINT32_MAX, &line }, {} });
+	int err = numbers_read(value, (struct number[]){ { "line", UINT32_MAX, &line }, {} });
 
 	*ret = (struct lines_frame){
 		.function = yyjson_get_str(yyjson_obj_get(value, "function")),
@@ -115,7 +97,7 @@ static int read_stack(yyjson_val *value, const struct lines *lines, struct lines
 {
 	yyjson_val *cut = yyjson_obj_get(value, "cut");
 	u64 tid = 0, open_ns = 0;
-	int err = read_numbers(value,
+	int err = numbers_read(value,
 			       (struct number[]){ { "ns", LINES_NS_MAX, &ret->ns },
 						  { "samples", LINES_NS_MAX, &ret->nr_samples },
 						  { "tid", UINT32_MAX, &tid },
@@ -173,7 +155,7 @@ static int take_frames(yyjson_val *indexes, const struct lines_frame *table, siz
 static int read_head(yyjson_val *value, struct lines *ret)
 {
 	u64 pid = 0;
-	int err = read_numbers(value, (struct number[]){
+	int err = numbers_read(value, (struct number[]){
 					      { "pid", INT32_MAX, &pid },
 					      { "start_ns", UINT64_MAX, &ret->start_ns },
 					      { "window_ns", LINES_NS_MAX, &ret->window_ns },

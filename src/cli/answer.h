@@ -20,4 +20,6 @@ struct answer_call {
 typedef int (*answer_print_fn)(const struct snapshot *snapshot, const struct answer_call *call);
 
 /* Returns the exit status. `failure` is logged with the reason if the answer cannot be printed. */
+int answer_ask(const struct answer_call *answer, answer_print_fn print, const char *failure);
+/* The same for a command that has no options but OPTION_SOCKET. */
 int answer_run(struct command_call *call, answer_print_fn print, const char *failure);

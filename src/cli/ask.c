@@ -3,9 +3,13 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include "answers/choose.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "ipc/snapshot_json.h"
+
+/* A watch can begin later, because probes are attached for it. */
+#define BEGIN_MS 20000
 
 int ask_log_refusal(int err, const struct client_error *error)
 {
@@ -108,6 +112,52 @@ int ask_print_snapshot(const char *socket)
 		return -ENOMEM;
 	}
 	return puts(text) < 0 ? -EIO : 0;
+}
+
+int ask_process(const char *socket, const char *who, u32 *ret_pid)
+{
+	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
+	const struct snapshot_process *process, *other;
+	u32 at = 0;
+
+	if (ask_snapshot(socket, &snapshot) < 0)
+		return -EIO;
+	process = choose_next(snapshot, who, &at);
+	if (!process) {
+		log_error("no %sprocess launches work on a GPU: run `zernel status` to list them",
+			  who ? "matching " : "");
+		return -ENOENT;
+	}
+	other = choose_next(snapshot, who, &at);
+	if (other) {
+		log_error("several processes launch work on a GPU, among them %s and %s: name one "
+			  "by its PID",
+			  choose_name(process).text, choose_name(other).text);
+		return -EINVAL;
+	}
+	*ret_pid = process->pid;
+	return 0;
+}
+
+int ask_watch(const char *socket, const char *method, u32 pid, u64 seconds, struct client_data *ret)
+{
+	CLEANUP(client_free_cleanup) struct client *client = NULL;
+	struct client_error error = {};
+	char params[64];
+	int err = ask_connect(socket, &client);
+
+	if (err < 0)
+		return err;
+	snprintf(params, sizeof(params), "{\"pid\":%u,\"seconds\":%llu}", pid, seconds);
+	client_wait_longer(client, (u32)seconds * 1000 + BEGIN_MS);
+	err = client_request(client, method, params, ret, &error);
+	if (err == -EREMOTEIO && strcmp(error.code, "unknown-method") == 0)
+		log_error("zerneld at %s cannot do this: it is older than this command. Update "
+			  "both to the same version, then: systemctl restart zerneld",
+			  socket);
+	else if (err < 0)
+		ask_log_refusal(err, &error);
+	return err;
 }
 
 /* Opens a connection on which zerneld pushes data at this interval. */

@@ -27,6 +27,15 @@ int ask_ended(const char *socket, const char *who, struct snapshot **ret);
 /* Prints the current snapshot as one line of JSON. */
 int ask_print_snapshot(const char *socket);
 
+/*
+ * The process that launches work on a GPU and that `who` selects, as in answers/choose.h. -ENOENT:
+ * there is none. -EINVAL: there are several.
+ */
+int ask_process(const char *socket, const char *who, u32 *ret_pid);
+/* Asks a method that watches a process, and replies after so many seconds. */
+int ask_watch(const char *socket, const char *method, u32 pid, u64 seconds,
+	      struct client_data *ret);
+
 /* Opens a connection on which zerneld pushes a snapshot at this interval. */
 int ask_subscribe(const char *socket, u32 interval_ms, struct client **ret);
 

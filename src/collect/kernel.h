@@ -12,6 +12,7 @@
 #include "abi/procdb.h"
 #include "abi/sched.h"
 #include "abi/signals.h"
+#include "abi/usage.h"
 #include "base/macros.h"
 #include "collect/library.h"
 #include "core/comm.h"
@@ -93,8 +94,8 @@ int kernel_attach_library(struct kernel *kernel, const struct library *library);
 /* The most descriptors that the probes of a library need: before Linux 6.6, each has its own. */
 u32 kernel_library_fds(const struct kernel *kernel, const struct library_probes *probes);
 void kernel_detach_library(struct kernel *kernel, const struct library *library);
-/* Attaches or detaches the launches of an attached library by library->launches_below. */
-int kernel_set_launches(struct kernel *kernel, const struct library *library);
+/* Attaches or detaches the calls of library_extra() by library->has_extra. */
+int kernel_set_extra(struct kernel *kernel, const struct library *library);
 
 /*
  * Rare events, in the order of their time on each CPU; with `timeline`, also every change
@@ -256,3 +257,12 @@ int kernel_read_code(struct kernel *kernel, const struct lines_stack_key *stack,
 /* The name of a GPU kernel. -ENOENT: it is not known. */
 int kernel_read_gpu_kernel(const struct kernel *kernel, const struct gpu_kernel_key *key,
 			   struct gpu_kernel *ret);
+
+/*
+ * What PyTorch's allocator of a process reports, from the first call to the second, for
+ * USAGE_PARTS parts of the time. Errors are as above.
+ */
+int kernel_begin_usage(struct kernel *kernel, u32 tgid, const struct usage_process *process);
+void kernel_end_usage(struct kernel *kernel, u32 tgid);
+/* -ENOENT: nothing was reported about this GPU of the process. */
+int kernel_read_usage(const struct kernel *kernel, const struct usage_key *key, struct usage *ret);

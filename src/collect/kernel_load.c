@@ -17,7 +17,7 @@
 #include "collect/kernel_internal.h"
 #include "core/feature.h"
 
-#define PROGRAMS_MAX 14
+#define PROGRAMS_MAX 15
 
 /* The programs of features that can be left out. The other programs are essential, or belong to the
  * scheduler. */
@@ -31,7 +31,8 @@ static const struct {
 	{ FEATURE_GPU_MEMORY,
 	  { "alloc_return", "alloc_late_enter", "free_enter", "free_return", "hold_return",
 	    "map_return", "unmap_enter", "device_return", "device_id_return", "context_new_return",
-	    "context_set_return", "context_free_enter", "context_free_return", "oom_enter" } },
+	    "context_set_return", "context_free_enter", "context_free_return", "oom_enter",
+	    "usage_enter" } },
 	{ FEATURE_RANKS,
 	  { "collective_enter", "collective_return", "comm_enter", "comm_return",
 	    "comm_told_return", "comm_free_enter", "group_start_enter", "group_end_return",

@@ -49,6 +49,7 @@ static const struct {
 	[CALL_KIND_SCOPE_ENTER] = { "call_enter", "scope_return" },
 	[CALL_KIND_SCOPE_LEAVE] = { .enter = "scope_leave" },
 	[CALL_KIND_OOM] = { .enter = "oom_enter" },
+	[CALL_KIND_USAGE] = { .enter = "usage_enter" },
 	[CALL_KIND_KERNEL] = { "call_enter", "kernel_return" },
 	[CALL_KIND_COMM_FREE] = { .enter = "comm_free_enter" },
 	[CALL_KIND_GROUP_START] = { .enter = "group_start_enter" },
@@ -64,17 +65,22 @@ static void detach_links(struct call_links *links)
 	*links = (struct call_links){};
 }
 
+static void detach_entries(struct library_links *links, u32 kind)
+{
+	detach_links(&links->enter[kind]);
+	if (links->session[kind])
+		close(links->session[kind] - 1);
+	links->session[kind] = 0;
+}
+
 static void detach_slot(struct kernel *kernel, u32 slot)
 {
 	struct library_links *links = &kernel->libraries[slot];
 
 	for (u32 kind = 0; kind < CALL_KIND_NR; kind++) {
-		detach_links(&links->enter[kind]);
+		detach_entries(links, kind);
 		detach_links(&links->leave[kind]);
-		if (links->session[kind])
-			close(links->session[kind] - 1);
 	}
-	memset(links, 0, sizeof(*links));
 }
 
 /* The offsets of a library's calls of one kind, and the cookie of each for the BPF programs. */
@@ -200,14 +206,6 @@ static int attach_session(struct kernel *kernel, const struct library *library, 
 	return 0;
 }
 
-static void detach_launches(struct library_links *links)
-{
-	detach_links(&links->enter[CALL_KIND_LAUNCH]);
-	if (links->session[CALL_KIND_LAUNCH])
-		close(links->session[CALL_KIND_LAUNCH] - 1);
-	links->session[CALL_KIND_LAUNCH] = 0;
-}
-
 static int attach_entries(struct kernel *kernel, const struct library *library, u32 kind)
 {
 	struct library_links *links = &kernel->libraries[library->slot];
@@ -217,13 +215,15 @@ static int attach_entries(struct kernel *kernel, const struct library *library, 
 	return attach_kind(kernel, library, kind, programs[kind].enter, false, &links->enter[kind]);
 }
 
-int kernel_set_launches(struct kernel *kernel, const struct library *library)
+int kernel_set_extra(struct kernel *kernel, const struct library *library)
 {
-	detach_launches(&kernel->libraries[library->slot]);
-	return library->launches_below ? 0 : attach_entries(kernel, library, CALL_KIND_LAUNCH);
+	u32 kind = library_extra(library->runtime);
+
+	detach_entries(&kernel->libraries[library->slot], kind);
+	return library->has_extra ? attach_entries(kernel, library, kind) : 0;
 }
 
-/* Launches count although they may be probed in the driver instead. */
+/* Calls count although they may not be probed at all times: library_extra(). */
 u32 kernel_library_fds(const struct kernel *kernel, const struct library_probes *probes)
 {
 	u32 nr_calls[CALL_KIND_NR] = {}, nr = 0;
@@ -248,8 +248,9 @@ int kernel_attach_library(struct kernel *kernel, const struct library *library)
 		err = attach_kind(kernel, library, kind, programs[kind].leave, true,
 				  &links->leave[kind]);
 	for (u32 kind = 0; kind < CALL_KIND_NR && err == 0; kind++)
-		err = kind == CALL_KIND_LAUNCH ? kernel_set_launches(kernel, library)
-					       : attach_entries(kernel, library, kind);
+		err = kind == library_extra(library->runtime)
+			      ? kernel_set_extra(kernel, library)
+			      : attach_entries(kernel, library, kind);
 	if (err < 0)
 		detach_slot(kernel, library->slot);
 	return err;

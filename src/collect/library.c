@@ -113,6 +113,10 @@ static void process_change(struct library_set *set, struct process *process,
 {
 	library_count_uses(set, uses, 1);
 	library_count_uses(set, &process->uses, -1);
+	if (process->wants_usage) {
+		library_count_watch(set, uses, 1);
+		library_count_watch(set, &process->uses, -1);
+	}
 	process->uses = *uses;
 	if (uses_none(uses))
 		process_remove(set, process);
@@ -128,7 +132,7 @@ static void process_update(struct library_set *set, pid_t pid, const struct tena
 	if (process)
 		process_change(set, process, uses);
 	library_attach_new(set);
-	library_place_launches(set);
+	library_change_extras(set);
 }
 
 void library_forget_users(struct library_set *set, u32 slot)
@@ -152,7 +156,7 @@ void library_set_done(struct library_set *set, u32 slot, int err)
 	library_finish(set, library, err);
 	/* After a failure here, the next change of a process tries again. */
 	if (tries_again)
-		library_place_launches(set);
+		library_change_extras(set);
 }
 
 /*
@@ -397,6 +401,38 @@ int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child)
 	return 0;
 }
 
+int library_set_want_usage(struct library_set *set, pid_t pid, bool wanted)
+{
+	struct process *process = process_find(set, pid);
+
+	if (!process || !maps_torch(set, process))
+		return -ENOENT;
+	if (process->wants_usage != wanted)
+		library_count_watch(set, &process->uses, wanted ? 1 : -1);
+	process->wants_usage = wanted;
+	library_change_extras(set);
+	return 0;
+}
+
+int library_set_has_usage(const struct library_set *set, pid_t pid)
+{
+	const struct process *process = process_find(set, pid);
+	int result = -ENOENT;
+
+	for (u32 slot = 0; process && slot < LIBRARY_MAX; slot++) {
+		const struct library *library = set->library[slot];
+
+		if (!library || library->runtime != RUNTIME_C10 || !uses_has(&process->uses, slot))
+			continue;
+		if (library->state != LIBRARY_ATTACHED)
+			return 0;
+		if (!library->has_extra)
+			return -EIO;
+		result = 1;
+	}
+	return result;
+}
+
 bool library_set_has_process(const struct library_set *set, pid_t pid)
 {
 	return process_find(set, pid);
@@ -437,7 +473,7 @@ static void count_probes(const struct library *library, struct library_counts *c
 
 static bool is_probed(const struct library *library)
 {
-	return library->state == LIBRARY_ATTACHED || library->state == LIBRARY_PLACING;
+	return library->state == LIBRARY_ATTACHED || library->state == LIBRARY_CHANGING;
 }
 
 struct library_counts library_set_count(const struct library_set *set)

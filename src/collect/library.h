@@ -7,8 +7,10 @@
  * of the number of processes, containers or names. Executables are included when the CUDA
  * runtime is linked into them.
  *
- * A launch of the CUDA runtime is also a launch of its driver, and one probe is enough: the
- * launches of a runtime are probed only while a process maps it without a probed driver.
+ * Some calls are probed only while they are needed: library_extra(). A launch of the CUDA runtime
+ * is also a launch of its driver, and one probe is enough: the launches of a runtime are probed
+ * only while a process maps it without a probed driver. Reports of PyTorch's allocator are probed
+ * only while a client asks for a process.
  */
 #include <stdbool.h>
 #include <sys/types.h>
@@ -39,7 +41,7 @@ enum library_state {
 	LIBRARY_NEW, /* until the end of the scan that found it */
 	LIBRARY_ATTACHING,
 	LIBRARY_ATTACHED,
-	LIBRARY_PLACING, /* its launches are attached or detached */
+	LIBRARY_CHANGING, /* its extra calls are attached or detached */
 	LIBRARY_DETACHING,
 };
 
@@ -53,12 +55,8 @@ struct library {
 	char name[LIBRARY_NAME_BYTES]; /* the file name in one of the processes, for messages */
 	char path[LIBRARY_PATH_BYTES]; /* the path to attach to: that of `fd` */
 	struct library_probes probes;
-	/*
-	 * Launches are not probed here, because they are probed in the driver that this
-	 * runtime calls.
-	 */
-	bool launches_below;
-	int fd; /* the file; it stays open, because probes use the file too */
+	bool has_extra; /* the calls of library_extra() are probed */
+	int fd;		/* the file; it stays open, because probes use the file too */
 	enum library_state state;
 	u64 unused_ns; /* when it was first seen without users; 0: it has users */
 };
@@ -74,8 +72,8 @@ struct library_ops {
 	int (*detach)(void *ctx, const struct library *library);
 	/* The most descriptors that attach() opens. */
 	u32 (*nr_fds)(void *ctx, const struct library_probes *probes);
-	/* library->launches_below has changed. Negative: it failed; tried again later. */
-	int (*set_launches)(void *ctx, const struct library *library);
+	/* library->has_extra has changed. Negative: it failed; tried again later. */
+	int (*set_extra)(void *ctx, const struct library *library);
 	/*
 	 * Called when a process maps a collective library or its buffers, and when it no
 	 * longer has them mapped.
@@ -97,6 +95,9 @@ struct library_ops {
 	 */
 	int (*torch_inherited)(void *ctx, int parent, int child);
 };
+
+/* The kind of the calls that are probed only while they are needed; CALL_KIND_NR: none. */
+u32 library_extra(enum runtime runtime);
 
 struct library_counts {
 	u32 nr_libraries; /* attached; neither nr_libraries nor nr_probes contains pending ones */
@@ -168,6 +169,14 @@ int library_set_fork_process(struct library_set *set, pid_t parent, pid_t child)
 
 /* Scans of the program that the process runs need not call ops->torch() any more. */
 void library_set_know_torch(struct library_set *set, pid_t pid);
+
+/*
+ * Whether the reports of PyTorch's allocator in a process are wanted. -ENOENT: the process is not
+ * known to use PyTorch.
+ */
+int library_set_want_usage(struct library_set *set, pid_t pid, bool wanted);
+/* Whether they are probed; that can take seconds. -EIO: the kernel refuses. -ENOENT: as above. */
+int library_set_has_usage(const struct library_set *set, pid_t pid);
 
 /* Whether a process is known to use a library of the set. */
 bool library_set_has_process(const struct library_set *set, pid_t pid);

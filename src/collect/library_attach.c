@@ -71,7 +71,7 @@ void library_finish(struct library_set *set, struct library *library, int err)
 	else if (state == LIBRARY_ATTACHING)
 		set->counts.nr_symbols_dropped += library->probes.nr_dropped;
 	else if (err < 0)
-		library->launches_below = !library->launches_below;
+		library->has_extra = !library->has_extra;
 }
 
 static void begin(struct library_set *set, struct library *library, enum library_state state,
@@ -115,17 +115,34 @@ static void drop_all_unused(struct library_set *set, const struct tenant *owner)
 			begin(set, set->library[slot], LIBRARY_DETACHING, set->ops->detach);
 }
 
-void library_place_launches(struct library_set *set)
+u32 library_extra(enum runtime runtime)
+{
+	switch (runtime) {
+	case RUNTIME_CUDA: return CALL_KIND_LAUNCH;
+	case RUNTIME_C10: return CALL_KIND_USAGE;
+	default: return CALL_KIND_NR;
+	}
+}
+
+static bool needs_extra(const struct library_set *set, const struct library *library)
+{
+	switch (library_extra(library->runtime)) {
+	case CALL_KIND_LAUNCH: return set->nr_bare[library->slot];
+	case CALL_KIND_USAGE: return set->nr_watched[library->slot];
+	default: return false;
+	}
+}
+
+void library_change_extras(struct library_set *set)
 {
 	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
 		struct library *library = set->library[slot];
-		bool below = !set->nr_bare[slot];
 
-		if (!library || library->runtime != RUNTIME_CUDA ||
-		    library->state != LIBRARY_ATTACHED || library->launches_below == below)
+		if (!library || library->state != LIBRARY_ATTACHED ||
+		    library->has_extra == needs_extra(set, library))
 			continue;
-		library->launches_below = below;
-		begin(set, library, LIBRARY_PLACING, set->ops->set_launches);
+		library->has_extra = !library->has_extra;
+		begin(set, library, LIBRARY_CHANGING, set->ops->set_extra);
 	}
 }
 
@@ -139,6 +156,12 @@ void library_count_uses(struct library_set *set, const struct uses *uses, int si
 		set->nr_users[slot] += (u32)(sign * uses_has(uses, slot));
 		set->nr_bare[slot] += (u32)(sign * (is_bare && uses_has(uses, slot)));
 	}
+}
+
+void library_count_watch(struct library_set *set, const struct uses *uses, int sign)
+{
+	for (u32 slot = 0; slot < LIBRARY_MAX; slot++)
+		set->nr_watched[slot] += (u32)(sign * uses_has(uses, slot));
 }
 
 static int library_new(const struct library *found, u32 slot, int fd, struct library **ret)
@@ -191,7 +214,7 @@ void library_attach_new(struct library_set *set)
 
 		if (!library || library->state != LIBRARY_NEW)
 			continue;
-		library->launches_below = library->runtime == RUNTIME_CUDA && !set->nr_bare[slot];
+		library->has_extra = needs_extra(set, library);
 		/* The process can have exited during its scan. */
 		if (set->nr_users[slot])
 			begin(set, library, LIBRARY_ATTACHING, set->ops->attach);

@@ -11,6 +11,7 @@ struct process {
 	bool has_collective; /* the last value passed to ops->collective() */
 	bool torch_is_known; /* ops->torch() need not be called: library_set_know_torch() */
 	bool holds_gpu;	     /* the last value of ops->holds_gpu() */
+	bool wants_usage;    /* library_set_want_usage() */
 	u64 look_ns;	     /* time of the next scan for a collective library or a GPU */
 	u64 look_after_ns;
 };
@@ -35,9 +36,10 @@ struct library_set {
 	u32 max_fds; /* of all libraries */
 	struct library *library[LIBRARY_MAX];
 	u32 nr_users[LIBRARY_MAX];
-	u32 nr_bare[LIBRARY_MAX];  /* users whose driver is not probed */
-	struct uses drivers;	   /* the libraries of the driver */
-	struct process *processes; /* LIBRARY_PROCESS_MAX, sorted by pid */
+	u32 nr_bare[LIBRARY_MAX];    /* users whose driver is not probed */
+	u32 nr_watched[LIBRARY_MAX]; /* users of which library_set_want_usage() was told */
+	struct uses drivers;	     /* the libraries of the driver */
+	struct process *processes;   /* LIBRARY_PROCESS_MAX, sorted by pid */
 	u32 nr_processes;
 	struct library_counts counts;
 };
@@ -53,9 +55,11 @@ void library_finish(struct library_set *set, struct library *library, int err);
 void library_attach_new(struct library_set *set);
 /* In library.c: no process uses the library any more, because it could not be attached. */
 void library_forget_users(struct library_set *set, u32 slot);
-/* Attaches or detaches the launches of the runtimes, depending on the processes that use them. */
-void library_place_launches(struct library_set *set);
+/* Attaches or detaches the extra calls, depending on the processes that use the libraries. */
+void library_change_extras(struct library_set *set);
 /* Adds the uses of a process to the counts, or removes them with a `sign` of -1. */
 void library_count_uses(struct library_set *set, const struct uses *uses, int sign);
+/* The same for a process whose allocator is watched. */
+void library_count_watch(struct library_set *set, const struct uses *uses, int sign);
 /* Detaches a library at once, in any state. */
 void library_remove(struct library_set *set, struct library *library);

@@ -33,6 +33,7 @@ struct daemon {
 	struct lines *lines;
 	struct stacks *stacks;
 	struct oom_stacks *oom_stacks;
+	struct usages *usages;
 	struct loop_source signals;
 	struct loop_source starter_end;
 	bool has_failed;
@@ -315,7 +316,8 @@ static void connect_parts(struct daemon *d)
 					 .builder = d->builder,
 					 .lines = d->lines,
 					 .stacks = d->stacks,
-					 .oom_stacks = d->oom_stacks };
+					 .oom_stacks = d->oom_stacks,
+					 .usages = d->usages };
 }
 
 static int open_parts(struct daemon *d)
@@ -359,6 +361,9 @@ static int open_parts(struct daemon *d)
 	err = oom_stacks_new(&d->oom_stacks);
 	if (err < 0)
 		return err;
+	err = usages_new(d->supervisor, &d->usages);
+	if (err < 0)
+		return err;
 	connect_parts(d);
 	return 0;
 }
@@ -396,6 +401,7 @@ struct daemon *daemon_free(struct daemon *d)
 	server_free(d->server);
 	lines_free(d->lines);
 	stacks_free(d->stacks);
+	usages_free(d->usages);
 	supervisor_free(d->supervisor);
 	discovery_free(d->discovery);
 	snapshot_builder_free(d->builder);

@@ -60,9 +60,9 @@ static int attach(struct manager *manager, const struct library *library)
 	return err < 0 ? err : kernel_attach_library(manager->kernel, library);
 }
 
-static int set_launches(struct manager *manager, const struct library *library)
+static int set_extra(struct manager *manager, const struct library *library)
 {
-	return kernel_set_launches(manager->kernel, library);
+	return kernel_set_extra(manager->kernel, library);
 }
 
 static int detach(struct manager *manager, const struct library *library)
@@ -75,7 +75,7 @@ static int run_operation(void *ctx, const void *job)
 {
 	static int (*const operations[])(struct manager *, const struct library *) = {
 		[LIBRARY_ATTACHING] = attach,
-		[LIBRARY_PLACING] = set_launches,
+		[LIBRARY_CHANGING] = set_extra,
 		[LIBRARY_DETACHING] = detach,
 	};
 	const struct library *library = job;
@@ -269,7 +269,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	static const struct library_ops library_ops = {
 		.attach = on_operation,
 		.detach = on_operation,
-		.set_launches = on_operation,
+		.set_extra = on_operation,
 		.nr_fds = on_nr_fds,
 		.collective = on_collective,
 		.holds_gpu = on_holds_gpu,
@@ -277,7 +277,7 @@ int manager_new(struct kernel *kernel, pid_t pid, bool timeline,
 	static const struct library_ops remote_ops = {
 		.attach = on_operation,
 		.detach = on_operation,
-		.set_launches = on_operation,
+		.set_extra = on_operation,
 		.nr_fds = on_nr_fds,
 		.scan = on_scan,
 		.scan_all = on_scan_all,

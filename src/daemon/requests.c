@@ -75,23 +75,46 @@ static void jobs_ended(struct requests *r, yyjson_val *params, struct reply *rep
 		reply_refuse(reply, PROTOCOL_FAILED, "%s", strerror(-err));
 }
 
-static void watch_lines(struct requests *r, yyjson_val *params, struct reply *reply)
+/* Parameters of a method that watches a process. */
+static bool read_watch(yyjson_val *params, u64 seconds_least, u64 seconds_most, pid_t *ret_pid,
+		       u64 *ret_seconds, struct reply *reply)
 {
 	yyjson_val *pid = yyjson_obj_get(params, "pid"),
 		   *seconds = yyjson_obj_get(params, "seconds");
 
 	if (!yyjson_is_uint(pid) || !yyjson_get_uint(pid) || yyjson_get_uint(pid) > INT32_MAX ||
-	    !yyjson_is_uint(seconds) || yyjson_get_uint(seconds) > LINES_SECONDS_MAX) {
+	    !yyjson_is_uint(seconds) || yyjson_get_uint(seconds) < seconds_least ||
+	    yyjson_get_uint(seconds) > seconds_most) {
 		reply_refuse(reply, PROTOCOL_INVALID,
-			     "pid must be a process ID, and seconds a number from 0 to %d",
-			     LINES_SECONDS_MAX);
-		return;
+			     "pid must be a process ID, and seconds a number from %llu to %llu",
+			     seconds_least, seconds_most);
+		return false;
 	}
-	if (!yyjson_get_uint(seconds)) {
-		stacks_look(r->stacks, r->uid, (pid_t)yyjson_get_uint(pid), reply);
+	*ret_pid = (pid_t)yyjson_get_uint(pid);
+	*ret_seconds = yyjson_get_uint(seconds);
+	return true;
+}
+
+static void watch_lines(struct requests *r, yyjson_val *params, struct reply *reply)
+{
+	pid_t pid;
+	u64 seconds;
+
+	if (!read_watch(params, 0, LINES_SECONDS_MAX, &pid, &seconds, reply))
 		return;
-	}
-	lines_watch(r->lines, r->uid, (pid_t)yyjson_get_uint(pid), yyjson_get_uint(seconds), reply);
+	if (!seconds)
+		stacks_look(r->stacks, r->uid, pid, reply);
+	else
+		lines_watch(r->lines, r->uid, pid, seconds, reply);
+}
+
+static void watch_usage(struct requests *r, yyjson_val *params, struct reply *reply)
+{
+	pid_t pid;
+	u64 seconds;
+
+	if (read_watch(params, 1, USAGE_SECONDS_MAX, &pid, &seconds, reply))
+		usages_watch(r->usages, r->uid, pid, seconds, reply);
 }
 
 static void oom_stack(struct requests *r, yyjson_val *params, struct reply *reply)
@@ -117,6 +140,7 @@ static const struct {
 } methods[] = {
 	{ "jobs.ended", ACCESS_OWN, jobs_ended },
 	{ "lines", ACCESS_OWN, watch_lines },
+	{ "memory", ACCESS_OWN, watch_usage },
 	{ "oom.stack", ACCESS_OWN, oom_stack },
 	{ "policy.get", ACCESS_READ, policy_get },
 	{ "policy.set", ACCESS_CHANGE, policy_set },

@@ -8,6 +8,7 @@
 #include "daemon/snapshot_builder.h"
 #include "daemon/stacks.h"
 #include "daemon/supervisor.h"
+#include "daemon/usage.h"
 
 struct requests {
 	struct supervisor *supervisor;
@@ -16,6 +17,7 @@ struct requests {
 	struct lines *lines;
 	struct stacks *stacks;
 	struct oom_stacks *oom_stacks;
+	struct usages *usages;
 	u32 uid; /* the user whose data the current request may read; or SNAPSHOT_UID_UNKNOWN */
 };
 

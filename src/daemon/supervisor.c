@@ -610,6 +610,11 @@ struct kernel *supervisor_kernel(const struct supervisor *s)
 	return s->kernel;
 }
 
+struct library_set *supervisor_library_set(const struct supervisor *s)
+{
+	return s->manager ? manager_library_set(s->manager) : NULL;
+}
+
 u64 supervisor_nr_lost_maps(const struct supervisor *s)
 {
 	return s->kernel ? manager_nr_lost_maps(s->manager) : 0;

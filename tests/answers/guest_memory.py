@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Tests zernel memory on two jobs with known allocations, one of which reports that it is out of memory.
 
-The report must have its sizes and the memory of the other job, and stay after the end of the process. The jobs run beside a
+The report must have its sizes and the memory of the other job, and stay after the end of the process. What a job says of its
+allocations over time must be in the answer of `zernel memory --seconds`. The jobs run beside a
 zerneld that only watches, in a guest in virtual time. The output is TAP.
 """
 import json
 import subprocess
 import sys
+import time
 
 import guest
 import harness
@@ -19,6 +21,7 @@ HELD = {"neighbor": GIB, "victim": 2 * GIB}
 ASKED, ALLOCATED, RESERVED = 4 * GIB, GIB + GIB // 2, 2 * GIB
 OTHER_BYTES = 4096  # vgpu.py allocates so much at the start, which zerneld may not see
 DEVICES = (("VGPU_DEVICES", "1"),)
+WATCHED = 40  # reports of the larger value, over half of the watch
 
 
 class Job:
@@ -26,7 +29,7 @@ class Job:
         group = lab_run.cgroup(name)
         self.name = name
         self.process = subprocess.Popen(
-            [sys.executable, JOB, f"{guest.BUILD}/lab/vgpu", f"{guest.BUILD}/tests/signals/libc10.so"],
+            [sys.executable, JOB, f"{guest.BUILD}/lab/vgpu", f"{guest.BUILD}/tests/libc10.so"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             preexec_fn=lambda: (group / "cgroup.procs").write_text("0"))
 
@@ -99,10 +102,46 @@ def fail(lab, server, job):
     return next((each["oom"] for each in memory(lab, server)["out_of_memory"] if {"others", "stack"} <= each["oom"].keys()), None)
 
 
+def check_usage(tap, lab, server, job):
+    """The job reports until the probe is attached, and then goes down to a lower value."""
+    with subprocess.Popen([f"{guest.BUILD}/src/cli/zernel", "memory", "--seconds", "4", "--json", str(job.process.pid), "--socket", server.path],
+                          stdout=subprocess.PIPE, text=True) as watch:
+        for _ in range(WATCHED):
+            assert job.do("use", GIB, RESERVED)
+            time.sleep(0.05)
+        while watch.poll() is None:
+            assert job.do("use", GIB // 2, RESERVED)
+            time.sleep(0.05)
+        (gpu,) = json.loads(watch.stdout.read())["gpus"]
+    parts = [part for part in gpu["parts"] if part]
+    seen = [(part["allocated_most_bytes"], part["allocated_bytes"]) for part in parts]
+    order = [pair for i, pair in enumerate(seen) if i == 0 or pair != seen[i - 1]]
+    low, high = GIB // 2, GIB
+    tap.check(order in ([(high, high), (high, low), (low, low)], [(high, high), (low, low)]), f"allocated memory changes once: {order}")
+    tap.check({part["reserved_most_bytes"] for part in parts} == {RESERVED} and gpu["gpu"] == 0 and gpu["reports"] > 20,
+              f"reserved memory, GPU and reports: {gpu}")
+
+
+def show_usage(tap, lab, server, job):
+    """The text about steps, whose memory grows and is released at their end."""
+    with subprocess.Popen([f"{guest.BUILD}/src/cli/zernel", "memory", "--seconds", "2", str(job.process.pid), "--socket", server.path],
+                          stdout=subprocess.PIPE, text=True) as watch:
+        step = 0
+        while watch.poll() is None:
+            assert job.do("use", (12 + step % 8) * GIB, 24 * GIB)
+            step += 1
+            time.sleep(0.01)
+        text = watch.stdout.read()
+    print("#", "\n# ".join(text.splitlines()), flush=True)
+    tap.check("allocated at most 19.0 GiB of the 24.0 GiB that it had reserved" in text, "the text has the largest values")
+
+
 def run(lab, tap, server, _):
     neighbor, _ = start(server, "neighbor")
     victim, name = start(server, "victim")
     check_held(tap, lab, server, [neighbor, victim])
+    check_usage(tap, lab, server, victim)
+    show_usage(tap, lab, server, victim)
     report = harness.wait_until(lambda: fail(lab, server, victim), f"a report: {server.text()}")
     check_report(tap, report, neighbor)
     check_stack(tap, report)

@@ -8,9 +8,10 @@
  * `end-all` (all of them exit), `processes` (its processes: pid, user and name in each line),
  * `slow` (the attach of a library with this word in its name blocks until the file is removed),
  * `lost` (events of mappings were lost), `blind` (the kernel refuses events of a CPU),
- * `oom` (its processes were out of memory), `cpu_max`, `cgroup_v1` and `unverified` (the CPU limits
- * of cgroups), `honors` (the scheduler keeps cpu.max). It appends its actions to the file `log`. It
- * is linked before the real functions and replaces them.
+ * `no-extra` (extra calls cannot be attached), `oom` (its processes were out of memory), `cpu_max`,
+ * `cgroup_v1` and `unverified` (the CPU limits of cgroups), `honors` (the scheduler keeps cpu.max).
+ * It appends its actions to the file `log`. It is linked before the real functions and replaces
+ * them.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -520,13 +521,15 @@ void kernel_detach_library(struct kernel *kernel, const struct library *library)
 		note("detach %s\n", library->name);
 }
 
-/* The remaining functions do nothing. */
-int kernel_attach_threads(struct kernel *kernel)
+int kernel_set_extra(struct kernel *kernel, const struct library *library)
 {
-	return 0;
+	if (is_noted(library))
+		note("%s %s\n", library->has_extra ? "extra" : "no-extra", library->name);
+	return is_told("no-extra") ? -EMFILE : 0;
 }
 
-int kernel_set_launches(struct kernel *kernel, const struct library *library)
+/* The remaining functions do nothing. */
+int kernel_attach_threads(struct kernel *kernel)
 {
 	return 0;
 }

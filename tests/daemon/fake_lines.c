@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /*
- * A fake of the BPF programs that sample stacks, for fake_kernel.c: each process has one stack with
- * two frames, of which one has a name. The begin and the end of sampling are in the log.
+ * A fake of the BPF programs that watch a process for a client, for fake_kernel.c: each process has
+ * one stack with two frames, of which one has a name. The begin and the end are in the log.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -165,6 +165,31 @@ int kernel_read_gpu_kernel(const struct kernel *kernel, const struct gpu_kernel_
 	memset(ret, 'x', sizeof(*ret));
 	memcpy(ret->name, "gemm\xff\"", 6);
 	ret->is_cut = 1;
+	return 0;
+}
+
+int kernel_begin_usage(struct kernel *kernel, u32 tgid, const struct usage_process *process)
+{
+	note("use", tgid);
+	return 0;
+}
+
+void kernel_end_usage(struct kernel *kernel, u32 tgid)
+{
+	note("used", tgid);
+}
+
+/* Each process has two reports about its first GPU, early in its time. */
+int kernel_read_usage(const struct kernel *kernel, const struct usage_key *key, struct usage *ret)
+{
+	if (key->device)
+		return -ENOENT;
+	*ret = (struct usage){};
+	ret->parts[1] = (struct usage_part){ .nr = 2,
+					     .allocated_bytes = 5,
+					     .reserved_bytes = 8,
+					     .allocated_most = 7,
+					     .reserved_most = 9 };
 	return 0;
 }
 

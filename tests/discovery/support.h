@@ -37,7 +37,7 @@ struct recorder {
 	int later;	      /* 0, or LIBRARY_LATER: the test calls library_set_done() */
 	struct stat attached; /* the last attached file */
 	struct library last;
-	int nr_launches_here;		      /* libraries whose launches are attached */
+	int nr_extra_here;		      /* libraries whose extra calls are attached */
 	int nr_collective, nr_not_collective; /* number of calls of collective() */
 	bool holds_gpu;			      /* result of holds_gpu() */
 	int nr_looks;			      /* number of calls of holds_gpu() */
@@ -54,7 +54,7 @@ static inline int record_attach(void *ctx, const struct library *library)
 	assert_int_equal(stat(library->path, &recorder->attached), 0);
 	recorder->last = *library;
 	recorder->nr_attached++;
-	recorder->nr_launches_here += library->runtime == RUNTIME_CUDA && !library->launches_below;
+	recorder->nr_extra_here += library->has_extra;
 	return recorder->later;
 }
 
@@ -73,7 +73,7 @@ static inline void drop_unused(struct library_set *set)
 	library_set_drop_unused(set, 1 + LIBRARY_KEEP_NS);
 }
 
-static inline int record_launches(void *ctx, const struct library *library)
+static inline int record_extra(void *ctx, const struct library *library)
 {
 	struct recorder *recorder = ctx;
 	struct stat st;
@@ -81,7 +81,7 @@ static inline int record_launches(void *ctx, const struct library *library)
 	assert_int_equal(stat(library->path, &st), 0);
 	if (recorder->fail_with)
 		return recorder->fail_with;
-	recorder->nr_launches_here += library->launches_below ? -1 : 1;
+	recorder->nr_extra_here += library->has_extra ? 1 : -1;
 	return recorder->later;
 }
 
@@ -111,7 +111,7 @@ static inline u32 record_fds(void *ctx, const struct library_probes *probes)
 static const struct library_ops recorder_ops = { .attach = record_attach,
 						 .detach = record_detach,
 						 .nr_fds = record_fds,
-						 .set_launches = record_launches,
+						 .set_extra = record_extra,
 						 .collective = record_collective,
 						 .holds_gpu = record_holds_gpu };
 

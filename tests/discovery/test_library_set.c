@@ -204,34 +204,34 @@ static void test_launches_at_one_level(void **state)
 
 	add_process(7, "/libcudart.so.12", fixture, true);
 	assert_int_equal(library_set_scan_process(set, 7), 0);
-	assert_int_equal(recorder.nr_launches_here, 1);
+	assert_int_equal(recorder.nr_extra_here, 1);
 	add_driver(7);
 	assert_int_equal(library_set_scan_process(set, 7), 0);
 	assert_int_equal(recorder.nr_attached, 2);
-	assert_int_equal(recorder.nr_launches_here, 0);
+	assert_int_equal(recorder.nr_extra_here, 0);
 	/* A child inherits both. */
 	assert_int_equal(library_set_fork_process(set, 7, 8), 0);
-	assert_int_equal(recorder.nr_launches_here, 0);
+	assert_int_equal(recorder.nr_extra_here, 0);
 	/* A second process begins with the runtime alone. */
 	add_process(9, "/libcudart.so.12", fixture, true);
 	assert_int_equal(library_set_scan_process(set, 9), 0);
-	assert_int_equal(recorder.nr_launches_here, 1);
+	assert_int_equal(recorder.nr_extra_here, 1);
 	library_set_forget_process(set, 7);
 	library_set_forget_process(set, 8);
 	drop_unused(set);
 	assert_int_equal(recorder.nr_detached, 1);
-	assert_int_equal(recorder.nr_launches_here, 1);
+	assert_int_equal(recorder.nr_extra_here, 1);
 	add_driver(9);
 	/* What fails is tried again. */
 	recorder.fail_with = -EMFILE;
 	assert_int_equal(library_set_scan_process(set, 9), 0);
-	assert_int_equal(recorder.nr_launches_here, 1);
+	assert_int_equal(recorder.nr_extra_here, 1);
 	recorder.fail_with = 0;
 	assert_int_equal(library_set_scan_process(set, 9), 0);
-	assert_int_equal(recorder.nr_launches_here, 0);
+	assert_int_equal(recorder.nr_extra_here, 0);
 	/* The launches of the driver itself are always probed there. */
-	assert_false(recorder.last.launches_below);
 	assert_int_equal(recorder.last.runtime, RUNTIME_CUDA_DRIVER);
+	assert_int_equal(library_extra(RUNTIME_CUDA_DRIVER), CALL_KIND_NR);
 	remove_process(7);
 	remove_process(9);
 }
@@ -305,25 +305,25 @@ static void test_late_failure_of_an_attach(void **state)
 	assert_null(library_set_at(set, 0));
 	assert_false(library_set_has_process(set, 7));
 	assert_int_equal(library_set_count(set).nr_attach_failed, 1);
-	recorder.nr_launches_here = 0; /* the attach that failed left none */
+	recorder.nr_extra_here = 0; /* the attach that failed left none */
 	assert_int_equal(library_set_scan_process(set, 7), 0);
 	library_set_done(set, 0, 0);
-	assert_int_equal(recorder.nr_launches_here, 1);
+	assert_int_equal(recorder.nr_extra_here, 1);
 
 	/* The launches move to the driver, and back when its attach fails. */
 	add_driver(7);
 	assert_int_equal(library_set_scan_process(set, 7), 0);
-	assert_int_equal(recorder.nr_launches_here, 0);
+	assert_int_equal(recorder.nr_extra_here, 0);
 	library_set_done(set, 1, -EPERM);
 	library_set_done(set, 0, 0);
-	assert_int_equal(recorder.nr_launches_here, 1);
+	assert_int_equal(recorder.nr_extra_here, 1);
 	assert_true(library_set_has_process(set, 7));
 	/* The failure to place launches is not repeated at once. */
 	library_set_done(set, 0, -EMFILE);
-	assert_int_equal(recorder.nr_launches_here, 1);
+	assert_int_equal(recorder.nr_extra_here, 1);
 	assert_int_equal(library_set_count(set).nr_attach_failed, 3);
 	assert_int_equal(library_set_at(set, 0)->state, LIBRARY_ATTACHED);
-	assert_true(library_set_at(set, 0)->launches_below);
+	assert_false(library_set_at(set, 0)->has_extra);
 	remove_process(7);
 }
 
@@ -892,6 +892,55 @@ static void test_torch_is_told_until_it_is_known(void **state)
 	assert_int_equal(recorder.nr_torch, 3);
 }
 
+/* The allocator is probed while one of the processes with its library is watched. */
+static void test_usage_is_probed_while_it_is_wanted(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	assert_int_equal(library_set_want_usage(set, 7, true), -ENOENT);
+	scanned_of(set, 7, false);
+	assert_int_equal(library_set_want_usage(set, 7, true), -ENOENT);
+	recorder.nr_extra_here = 0; /* a CUDA runtime without a driver has launches */
+	scanned_of(set, 8, true);
+	scanned_of(set, 9, true);
+	assert_int_equal(recorder.nr_extra_here, 0);
+	assert_int_equal(library_set_want_usage(set, 8, true), 0);
+	assert_int_equal(library_set_want_usage(set, 8, true), 0);
+	assert_int_equal(library_set_want_usage(set, 9, true), 0);
+	assert_int_equal(recorder.nr_extra_here, 1);
+	assert_int_equal(library_set_has_usage(set, 8), 1);
+	assert_int_equal(library_set_has_usage(set, 7), -ENOENT);
+	assert_int_equal(library_set_want_usage(set, 8, false), 0);
+	assert_int_equal(recorder.nr_extra_here, 1);
+	/* The last one ends without a word. */
+	library_set_forget_process(set, 9);
+	assert_int_equal(recorder.nr_extra_here, 0);
+	/* The library is mapped anew during a watch, and is gone after it. */
+	assert_int_equal(library_set_want_usage(set, 8, true), 0);
+	scanned_of(set, 8, false);
+	assert_int_equal(library_set_has_usage(set, 8), -ENOENT);
+	assert_int_equal(library_set_want_usage(set, 8, false), -ENOENT);
+}
+
+static void test_usage_is_probed_later(void **state)
+{
+	struct recorder recorder = { .later = LIBRARY_LATER };
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	scanned(set, true);
+	assert_int_equal(library_set_want_usage(set, 7, true), 0);
+	assert_int_equal(library_set_has_usage(set, 7), 0);
+	library_set_done(set, 0, 0); /* the attach, after which the change begins */
+	assert_int_equal(library_set_at(set, 0)->state, LIBRARY_CHANGING);
+	assert_int_equal(library_set_has_usage(set, 7), 0);
+	library_set_done(set, 0, -EMFILE);
+	assert_int_equal(library_set_has_usage(set, 7), -EIO);
+	assert_int_equal(library_set_want_usage(set, 7, true), 0);
+	library_set_done(set, 0, 0);
+	assert_int_equal(library_set_has_usage(set, 7), 1);
+}
+
 static int refuse_torch(void *ctx, int parent, int child)
 {
 	return -ESRCH;
@@ -973,6 +1022,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_looks_for_a_gpu),
 		cmocka_unit_test(test_torch_is_told_until_it_is_known),
 		cmocka_unit_test(test_torch_is_inherited),
+		cmocka_unit_test(test_usage_is_probed_while_it_is_wanted),
+		cmocka_unit_test(test_usage_is_probed_later),
 	};
 
 	/* The number of libraries depends on it. */

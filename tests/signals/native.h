@@ -41,7 +41,7 @@ static inline struct kernel *native_kernel(void)
 /* Returns a library to attach to: all calls of the runtime in the file, or only `call`. */
 static inline struct library native_library(const char *path, enum runtime runtime, int call)
 {
-	struct library library = { .runtime = runtime, .fd = -1 };
+	struct library library = { .runtime = runtime, .has_extra = true, .fd = -1 };
 	struct library_probes all;
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 

@@ -14,4 +14,6 @@ struct oom_test_device {
 
 /* Called as PyTorch's allocator calls it. */
 void oom_report_call(s64 asked, u64 allocated, u64 reserved, struct oom_test_device device);
+/* The same: at an allocation of this size, or a release if it is negative. */
+void oom_use_call(s64 size, u64 allocated, u64 reserved, struct oom_test_device device);
 int cudaSetDevice(int device);

@@ -23,7 +23,7 @@ static struct kernel *probes_attach_to(const char *cuda, const char *c10)
 	struct library runtime = native_library(cuda, RUNTIME_CUDA, -1);
 	struct library torch = native_library(c10, RUNTIME_C10, -1);
 
-	assert_int_equal(torch.probes.nr, 1);
+	assert_int_equal(torch.probes.nr, 2);
 	assert_int_equal(kernel_attach_library(kernel, &runtime), 0);
 	torch.slot = 1;
 	assert_int_equal(kernel_attach_library(kernel, &torch), 0);
@@ -261,20 +261,27 @@ static void stack_of_the_thread_is_kept(void **state)
 
 static void real_library_reports_the_same(void **state)
 {
-	static const char order[] = "oom 4294967296 3221225472 3221225477\n";
 	CLEANUP_FD int input = -EBADF, output = -EBADF;
+	struct usage usage = {};
 	struct oom_report oom;
 	struct kernel *kernel;
-	char done[8] = "";
 	pid_t child;
 
 	kernel = start_job(&child, &input, &output);
-	assert_int_equal(write(input, order, strlen(order)), strlen(order));
-	assert_true(read(output, done, sizeof(done) - 1) > 0);
+	assert_int_equal(
+		kernel_begin_usage(kernel, (u32)child,
+				   &(struct usage_process){ .begin_ns = time_now_ns(),
+							    .part_ns = 3600 * NSEC_PER_SEC }),
+		0);
+	order_job(input, output, "oom 4294967296 3221225472 3221225477\n");
+	order_job(input, output, "use 3221225471 3221225478\n");
 	oom = native_state(kernel, child).oom;
+	kernel_read_usage(kernel, &(struct usage_key){ .tgid = (u32)child }, &usage);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	assert_string_equal(done, "done\n");
+	assert_int_equal(usage.parts[0].nr, 1);
+	assert_int_equal(usage.parts[0].allocated_bytes, 3 * GIB - 1);
+	assert_int_equal(usage.parts[0].reserved_bytes, 3 * GIB + 6);
 	assert_int_equal(oom.nr, 1);
 	assert_int_equal(oom.asked_bytes, 4 * GIB);
 	assert_int_equal(oom.allocated_bytes, 3 * GIB);

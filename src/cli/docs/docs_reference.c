@@ -109,8 +109,10 @@ static void print_command(FILE *out, const struct command *command, const char *
 			command->operands ? command->operands : "");
 	print_sentence(out, command->help);
 	fputc('\n', out);
-	if (command->description)
-		fprintf(out, "%s\n", command->description);
+	if (command->description) {
+		print_cell(out, command->description);
+		fputc('\n', out);
+	}
 	if (command->commands) {
 		for (const struct command *const *each = command->commands; *each; each++)
 			print_command(out, *each, name, depth + 1);
@@ -210,6 +212,7 @@ static const char *const kind_meanings[] = {
 	[CALL_KIND_SCOPE_ENTER] = "start of a scope that the framework names",
 	[CALL_KIND_SCOPE_LEAVE] = "end of that scope",
 	[CALL_KIND_OOM] = "out-of-memory error",
+	[CALL_KIND_USAGE] = "memory of the allocator, only while a client asks",
 	[CALL_KIND_KERNEL] = "name of a GPU kernel",
 	[CALL_KIND_COMM_FREE] = "end of a communicator",
 	[CALL_KIND_GROUP_START] = "start of a group of calls",

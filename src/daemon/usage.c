@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "daemon/usage.h"
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/cleanup.h"
+#include "base/time.h"
+#include "core/snapshot.h"
+#include "daemon/lines.h"
+#include "daemon/usage_json.h"
+
+/* On a busy machine, a probe is attached after seconds. */
+#define ATTACH_NS (20 * NSEC_PER_SEC)
+
+struct watch {
+	struct later later;
+	struct watch *next;
+	struct usages *usages;
+	pid_t pid;
+	int pidfd; /* opened when it was asked for */
+	u64 length_ns;
+	u64 asked_ns;
+	u64 begun_ns; /* 0: the allocator is not probed yet */
+	u64 seen_ns;  /* when the process was last there */
+	struct process_state process;
+};
+
+struct usages {
+	struct supervisor *supervisor;
+	struct watch *watches;
+};
+
+static void refuse(struct reply *reply, pid_t pid, int err)
+{
+	if (err == -EEXIST)
+		reply_refuse(
+			reply, PROTOCOL_FAILED,
+			"another client watches the memory of process %d: try again when it has "
+			"ended",
+			pid);
+	else if (err == -E2BIG)
+		reply_refuse(reply, PROTOCOL_FAILED,
+			     "the memory of too many processes is watched: try again later");
+	else if (err == -EDQUOT)
+		reply_refuse(reply, PROTOCOL_FAILED,
+			     "the memory of %d processes of the user of process %d is watched: try "
+			     "again later",
+			     USAGE_OF_USER, pid);
+	else if (err == -EOPNOTSUPP)
+		reply_refuse(reply, PROTOCOL_UNSUPPORTED,
+			     "this kernel cannot watch the memory of PyTorch: run `zernel doctor`");
+	else if (err == -ENOENT)
+		reply_refuse(reply, PROTOCOL_NOT_FOUND,
+			     "process %d is not known to use PyTorch (libc10.so): run `zernel "
+			     "doctor` to list the libraries that were found",
+			     pid);
+	else if (err == -EIO)
+		reply_refuse(reply, PROTOCOL_FAILED,
+			     "the allocator of process %d could not be probed: the log of zerneld "
+			     "says why",
+			     pid);
+	else
+		lines_refuse(reply, pid, err);
+}
+
+static struct library_set *libraries_of(const struct watch *watch)
+{
+	return supervisor_library_set(watch->usages->supervisor);
+}
+
+static u64 part_of(const struct watch *watch)
+{
+	return watch->length_ns / USAGE_PARTS;
+}
+
+static bool still_lives(struct watch *watch, u64 now_ns)
+{
+	struct kernel *kernel = supervisor_kernel(watch->usages->supervisor);
+	struct process_state process;
+
+	if (!kernel || kernel_read_process(kernel, watch->pidfd, &process) < 0 ||
+	    process.start_ns != watch->process.start_ns)
+		return false;
+	watch->seen_ns = now_ns;
+	return true;
+}
+
+/* Begins when the allocator is probed. Negative: it cannot. */
+static int begin(struct watch *watch, u64 now_ns)
+{
+	struct kernel *kernel = supervisor_kernel(watch->usages->supervisor);
+	struct library_set *libraries = libraries_of(watch);
+	int err;
+
+	if (!kernel || !libraries || !still_lives(watch, now_ns))
+		return -ESRCH;
+	err = library_set_has_usage(libraries, watch->pid);
+	if (err == 0)
+		return now_ns < watch->asked_ns + ATTACH_NS ? 0 : -EIO;
+	if (err < 0)
+		return err;
+	err = kernel_begin_usage(
+		kernel, (u32)watch->pid,
+		&(struct usage_process){ .begin_ns = now_ns, .part_ns = part_of(watch) });
+	if (err == 0)
+		watch->begun_ns = now_ns;
+	return err;
+}
+
+static void answer(const struct watch *watch, struct reply *reply)
+{
+	const struct kernel *kernel = supervisor_kernel(watch->usages->supervisor);
+	struct usage_head head = { .process = &watch->process,
+				   .window_ns = watch->seen_ns - watch->begun_ns,
+				   .part_ns = part_of(watch) };
+
+	reply->result = usage_to_json(kernel, &head);
+	if (!reply->result)
+		reply_refuse(reply, PROTOCOL_FAILED, "out of memory");
+}
+
+static bool poll_watch(struct later *later, struct reply *reply)
+{
+	struct watch *watch = container_of(later, struct watch, later);
+	u64 now_ns = time_now_ns();
+	int err;
+
+	if (!watch->begun_ns) {
+		err = begin(watch, now_ns);
+		if (err < 0)
+			refuse(reply, watch->pid, err);
+		return err < 0;
+	}
+	if (still_lives(watch, now_ns) && now_ns < watch->begun_ns + watch->length_ns)
+		return false;
+	if (supervisor_kernel(watch->usages->supervisor))
+		answer(watch, reply);
+	else
+		refuse(reply, watch->pid, -ESRCH);
+	return true;
+}
+
+static void free_watch(struct later *later)
+{
+	struct watch *watch = container_of(later, struct watch, later);
+	struct kernel *kernel = supervisor_kernel(watch->usages->supervisor);
+	struct library_set *libraries = libraries_of(watch);
+	struct watch **at = &watch->usages->watches;
+
+	if (watch->begun_ns && kernel)
+		kernel_end_usage(kernel, (u32)watch->pid);
+	if (libraries)
+		(void)library_set_want_usage(libraries, watch->pid, false);
+	while (*at != watch)
+		at = &(*at)->next;
+	*at = watch->next;
+	cleanup_fd(&watch->pidfd);
+	free(watch);
+}
+
+/* The watches of one user leave room for those of other users. */
+static int check_others(const struct usages *usages, pid_t pid, u32 uid)
+{
+	u32 nr = 0;
+
+	for (const struct watch *at = usages->watches; at; at = at->next) {
+		if (at->pid == pid)
+			return -EEXIST;
+		nr += at->process.uid == uid;
+	}
+	return nr >= USAGE_OF_USER ? -EDQUOT : 0;
+}
+
+static int want(struct watch *watch, u32 uid)
+{
+	struct usages *usages = watch->usages;
+	struct library_set *libraries = supervisor_library_set(usages->supervisor);
+	int err = lines_find_process(usages->supervisor, uid, watch->pidfd, &watch->process);
+
+	if (err == 0)
+		err = check_others(usages, watch->pid, watch->process.uid);
+	if (err < 0)
+		return err;
+	return libraries ? library_set_want_usage(libraries, watch->pid, true) : -ESRCH;
+}
+
+void usages_watch(struct usages *usages, u32 uid, pid_t pid, u64 seconds, struct reply *reply)
+{
+	struct watch *watch = calloc(1, sizeof(*watch));
+	int err;
+
+	if (!watch) {
+		reply_refuse(reply, PROTOCOL_FAILED, "out of memory");
+		return;
+	}
+	*watch = (struct watch){ .later = { poll_watch, free_watch },
+				 .usages = usages,
+				 .pid = pid,
+				 .pidfd = library_open_process(pid),
+				 .length_ns = seconds * NSEC_PER_SEC,
+				 .asked_ns = time_now_ns() };
+	err = want(watch, uid);
+	if (err < 0) {
+		refuse(reply, pid, err);
+		cleanup_fd(&watch->pidfd);
+		free(watch);
+		return;
+	}
+	watch->next = usages->watches;
+	usages->watches = watch;
+	reply->is_later = true;
+	reply->later = &watch->later;
+}
+
+int usages_new(struct supervisor *supervisor, struct usages **ret)
+{
+	struct usages *usages = calloc(1, sizeof(*usages));
+
+	if (!usages)
+		return -ENOMEM;
+	usages->supervisor = supervisor;
+	*ret = usages;
+	return 0;
+}
+
+struct usages *usages_free(struct usages *usages)
+{
+	free(usages);
+	return NULL;
+}
