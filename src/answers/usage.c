@@ -10,7 +10,6 @@
 #include "ipc/json.h"
 
 #define WINDOW_NS_MAX (1ULL << 48)
-#define BYTES_MAX     (1ULL << 56)
 
 /* Less unused memory than this share of the reserved memory is no reason for advice. */
 #define UNUSED_PERCENT 20
@@ -20,10 +19,10 @@ static int read_part(yyjson_val *value, struct usage_gpu *gpu)
 	struct usage_part *part = &gpu->parts[gpu->nr_parts];
 	const struct number numbers[] = {
 		{ "reports", WINDOW_NS_MAX, &part->nr },
-		{ "allocated_bytes", BYTES_MAX, &part->allocated_bytes },
-		{ "reserved_bytes", BYTES_MAX, &part->reserved_bytes },
-		{ "allocated_most_bytes", BYTES_MAX, &part->allocated_most },
-		{ "reserved_most_bytes", BYTES_MAX, &part->reserved_most },
+		{ "allocated_bytes", USAGE_BYTES_MAX, &part->allocated_bytes },
+		{ "reserved_bytes", USAGE_BYTES_MAX, &part->reserved_bytes },
+		{ "allocated_most_bytes", USAGE_BYTES_MAX, &part->allocated_most },
+		{ "reserved_then_bytes", USAGE_BYTES_MAX, &part->reserved_then },
 		{},
 	};
 
@@ -88,24 +87,27 @@ struct usage_report *usage_free(struct usage_report *report)
 
 u64 usage_unused(const struct usage_part *part)
 {
-	return part->reserved_most > part->allocated_most
-		       ? part->reserved_most - part->allocated_most
+	return part->reserved_then > part->allocated_most
+		       ? part->reserved_then - part->allocated_most
 		       : 0;
+}
+
+static const struct usage_part *find_most(const struct usage_gpu *gpu)
+{
+	const struct usage_part *most = &gpu->parts[0];
+
+	for (u32 i = 1; i < gpu->nr_parts; i++)
+		if (gpu->parts[i].allocated_most > most->allocated_most)
+			most = &gpu->parts[i];
+	return most;
 }
 
 void usage_sentence(const struct usage_gpu *gpu, char ret[static USAGE_SENTENCE_LEN])
 {
 	struct sentence sentence = { .text = ret, .size = USAGE_SENTENCE_LEN };
-	struct usage_part most = {};
-	u64 unused;
+	const struct usage_part *most = find_most(gpu);
+	u64 unused = usage_unused(most);
 
-	for (u32 i = 0; i < gpu->nr_parts; i++) {
-		if (gpu->parts[i].allocated_most > most.allocated_most)
-			most.allocated_most = gpu->parts[i].allocated_most;
-		if (gpu->parts[i].reserved_most > most.reserved_most)
-			most.reserved_most = gpu->parts[i].reserved_most;
-	}
-	unused = usage_unused(&most);
 	ret[0] = '\0';
 	if (gpu->gpu == SNAPSHOT_GPU_UNKNOWN)
 		sentence_add(&sentence, "An unknown GPU: ");
@@ -113,16 +115,15 @@ void usage_sentence(const struct usage_gpu *gpu, char ret[static USAGE_SENTENCE_
 		sentence_add(&sentence, "GPU %u: ", gpu->gpu);
 	sentence_add(
 		&sentence,
-		"PyTorch allocated at most %s of the %s that it had reserved; %s (%.0f %%) was "
-		"not used at any time.",
-		unit_bytes(most.allocated_most).text, unit_bytes(most.reserved_most).text,
+		"PyTorch allocated at most %s; of the %s that it had reserved then, %s (%.0f %%) "
+		"was unused.",
+		unit_bytes(most->allocated_most).text, unit_bytes(most->reserved_then).text,
 		unit_bytes(unused).text,
-		most.reserved_most ? 100.0 * (double)unused / (double)most.reserved_most : 0);
-	if (unused * 100 > most.reserved_most * UNUSED_PERCENT)
-		sentence_add(
-			&sentence,
-			" Memory in pieces that are too small (fragmentation), or kept from an "
-			"earlier peak, stays reserved: other processes cannot use it.");
+		most->reserved_then ? 100.0 * (double)unused / (double)most->reserved_then : 0);
+	if (unused * 100 > most->reserved_then * UNUSED_PERCENT)
+		sentence_add(&sentence,
+			     " It is in pieces that are too small (fragmentation), or left from an "
+			     "earlier peak; other processes cannot use it.");
 }
 
 static void add_part(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct usage_gpu *gpu, u32 i)
@@ -139,7 +140,7 @@ static void add_part(yyjson_mut_doc *doc, yyjson_mut_val *list, const struct usa
 	yyjson_mut_obj_add_uint(doc, object, "allocated_bytes", part->allocated_bytes);
 	yyjson_mut_obj_add_uint(doc, object, "reserved_bytes", part->reserved_bytes);
 	yyjson_mut_obj_add_uint(doc, object, "allocated_most_bytes", part->allocated_most);
-	yyjson_mut_obj_add_uint(doc, object, "reserved_most_bytes", part->reserved_most);
+	yyjson_mut_obj_add_uint(doc, object, "reserved_then_bytes", part->reserved_then);
 	yyjson_mut_obj_add_uint(doc, object, "unused_bytes", usage_unused(part));
 }
 

@@ -32,7 +32,7 @@ int usage_read(yyjson_val *value, struct usage_report **ret);
 struct usage_report *usage_free(struct usage_report *report);
 DEFINE_CLEANUP(struct usage_report, usage_free);
 
-/* Reserved memory that was not allocated at the moment when most was. */
+/* Reserved memory that was not allocated at the moment when most was allocated. */
 u64 usage_unused(const struct usage_part *part);
 
 #define USAGE_SENTENCE_LEN 512

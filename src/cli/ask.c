@@ -152,9 +152,10 @@ int ask_watch(const char *socket, const char *method, u32 pid, u64 seconds, stru
 	client_wait_longer(client, (u32)seconds * 1000 + BEGIN_MS);
 	err = client_request(client, method, params, ret, &error);
 	if (err == -EREMOTEIO && strcmp(error.code, "unknown-method") == 0)
-		log_error("zerneld at %s cannot do this: it is older than this command. Update "
-			  "both to the same version, then: systemctl restart zerneld",
-			  socket);
+		log_error(
+			"zerneld at %s does not know the request \"%s\": it is older than this "
+			"command. Update both to the same version, then: systemctl restart zerneld",
+			socket, method);
 	else if (err < 0)
 		ask_log_refusal(err, &error);
 	return err;

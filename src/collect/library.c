@@ -405,13 +405,21 @@ int library_set_want_usage(struct library_set *set, pid_t pid, bool wanted)
 {
 	struct process *process = process_find(set, pid);
 
-	if (!process || !maps_torch(set, process))
+	if (!process || (wanted && !maps_torch(set, process)))
 		return -ENOENT;
 	if (process->wants_usage != wanted)
 		library_count_watch(set, &process->uses, wanted ? 1 : -1);
 	process->wants_usage = wanted;
 	library_change_extras(set);
 	return 0;
+}
+
+static bool reports_usage(const struct library *library)
+{
+	for (u32 i = 0; i < library->probes.nr; i++)
+		if (call_rows[library->probes.probe[i].call].kind == CALL_KIND_USAGE)
+			return true;
+	return false;
 }
 
 int library_set_has_usage(const struct library_set *set, pid_t pid)
@@ -424,9 +432,13 @@ int library_set_has_usage(const struct library_set *set, pid_t pid)
 
 		if (!library || library->runtime != RUNTIME_C10 || !uses_has(&process->uses, slot))
 			continue;
+		if (!reports_usage(library)) {
+			result = result == 1 ? 1 : -ENOTSUP;
+			continue;
+		}
 		if (library->state != LIBRARY_ATTACHED)
 			return 0;
-		if (!library->has_extra)
+		if (!library->has_extra || !process->wants_usage)
 			return -EIO;
 		result = 1;
 	}

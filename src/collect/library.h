@@ -29,7 +29,8 @@
 #define LIBRARY_STEPPED_BYTES 256
 /*
  * A library without users stays attached for this long. On a busy machine, a detach and the next
- * attach take seconds, and a job that is started again would not be seen meanwhile.
+ * attach take seconds, and a job that is started again would not be seen meanwhile. The same holds
+ * for the probe on an allocator.
  */
 #define LIBRARY_KEEP_NS	      (10 * NSEC_PER_SEC)
 
@@ -58,7 +59,8 @@ struct library {
 	bool has_extra; /* the calls of library_extra() are probed */
 	int fd;		/* the file; it stays open, because probes use the file too */
 	enum library_state state;
-	u64 unused_ns; /* when it was first seen without users; 0: it has users */
+	u64 unused_ns;	  /* when it was first seen without users; 0: it has users */
+	u64 unwatched_ns; /* the same for library_set_want_usage() */
 };
 
 /*
@@ -158,7 +160,10 @@ int library_set_exec_process(struct library_set *set, pid_t pid);
  */
 void library_set_look_again(struct library_set *set, u64 now_ns);
 
-/* Detaches the libraries that had no users for LIBRARY_KEEP_NS. Call it often. */
+/*
+ * Detaches the libraries that had no users for LIBRARY_KEEP_NS, and the probes on allocators that
+ * no client wanted for so long. Call it often.
+ */
 void library_set_drop_unused(struct library_set *set, u64 now_ns);
 
 /* Updates the set with all processes and removes the ones that exited. */
@@ -172,10 +177,13 @@ void library_set_know_torch(struct library_set *set, pid_t pid);
 
 /*
  * Whether the reports of PyTorch's allocator in a process are wanted. -ENOENT: the process is not
- * known to use PyTorch.
+ * known to use PyTorch, which matters only if they are.
  */
 int library_set_want_usage(struct library_set *set, pid_t pid, bool wanted);
-/* Whether they are probed; that can take seconds. -EIO: the kernel refuses. -ENOENT: as above. */
+/*
+ * Whether they are probed; that can take seconds. -EIO: the kernel refuses, or they are not wanted.
+ * -ENOTSUP: this PyTorch makes no reports that are known. -ENOENT: as above.
+ */
 int library_set_has_usage(const struct library_set *set, pid_t pid);
 
 /* Whether a process is known to use a library of the set. */

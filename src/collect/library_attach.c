@@ -85,6 +85,13 @@ static void begin(struct library_set *set, struct library *library, enum library
 		library_finish(set, library, err);
 }
 
+static void change_extra(struct library_set *set, struct library *library)
+{
+	library->has_extra = !library->has_extra;
+	library->unwatched_ns = 0;
+	begin(set, library, LIBRARY_CHANGING, set->ops->set_extra);
+}
+
 static bool is_unused(const struct library_set *set, u32 slot)
 {
 	const struct library *library = set->library[slot];
@@ -92,11 +99,27 @@ static bool is_unused(const struct library_set *set, u32 slot)
 	return library && library->state == LIBRARY_ATTACHED && !set->nr_users[slot];
 }
 
+/* The probe on an allocator stays after the last watch, as a library stays after its last user. */
+static void drop_unwatched(struct library_set *set, struct library *library, u64 now_ns)
+{
+	if (library_extra(library->runtime) != CALL_KIND_USAGE || !library->has_extra ||
+	    library->state != LIBRARY_ATTACHED)
+		return;
+	if (set->nr_watched[library->slot])
+		library->unwatched_ns = 0;
+	else if (!library->unwatched_ns)
+		library->unwatched_ns = now_ns;
+	else if (now_ns >= library->unwatched_ns + LIBRARY_KEEP_NS)
+		change_extra(set, library);
+}
+
 void library_set_drop_unused(struct library_set *set, u64 now_ns)
 {
 	for (u32 slot = 0; slot < LIBRARY_MAX; slot++) {
 		struct library *library = set->library[slot];
 
+		if (library)
+			drop_unwatched(set, library, now_ns);
 		if (!is_unused(set, slot))
 			continue;
 		if (!library->unused_ns)
@@ -128,7 +151,8 @@ static bool needs_extra(const struct library_set *set, const struct library *lib
 {
 	switch (library_extra(library->runtime)) {
 	case CALL_KIND_LAUNCH: return set->nr_bare[library->slot];
-	case CALL_KIND_USAGE: return set->nr_watched[library->slot];
+	/* drop_unwatched() ends it. */
+	case CALL_KIND_USAGE: return library->has_extra || set->nr_watched[library->slot];
 	default: return false;
 	}
 }
@@ -141,8 +165,7 @@ void library_change_extras(struct library_set *set)
 		if (!library || library->state != LIBRARY_ATTACHED ||
 		    library->has_extra == needs_extra(set, library))
 			continue;
-		library->has_extra = !library->has_extra;
-		begin(set, library, LIBRARY_CHANGING, set->ops->set_extra);
+		change_extra(set, library);
 	}
 }
 

@@ -12,13 +12,22 @@ bool usage_of_part(const struct usage *usage, u32 index, struct usage_part *ret)
 	*ret = usage->parts[index];
 	if (!before)
 		return ret->nr;
+	if (!ret->nr || before->allocated_bytes > ret->allocated_most) {
+		ret->allocated_most = before->allocated_bytes;
+		ret->reserved_then = before->reserved_bytes;
+	}
 	if (!ret->nr) {
 		ret->allocated_bytes = before->allocated_bytes;
 		ret->reserved_bytes = before->reserved_bytes;
 	}
-	if (before->allocated_bytes > ret->allocated_most)
-		ret->allocated_most = before->allocated_bytes;
-	if (before->reserved_bytes > ret->reserved_most)
-		ret->reserved_most = before->reserved_bytes;
 	return true;
+}
+
+u32 usage_nr_parts(const struct usage *usage)
+{
+	u32 nr = USAGE_PARTS;
+
+	while (nr && !usage->parts[nr - 1].nr)
+		nr--;
+	return nr;
 }

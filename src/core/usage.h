@@ -2,23 +2,21 @@
 #pragma once
 
 /*
- * PyTorch's allocator reports what it has given out and what it has reserved at each change, and
- * nothing between changes. It holds its lock while it reports, so that a GPU has one writer at a
- * time. Without the lock, a value could be lost, but none could be invented.
+ * PyTorch's allocator reports what it has given out and what it has reserved at each allocation and
+ * release of a tensor. It holds its lock while it reports, so that a GPU has one writer at a time.
+ * Without the lock, a value could be lost, but none could be invented.
  */
 #include <stdbool.h>
 #include "abi/usage.h"
 
 static inline void usage_add(struct usage_part *part, u64 allocated, u64 reserved)
 {
-	bool is_first = !part->nr;
-
+	if (!part->nr || allocated > part->allocated_most) {
+		part->allocated_most = allocated;
+		part->reserved_then = reserved;
+	}
 	part->allocated_bytes = allocated;
 	part->reserved_bytes = reserved;
-	if (is_first || allocated > part->allocated_most)
-		part->allocated_most = allocated;
-	if (is_first || reserved > part->reserved_most)
-		part->reserved_most = reserved;
 	part->nr++;
 }
 
@@ -27,3 +25,5 @@ static inline void usage_add(struct usage_part *part, u64 allocated, u64 reserve
  * the begin of the next one. A part without reports has the values of the one before.
  */
 bool usage_of_part(const struct usage *usage, u32 index, struct usage_part *ret);
+/* One more than the index of the last part with a report. */
+u32 usage_nr_parts(const struct usage *usage);

@@ -56,9 +56,9 @@ void supervisor_tick(struct supervisor *supervisor);
 /* NULL while the BPF programs are not loaded. */
 struct kernel *supervisor_kernel(const struct supervisor *supervisor);
 /* The number of lost mapping events. */
+u64 supervisor_nr_lost_maps(const struct supervisor *supervisor);
 /* NULL: the programs are not loaded. */
 struct library_set *supervisor_library_set(const struct supervisor *supervisor);
-u64 supervisor_nr_lost_maps(const struct supervisor *supervisor);
 struct library_counts supervisor_libraries(const struct supervisor *supervisor);
 const struct supervisor_status *supervisor_status(const struct supervisor *supervisor);
 struct nice_counts supervisor_nice(const struct supervisor *supervisor);

@@ -21,7 +21,6 @@ struct watch {
 	u64 length_ns;
 	u64 asked_ns;
 	u64 begun_ns; /* 0: the allocator is not probed yet */
-	u64 seen_ns;  /* when the process was last there */
 	struct process_state process;
 };
 
@@ -30,37 +29,41 @@ struct usages {
 	struct watch *watches;
 };
 
+_Static_assert(USAGE_OF_USER == 8, "named in a text");
+_Static_assert(ATTACH_NS == 20 * NSEC_PER_SEC, "named in a text");
+
+static const struct {
+	int err;
+	enum protocol_error code;
+	const char *text;
+} refusals[] = {
+	{ -EEXIST, PROTOCOL_FAILED,
+	  "another client watches its memory: try again when it has ended" },
+	{ -E2BIG, PROTOCOL_FAILED, "the memory of too many processes is watched: try again later" },
+	{ -EDQUOT, PROTOCOL_FAILED,
+	  "the memory of 8 processes of its user is watched: try again later" },
+	{ -EOPNOTSUPP, PROTOCOL_UNSUPPORTED,
+	  "this kernel cannot watch the memory of PyTorch: run `zernel doctor`" },
+	{ -ENOTSUP, PROTOCOL_UNSUPPORTED, "its PyTorch does not report its memory in a known way" },
+	{ -ENOENT, PROTOCOL_NOT_FOUND,
+	  "it is not known to use PyTorch (libc10.so): run `zernel doctor` to list the libraries "
+	  "that were found" },
+	{ -EIO, PROTOCOL_FAILED, "its allocator could not be probed: the log of zerneld says why" },
+	{ -ETIMEDOUT, PROTOCOL_FAILED,
+	  "its allocator was not probed within 20 s, because the machine is busy: try again" },
+	{ -ESRCH, PROTOCOL_NOT_FOUND, "it has ended or uses no GPU: run `zernel status`" },
+};
+
 static void refuse(struct reply *reply, pid_t pid, int err)
 {
-	if (err == -EEXIST)
-		reply_refuse(
-			reply, PROTOCOL_FAILED,
-			"another client watches the memory of process %d: try again when it has "
-			"ended",
-			pid);
-	else if (err == -E2BIG)
-		reply_refuse(reply, PROTOCOL_FAILED,
-			     "the memory of too many processes is watched: try again later");
-	else if (err == -EDQUOT)
-		reply_refuse(reply, PROTOCOL_FAILED,
-			     "the memory of %d processes of the user of process %d is watched: try "
-			     "again later",
-			     USAGE_OF_USER, pid);
-	else if (err == -EOPNOTSUPP)
-		reply_refuse(reply, PROTOCOL_UNSUPPORTED,
-			     "this kernel cannot watch the memory of PyTorch: run `zernel doctor`");
-	else if (err == -ENOENT)
-		reply_refuse(reply, PROTOCOL_NOT_FOUND,
-			     "process %d is not known to use PyTorch (libc10.so): run `zernel "
-			     "doctor` to list the libraries that were found",
-			     pid);
-	else if (err == -EIO)
-		reply_refuse(reply, PROTOCOL_FAILED,
-			     "the allocator of process %d could not be probed: the log of zerneld "
-			     "says why",
-			     pid);
-	else
-		lines_refuse(reply, pid, err);
+	for (size_t i = 0; i < ARRAY_SIZE(refusals); i++)
+		if (refusals[i].err == err) {
+			reply_refuse(reply, refusals[i].code, "process %d: %s", pid,
+				     refusals[i].text);
+			return;
+		}
+	reply_refuse(reply, PROTOCOL_FAILED, "process %d: cannot watch its memory: %s", pid,
+		     strerror(-err));
 }
 
 static struct library_set *libraries_of(const struct watch *watch)
@@ -73,16 +76,13 @@ static u64 part_of(const struct watch *watch)
 	return watch->length_ns / USAGE_PARTS;
 }
 
-static bool still_lives(struct watch *watch, u64 now_ns)
+static bool still_lives(const struct watch *watch)
 {
 	struct kernel *kernel = supervisor_kernel(watch->usages->supervisor);
 	struct process_state process;
 
-	if (!kernel || kernel_read_process(kernel, watch->pidfd, &process) < 0 ||
-	    process.start_ns != watch->process.start_ns)
-		return false;
-	watch->seen_ns = now_ns;
-	return true;
+	return kernel && kernel_read_process(kernel, watch->pidfd, &process) == 0 &&
+	       process.start_ns == watch->process.start_ns;
 }
 
 /* Begins when the allocator is probed. Negative: it cannot. */
@@ -92,11 +92,11 @@ static int begin(struct watch *watch, u64 now_ns)
 	struct library_set *libraries = libraries_of(watch);
 	int err;
 
-	if (!kernel || !libraries || !still_lives(watch, now_ns))
+	if (!kernel || !libraries || !still_lives(watch))
 		return -ESRCH;
 	err = library_set_has_usage(libraries, watch->pid);
 	if (err == 0)
-		return now_ns < watch->asked_ns + ATTACH_NS ? 0 : -EIO;
+		return now_ns < watch->asked_ns + ATTACH_NS ? 0 : -ETIMEDOUT;
 	if (err < 0)
 		return err;
 	err = kernel_begin_usage(
@@ -107,11 +107,19 @@ static int begin(struct watch *watch, u64 now_ns)
 	return err;
 }
 
-static void answer(const struct watch *watch, struct reply *reply)
+/* A process can lose its library, and with it what zerneld knows of the watch. */
+static bool goes_on(const struct watch *watch)
+{
+	const struct library_set *libraries = libraries_of(watch);
+
+	return still_lives(watch) && libraries && library_set_has_usage(libraries, watch->pid) >= 0;
+}
+
+static void answer(const struct watch *watch, u64 now_ns, struct reply *reply)
 {
 	const struct kernel *kernel = supervisor_kernel(watch->usages->supervisor);
 	struct usage_head head = { .process = &watch->process,
-				   .window_ns = watch->seen_ns - watch->begun_ns,
+				   .window_ns = now_ns - watch->begun_ns,
 				   .part_ns = part_of(watch) };
 
 	reply->result = usage_to_json(kernel, &head);
@@ -131,10 +139,10 @@ static bool poll_watch(struct later *later, struct reply *reply)
 			refuse(reply, watch->pid, err);
 		return err < 0;
 	}
-	if (still_lives(watch, now_ns) && now_ns < watch->begun_ns + watch->length_ns)
+	if (goes_on(watch) && now_ns < watch->begun_ns + watch->length_ns)
 		return false;
 	if (supervisor_kernel(watch->usages->supervisor))
-		answer(watch, reply);
+		answer(watch, now_ns, reply);
 	else
 		refuse(reply, watch->pid, -ESRCH);
 	return true;

@@ -8,8 +8,6 @@
 #include "daemon/server.h"
 #include "daemon/supervisor.h"
 
-#define USAGE_SECONDS_MAX 300
-
 struct usages;
 
 /* The supervisor must outlive it. */

@@ -16,7 +16,7 @@ static bool put_part(yyjson_mut_doc *doc, yyjson_mut_val *parts, const struct us
 	       yyjson_mut_obj_add_uint(doc, row, "allocated_bytes", part.allocated_bytes) &&
 	       yyjson_mut_obj_add_uint(doc, row, "reserved_bytes", part.reserved_bytes) &&
 	       yyjson_mut_obj_add_uint(doc, row, "allocated_most_bytes", part.allocated_most) &&
-	       yyjson_mut_obj_add_uint(doc, row, "reserved_most_bytes", part.reserved_most);
+	       yyjson_mut_obj_add_uint(doc, row, "reserved_then_bytes", part.reserved_then);
 }
 
 static bool put_gpu(yyjson_mut_doc *doc, yyjson_mut_val *gpus, u32 gpu, const struct usage *usage,
@@ -34,10 +34,13 @@ static bool put_gpu(yyjson_mut_doc *doc, yyjson_mut_val *gpus, u32 gpu, const st
 }
 
 /* Parts that had not begun when the watch ended are left out. */
-static u32 nr_begun(const struct usage_head *head)
+static u32 nr_begun(const struct usage_head *head, const struct usage *usage)
 {
 	u64 nr = head->window_ns / head->part_ns + (head->window_ns % head->part_ns > 0);
+	u32 nr_reported = usage_nr_parts(usage);
 
+	if (nr < nr_reported)
+		return nr_reported;
 	return nr < USAGE_PARTS ? (u32)nr : USAGE_PARTS;
 }
 
@@ -53,7 +56,8 @@ static bool put_gpus(yyjson_mut_doc *doc, yyjson_mut_val *gpus, const struct ker
 		struct usage usage;
 
 		if (kernel_read_usage(kernel, &key, &usage) == 0)
-			is_put = put_gpu(doc, gpus, numbers.of[key.device], &usage, nr_begun(head));
+			is_put = put_gpu(doc, gpus, numbers.of[key.device], &usage,
+					 nr_begun(head, &usage));
 	}
 	return is_put;
 }

@@ -118,7 +118,7 @@ def check_usage(tap, lab, server, job):
     order = [pair for i, pair in enumerate(seen) if i == 0 or pair != seen[i - 1]]
     low, high = GIB // 2, GIB
     tap.check(order in ([(high, high), (high, low), (low, low)], [(high, high), (low, low)]), f"allocated memory changes once: {order}")
-    tap.check({part["reserved_most_bytes"] for part in parts} == {RESERVED} and gpu["gpu"] == 0 and gpu["reports"] > 20,
+    tap.check({part["reserved_then_bytes"] for part in parts} == {RESERVED} and gpu["gpu"] == 0 and gpu["reports"] > 20,
               f"reserved memory, GPU and reports: {gpu}")
 
 
@@ -133,7 +133,7 @@ def show_usage(tap, lab, server, job):
             time.sleep(0.01)
         text = watch.stdout.read()
     print("#", "\n# ".join(text.splitlines()), flush=True)
-    tap.check("allocated at most 19.0 GiB of the 24.0 GiB that it had reserved" in text, "the text has the largest values")
+    tap.check("allocated at most 19.0 GiB; of the 24.0 GiB that it had reserved then" in text, "the text has the largest values")
 
 
 def run(lab, tap, server, _):

@@ -154,7 +154,7 @@ class Lines(unittest.TestCase):
     def test_older_zerneld(self):
         self.zerneld.lines = None
         text = self.why(status=1)
-        self.assertIn("cannot do this: it is older than this command", text)
+        self.assertIn('does not know the request "lines": it is older than this command', text)
         self.assertIn("systemctl restart zerneld", text)
 
     def test_invalid_reply(self):

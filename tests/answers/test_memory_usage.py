@@ -19,14 +19,14 @@ SECOND = 10**9
 
 def part(allocated, reserved, reports=1):
     return {"reports": reports, "allocated_bytes": allocated, "reserved_bytes": reserved, "allocated_most_bytes": allocated,
-            "reserved_most_bytes": reserved}
+            "reserved_then_bytes": reserved}
 
 
 def usage(*gpus):
     return {"pid": 1, "start_ns": 1, "window_ns": 10 * SECOND, "part_ns": SECOND // 2, "gpus": list(gpus)}
 
 
-USAGE = usage({"gpu": 0, "parts": [None, part(30 * GIB, 36 * GIB, 1200), part(20 * GIB, 40 * GIB, 0)]},
+USAGE = usage({"gpu": 0, "parts": [None, part(30 * GIB, 40 * GIB, 1200), part(20 * GIB, 40 * GIB, 0)]},
               {"gpu": None, "parts": [part(GIB, GIB)]})
 
 
@@ -60,13 +60,12 @@ class Usage(unittest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertEqual(self.zerneld.wanted, {"pid": self.pid, "seconds": 10})
         self.assertEqual(done.stdout.splitlines(), [
-            "GPU 0: PyTorch allocated at most 30.0 GiB of the 40.0 GiB that it had reserved; 10.0 GiB (25 %) was not used at any time. "
-            "Memory in pieces that are too small (fragmentation), or kept from an earlier peak, stays reserved: other processes cannot "
-            "use it.",
+            "GPU 0: PyTorch allocated at most 30.0 GiB; of the 40.0 GiB that it had reserved then, 10.0 GiB (25 %) was unused. "
+            "It is in pieces that are too small (fragmentation), or left from an earlier peak; other processes cannot use it.",
             "  TIME  ALLOCATED  RESERVED    UNUSED       REPORTS",
-            "0.50 s   30.0 GiB  36.0 GiB   6.0 GiB  17%     1200",
+            "0.50 s   30.0 GiB  40.0 GiB  10.0 GiB  25%     1200",
             "1.00 s   20.0 GiB  40.0 GiB  20.0 GiB  50%        0",
-            "An unknown GPU: PyTorch allocated at most 1.0 GiB of the 1.0 GiB that it had reserved; 0 B (0 %) was not used at any time.",
+            "An unknown GPU: PyTorch allocated at most 1.0 GiB; of the 1.0 GiB that it had reserved then, 0 B (0 %) was unused.",
             "  TIME  ALLOCATED  RESERVED  UNUSED      REPORTS",
             "0.00 s    1.0 GiB   1.0 GiB     0 B  0%        1"])
 
@@ -75,14 +74,14 @@ class Usage(unittest.TestCase):
         self.assertEqual((answer["pid"], answer["window_ns"], answer["part_ns"]), (1, 10 * SECOND, SECOND // 2))
         first, second = answer["gpus"]
         self.assertEqual((first["gpu"], first["reports"], first["parts"][0]), (0, 1200, None))
-        self.assertEqual(first["parts"][1], {**part(30 * GIB, 36 * GIB, 1200), "unused_bytes": 6 * GIB})
+        self.assertEqual(first["parts"][1], {**part(30 * GIB, 40 * GIB, 1200), "unused_bytes": 10 * GIB})
         self.assertEqual(second["gpu"], None)
         self.assertIn("at most 30.0 GiB", first["answer"])
 
     def test_nothing_was_reported(self):
         done = self.ask(usage())
         self.assertEqual(done.returncode, 3)
-        self.assertIn("neither allocated nor released GPU memory in 10.0 s", done.stdout)
+        self.assertIn("reported no allocation or release of GPU memory in 10.0 s", done.stdout)
         self.assertEqual(json.loads(self.ask(usage(), "--json").stdout)["gpus"], [])
 
     def test_refusals(self):

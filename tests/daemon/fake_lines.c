@@ -189,7 +189,7 @@ int kernel_read_usage(const struct kernel *kernel, const struct usage_key *key, 
 					     .allocated_bytes = 5,
 					     .reserved_bytes = 8,
 					     .allocated_most = 7,
-					     .reserved_most = 9 };
+					     .reserved_then = 9 };
 	return 0;
 }
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import tap
 from harness import as_user, Case, Client, wait_until
@@ -16,12 +17,16 @@ BUILD = pathlib.Path(os.environ["ZERNEL_BUILD"])
 NAME = "libc10.so.noted"  # the fake programs report names with "noted"
 OF_USER = 8               # watches at the same time
 PARTS = 20
-MAPS = "import ctypes, sys\nctypes.CDLL(sys.argv[1])\nprint(flush=True)\nsys.stdin.read()\n"
+KEEP_SECONDS = 10  # a probe stays after the last watch
+# A line of input lets it unmap the library.
+MAPS = ("import _ctypes, sys, time\nhandle = _ctypes.dlopen(sys.argv[1], 2)\nprint(flush=True)\nif sys.stdin.readline():\n"
+        "    _ctypes.dlclose(handle)\n    time.sleep(1000)\n")
 
 
 class Memory(Case):
     def setUp(self):
         super().setUp()
+        self.processes = {}
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         pathlib.Path(folder.name).chmod(0o755)
@@ -33,6 +38,7 @@ class Memory(Case):
         for clean in process.wait, process.kill, process.stdin.close, process.stdout.close:
             self.addCleanup(clean)
         process.stdout.readline()
+        self.processes[process.pid] = process
         return process.pid
 
     def start_with(self, jobs):
@@ -63,11 +69,17 @@ class Memory(Case):
         self.assertEqual((usage["pid"], usage["part_ns"], len(usage["gpus"])), (pid, 10**9 // PARTS, 1))
         self.assertGreaterEqual(usage["window_ns"], 10**9)
         parts = usage["gpus"][0]["parts"]
-        reported = {"reports": 2, "allocated_bytes": 5, "reserved_bytes": 8, "allocated_most_bytes": 7, "reserved_most_bytes": 9}
-        later = {"reports": 0, "allocated_bytes": 5, "reserved_bytes": 8, "allocated_most_bytes": 5, "reserved_most_bytes": 8}
+        reported = {"reports": 2, "allocated_bytes": 5, "reserved_bytes": 8, "allocated_most_bytes": 7, "reserved_then_bytes": 9}
+        later = {"reports": 0, "allocated_bytes": 5, "reserved_bytes": 8, "allocated_most_bytes": 5, "reserved_then_bytes": 8}
         self.assertEqual(parts, [None, reported] + [later] * (PARTS - 2))
         self.assertEqual([line for line in server.did() if "use" in line or "extra" in line],
-                         [f"extra {NAME}", f"use {pid}", f"used {pid}", f"no-extra {NAME}"])
+                         [f"extra {NAME}", f"use {pid}", f"used {pid}"])
+        # The next watch finds the probe. It is gone some time after the last one.
+        self.assertIn("result", self.ask(server.path, pid))
+        end = time.monotonic()
+        wait_until(lambda: f"no-extra {NAME}" in server.did(), "the probe is gone")
+        self.assertGreater(time.monotonic() - end, KEEP_SECONDS - 2)
+        self.assertEqual(server.did().count(f"extra {NAME}"), 1)
 
     def test_a_watch_ends_with_its_client(self):
         server = self.start([ALICE])
@@ -77,19 +89,27 @@ class Memory(Case):
             reply = self.ask(server.path, pid)["error"]
             self.assertEqual((reply["code"], "another client" in reply["message"]), ("failed", True))
             self.assertNotIn(f"used {pid}", server.did())
-        wait_until(lambda: f"no-extra {NAME}" in server.did(), "the probe is gone")
-        self.assertIn(f"used {pid}", server.did())
+        wait_until(lambda: f"used {pid}" in server.did(), "the watch has ended")
         self.assertIn("result", self.ask(server.path, pid))
 
     def test_a_probe_is_shared(self):
-        """It stays until the last watch of a process with this library has ended."""
         server = self.start([ALICE, BOB])
         with server.client() as client:
             self.begin(server, client, server.pids[0])
             self.assertIn("result", self.ask(server.path, server.pids[1]))
-            self.assertNotIn(f"no-extra {NAME}", server.did())
-        wait_until(lambda: f"no-extra {NAME}" in server.did(), "the probe is gone")
         self.assertEqual(server.did().count(f"extra {NAME}"), 1)
+
+    def test_the_library_is_unmapped(self):
+        """zerneld notices at the next scan. The watch ends, and does not go on with old values."""
+        server = self.start([ALICE])
+        pid = server.pids[0]
+        with server.client() as client:
+            self.begin(server, client, pid)
+            self.processes[pid].stdin.write(b"\n")
+            self.processes[pid].stdin.flush()
+            self.assertLess(client.reply()["result"]["usage"]["window_ns"], 300 * 10**9)
+        reply = self.ask(server.path, pid)["error"]
+        self.assertEqual(reply["code"], "not-found")
 
     def test_the_process_ends(self):
         server = self.start([ALICE])
@@ -116,7 +136,8 @@ class Memory(Case):
         with contextlib.ExitStack() as clients:
             for pid in server.pids[:OF_USER]:
                 self.begin(server, clients.enter_context(server.client()), pid)
-            self.assertEqual(self.ask(server.path, server.pids[OF_USER])["error"]["code"], "failed")
+            reply = self.ask(server.path, server.pids[OF_USER])["error"]
+            self.assertEqual((reply["code"], "8 processes of its user" in reply["message"]), ("failed", True))
             self.assertIn("result", self.ask(server.path, server.pids[-1]))
 
     def test_a_user_asks_for_own_processes_only(self):

@@ -852,9 +852,11 @@ static void count_torch(void *ctx, pid_t pid)
 static void scanned_of(struct library_set *set, pid_t pid, bool has_torch)
 {
 	struct library_found found = { .runtime = has_torch ? RUNTIME_C10 : RUNTIME_CUDA,
-				       .id.inode = has_torch ? 1 : 2 };
+				       .id.inode = has_torch ? 1 : 2,
+				       .probes = { .nr = has_torch } };
 	CLEANUP_FD int fd = open(fixture, O_RDONLY | O_CLOEXEC);
 
+	found.probes.probe[0].call = CALL_C10__ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE;
 	library_set_begin(set, pid, -1);
 	library_set_found(set, &found, fd);
 	library_set_scanned(set, &(struct library_scanned){ .pid = pid });
@@ -892,6 +894,44 @@ static void test_torch_is_told_until_it_is_known(void **state)
 	assert_int_equal(recorder.nr_torch, 3);
 }
 
+/* The probes were not wanted for long enough. */
+static void drop_unwatched(struct library_set *set)
+{
+	library_set_drop_unused(set, 3 * LIBRARY_KEEP_NS);
+	library_set_drop_unused(set, 4 * LIBRARY_KEEP_NS);
+}
+
+/* A library that PyTorch's calls can be found in, with the call or without it. */
+static void set_reports(struct library_set *set, bool has_reports)
+{
+	static const enum call calls[] = {
+		CALL_C10__ZN3c1027reportOutOfMemoryToProfilerElmmNS_6DeviceE,
+		CALL_C10__ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE,
+	};
+	struct library_found found = { .runtime = RUNTIME_C10, .id.inode = has_reports ? 1 : 3 };
+	CLEANUP_FD int fd = open(fixture, O_RDONLY | O_CLOEXEC);
+
+	found.probes.nr = 1 + has_reports;
+	for (u32 i = 0; i < found.probes.nr; i++)
+		found.probes.probe[i].call = calls[i];
+	library_set_begin(set, 7, -1);
+	library_set_found(set, &found, fd);
+	library_set_scanned(set, &(struct library_scanned){ .pid = 7 });
+}
+
+/* A PyTorch whose name of the call is not known. */
+static void test_usage_that_is_not_reported(void **state)
+{
+	struct recorder recorder = {};
+	CLEANUP_SET struct library_set *set = set_make(&recorder);
+
+	set_reports(set, false);
+	assert_int_equal(library_set_want_usage(set, 7, true), 0);
+	assert_int_equal(library_set_has_usage(set, 7), -ENOTSUP);
+	set_reports(set, true);
+	assert_int_equal(library_set_has_usage(set, 7), 1);
+}
+
 /* The allocator is probed while one of the processes with its library is watched. */
 static void test_usage_is_probed_while_it_is_wanted(void **state)
 {
@@ -913,14 +953,24 @@ static void test_usage_is_probed_while_it_is_wanted(void **state)
 	assert_int_equal(library_set_has_usage(set, 7), -ENOENT);
 	assert_int_equal(library_set_want_usage(set, 8, false), 0);
 	assert_int_equal(recorder.nr_extra_here, 1);
-	/* The last one ends without a word. */
+	/* The last one ends without a word. The probe stays for a while, and a new watch keeps it.
+	 */
 	library_set_forget_process(set, 9);
-	assert_int_equal(recorder.nr_extra_here, 0);
-	/* The library is mapped anew during a watch, and is gone after it. */
+	assert_int_equal(library_set_has_usage(set, 8), -EIO);
+	library_set_drop_unused(set, 1);
+	library_set_drop_unused(set, LIBRARY_KEEP_NS);
+	assert_int_equal(recorder.nr_extra_here, 1);
 	assert_int_equal(library_set_want_usage(set, 8, true), 0);
+	library_set_drop_unused(set, 2 * LIBRARY_KEEP_NS);
+	assert_int_equal(recorder.nr_extra_here, 1);
+	/* The process unmaps the library during the watch, and maps it again after it. */
 	scanned_of(set, 8, false);
 	assert_int_equal(library_set_has_usage(set, 8), -ENOENT);
-	assert_int_equal(library_set_want_usage(set, 8, false), -ENOENT);
+	assert_int_equal(library_set_want_usage(set, 8, false), 0);
+	scanned_of(set, 8, true);
+	recorder.nr_extra_here = 1;
+	drop_unwatched(set);
+	assert_int_equal(recorder.nr_extra_here, 0);
 }
 
 static void test_usage_is_probed_later(void **state)
@@ -1024,6 +1074,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_torch_is_inherited),
 		cmocka_unit_test(test_usage_is_probed_while_it_is_wanted),
 		cmocka_unit_test(test_usage_is_probed_later),
+		cmocka_unit_test(test_usage_that_is_not_reported),
 	};
 
 	/* The number of libraries depends on it. */

@@ -44,6 +44,17 @@ static const char *print_program(const struct bpf_program *prog)
 	return log;
 }
 
+static void leave_out_scheduler(struct zernel_bpf *skel)
+{
+	struct bpf_program *prog;
+
+	bpf_map__set_autocreate(skel->maps.zernel, false);
+	bpf_program__set_autoload(skel->progs.learn_exec, false);
+	bpf_object__for_each_program(prog, skel->obj)
+		if (bpf_program__type(prog) == BPF_PROG_TYPE_STRUCT_OPS)
+			bpf_program__set_autoload(prog, false);
+}
+
 /* Leaves out what zerneld leaves out or adapts to the kernel (src/collect/kernel.c). */
 static void adapt(struct zernel_bpf *skel)
 {
@@ -54,6 +65,8 @@ static void adapt(struct zernel_bpf *skel)
 	bpf_program__set_autoload(skel->progs.work_session, false);
 	if (!sched_ext_tells_limits(btf))
 		skel->struct_ops.zernel->cgroup_set_bandwidth = NULL;
+	if (btf__find_by_name_kind(btf, "sched_ext_ops", BTF_KIND_STRUCT) < 0)
+		leave_out_scheduler(skel);
 	btf__free(btf);
 }
 

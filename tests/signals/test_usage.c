@@ -63,7 +63,7 @@ static void reports_of_a_watched_process(void **state)
 	assert_int_equal(usage.parts[3].allocated_bytes, 29 * GIB);
 	assert_int_equal(usage.parts[3].reserved_bytes, 35 * GIB);
 	assert_int_equal(usage.parts[3].allocated_most, 31 * GIB);
-	assert_int_equal(usage.parts[3].reserved_most, 36 * GIB);
+	assert_int_equal(usage.parts[3].reserved_then, 36 * GIB);
 	assert_int_equal(read_usage(kernel, (u32)getpid(), 1, &usage), -ENOENT);
 	assert_int_equal(read_usage(kernel, (u32)getpid(), 2, &usage), 0);
 	assert_int_equal(usage.parts[3].allocated_bytes, GIB);
@@ -84,6 +84,8 @@ static void reports_that_do_not_count(void **state)
 	oom_use_call(1, 2, 3, OOM_TEST_CPU);
 	use(-1, 2, 3);
 	use(GPU_MAX, 2, 3);
+	use(0, USAGE_BYTES_MAX + 1, 3);
+	use(0, 2, ~0ULL);
 	for (u32 device = 0; device <= GPU_MAX; device++)
 		assert_int_equal(read_usage(kernel, (u32)getpid(), device, &usage), -ENOENT);
 	use(GPU_MAX - 1, 2, 3);

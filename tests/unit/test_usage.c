@@ -21,7 +21,7 @@ static void last_and_largest_values_are_kept(void **state)
 	assert_int_equal(part.allocated_bytes, 0);
 	assert_int_equal(part.reserved_bytes, 0);
 	assert_int_equal(part.allocated_most, 9);
-	assert_int_equal(part.reserved_most, 20);
+	assert_int_equal(part.reserved_then, 10);
 }
 
 static void values_last_until_the_next_report(void **state)
@@ -42,43 +42,49 @@ static void values_last_until_the_next_report(void **state)
 		assert_int_equal(part.allocated_bytes, 3);
 		assert_int_equal(part.allocated_most, 3);
 		assert_int_equal(part.reserved_bytes, 8);
-		assert_int_equal(part.reserved_most, 8);
+		assert_int_equal(part.reserved_then, 8);
 	}
 	assert_true(usage_of_part(&usage, 5, &part));
 	assert_int_equal(part.nr, 1);
 	assert_int_equal(part.allocated_bytes, 1);
 	assert_int_equal(part.allocated_most, 3);
-	assert_int_equal(part.reserved_most, 8);
+	assert_int_equal(part.reserved_then, 8);
+	assert_int_equal(usage_nr_parts(&usage), 6);
+	assert_int_equal(usage_nr_parts(&(struct usage){}), 0);
 }
 
-/* Against a model that keeps the value at each moment. */
+/* Against a model that keeps the values at each moment. */
 static void random_reports(void **state)
 {
 	for (u32 seed = 1; seed <= 2000; seed++) {
-		u64 now[2] = {}, most[USAGE_PARTS][2] = {};
+		u64 allocated = 0, reserved = 0;
 		struct usage usage = {};
 		struct usage_part part;
 		bool is_known = false;
 
 		srandom(seed);
 		for (u32 i = 0; i < USAGE_PARTS; i++) {
-			most[i][0] = now[0];
-			most[i][1] = now[1];
+			u64 most = allocated, then = reserved;
+			bool was_known = is_known;
+
 			for (long n = random() % 4; n > 0; n--) {
-				is_known = true;
-				for (u32 k = 0; k < 2; k++) {
-					now[k] = (u64)random() << random() % 32;
-					most[i][k] = now[k] > most[i][k] ? now[k] : most[i][k];
+				allocated = (u64)random() << random() % 32;
+				reserved = allocated + (u64)random();
+				if (!is_known || allocated > most) {
+					most = allocated;
+					then = reserved;
 				}
-				usage_add(&usage.parts[i], now[0], now[1]);
+				is_known = true;
+				usage_add(&usage.parts[i], allocated, reserved);
 			}
 			assert_int_equal(usage_of_part(&usage, i, &part), is_known);
 			if (!is_known)
 				continue;
-			assert_int_equal(part.allocated_bytes, now[0]);
-			assert_int_equal(part.reserved_bytes, now[1]);
-			assert_int_equal(part.allocated_most, most[i][0]);
-			assert_int_equal(part.reserved_most, most[i][1]);
+			assert_int_equal(part.allocated_bytes, allocated);
+			assert_int_equal(part.reserved_bytes, reserved);
+			assert_int_equal(part.allocated_most, most);
+			assert_int_equal(part.reserved_then, then);
+			assert_true(was_known || part.nr);
 		}
 	}
 }

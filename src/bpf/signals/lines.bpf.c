@@ -104,7 +104,7 @@ int lines_tick(void *ctx)
 		return 0;
 	*(process->idle.gpu == IDLE_GPU_OPEN ? &sum.open_ns : &sum.done_ns) = passed;
 	take_stack(p, process, python, away, &key.stack);
-	lines_charge(python, away, &key, &sum, true);
+	lines_charge(away, &key, &sum, true);
 	return 0;
 }
 
@@ -170,7 +170,7 @@ static void launcher_is_back(struct lines_process *python, struct away *away,
 		if (!sum.done_ns && !sum.open_ns)
 			continue;
 		away->key.cause = cause;
-		lines_charge(python, away, &away->key, &sum, is_one_gap(python, away));
+		lines_charge(away, &away->key, &sum, is_one_gap(python, away));
 	}
 }
 
@@ -183,7 +183,7 @@ static void loader_is_back(struct lines_process *python, struct away *away,
 	if (consumer->idle.gpu == IDLE_GPU_BUSY || away->wait_ns != consumer->data_wait_since_ns)
 		return;
 	*(consumer->idle.gpu == IDLE_GPU_DONE ? &sum.done_ns : &sum.open_ns) = now - away->since_ns;
-	lines_charge(python, away, &away->key, &sum, is_one_gap(python, away));
+	lines_charge(away, &away->key, &sum, is_one_gap(python, away));
 }
 
 static __noinline int thread_is_back(struct task_struct *p, u64 now)

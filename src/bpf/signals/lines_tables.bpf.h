@@ -170,17 +170,25 @@ static bool gap_charge(struct lines_process *owner, struct lines_sum_key *key,
 
 /*
  * `is_one_gap`: there was no launch in this time. Not static, so that the verifier checks the
- * function once, not for each path of its callers.
+ * function once, not for each path of its callers. The verifier of 6.1 does not accept what an
+ * argument points to as a key or a value of a map.
  */
-__noinline int lines_charge(struct lines_process *owner, struct away *away,
-			    struct lines_sum_key *key, const struct lines_sum *sum, bool is_one_gap)
+__noinline int lines_charge(struct away *away, const struct lines_sum_key *key,
+			    const struct lines_sum *sum, bool is_one_gap)
 {
-	if (!owner || !away || !key || !sum)
+	struct lines_process *owner;
+	struct lines_sum_key own_key;
+	struct lines_sum own_sum;
+
+	if (!away || !key || !sum)
 		return 0;
-	if (is_one_gap && gap_charge(owner, key, sum))
+	own_key = *key;
+	own_sum = *sum;
+	owner = wanted(own_key.tgid);
+	if (!owner || (is_one_gap && gap_charge(owner, &own_key, &own_sum)))
 		return 0;
-	key->after = key->before = GAP_UNKNOWN;
-	if (!sum_put(owner, key, sum))
+	own_key.after = own_key.before = GAP_UNKNOWN;
+	if (!sum_put(owner, &own_key, &own_sum))
 		sample_dropped(owner, away);
 	return 0;
 }

@@ -3,7 +3,7 @@
  * What PyTorch's allocator has given out of its GPU memory, over time: core/usage.h. The probe is
  * attached to a library only while a client asks for a process that maps it, and other processes
  * with this library are ignored. A process has at most one entry for each GPU, which user space
- * deletes with the watch.
+ * deletes with the watch. GPUs of several vendors in one process share the entry of their number.
  */
 #include "bpf/signals/calls.bpf.h"
 #include "core/oom.h"
@@ -44,13 +44,16 @@ CALL_PROGRAM("uprobe.multi", usage_enter)
 	struct usage_key key = { .tgid = bpf_get_current_pid_tgid() >> 32 };
 	struct usage_process *process = bpf_map_lookup_elem(&usage_processes, &key.tgid);
 	struct usage *usage;
-	u64 device, part;
+	u64 device, allocated, reserved, part;
 
 	if (!row || !process || !process->part_ns)
 		return;
 	device = argument(&args, row->arg[2]);
 	key.device = oom_device(device);
-	if (!oom_is_gpu(device) || key.device >= GPU_MAX)
+	allocated = argument(&args, row->arg[0]);
+	reserved = argument(&args, row->arg[1]);
+	if (!oom_is_gpu(device) || key.device >= GPU_MAX || allocated > USAGE_BYTES_MAX ||
+	    reserved > USAGE_BYTES_MAX)
 		return;
 	part = (bpf_ktime_get_ns() - process->begin_ns) / process->part_ns;
 	if (part >= USAGE_PARTS)
@@ -58,6 +61,5 @@ CALL_PROGRAM("uprobe.multi", usage_enter)
 	barrier_var(part);
 	usage = usage_get(&key);
 	if (usage && part < USAGE_PARTS)
-		usage_add(&usage->parts[part], argument(&args, row->arg[0]),
-			  argument(&args, row->arg[1]));
+		usage_add(&usage->parts[part], allocated, reserved);
 }

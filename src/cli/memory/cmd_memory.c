@@ -6,12 +6,11 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
+#include "abi/usage.h"
 #include "cli/answer.h"
 #include "cli/memory/memory_print.h"
 #include "cli/memory/memory_stacks.h"
 #include "cli/memory/memory_usage.h"
-
-#define SECONDS_MAX 300
 
 /* Without --seconds, *ret_seconds is 0. */
 static int parse(struct command_call *call, struct answer_call *ret, u64 *ret_seconds)
@@ -23,7 +22,7 @@ static int parse(struct command_call *call, struct answer_call *ret, u64 *ret_se
 	while (err == 0 && (option = command_next(call)) != -1) {
 		switch (option) {
 		case 's': ret->socket = optarg; break;
-		case 'n': err = command_number(call, 1, SECONDS_MAX, ret_seconds); break;
+		case 'n': err = command_number(call, 1, USAGE_SECONDS_MAX, ret_seconds); break;
 		default: err = -EINVAL; break;
 		}
 	}

@@ -15,10 +15,10 @@ static void add_row(struct table *table, const struct usage_part *part, u64 begi
 
 	table_cell(table, STYLE_PLAIN, "%.2f s", (double)begin_ns / 1e9);
 	table_cell(table, STYLE_PLAIN, "%s", unit_bytes(part->allocated_most).text);
-	table_cell(table, STYLE_PLAIN, "%s", unit_bytes(part->reserved_most).text);
+	table_cell(table, STYLE_PLAIN, "%s", unit_bytes(part->reserved_then).text);
 	table_cell(table, STYLE_PLAIN, "%s", unit_bytes(unused).text);
 	table_cell(table, STYLE_PLAIN, "%.0f%%",
-		   part->reserved_most ? 100.0 * (double)unused / (double)part->reserved_most : 0);
+		   part->reserved_then ? 100.0 * (double)unused / (double)part->reserved_then : 0);
 	table_cell(table, STYLE_PLAIN, "%s", unit_count(part->nr).text);
 }
 
@@ -52,10 +52,12 @@ static int print_text(const struct usage_report *report, const struct term *term
 	for (u32 i = 0; i < report->nr_gpus && err == 0; i++)
 		err = print_gpu(report, &report->gpus[i], term);
 	if (!report->nr_gpus)
-		term_print(term, STYLE_PLAIN,
-			   "PyTorch in process %u neither allocated nor released GPU memory in "
-			   "%.1f s: watch for a whole step.\n",
-			   report->pid, (double)report->window_ns / 1e9);
+		term_print(
+			term, STYLE_PLAIN,
+			"PyTorch in process %u reported no allocation or release of GPU memory in "
+			"%.1f s. Watch for a whole step. With backend:cudaMallocAsync, it reports "
+			"none.\n",
+			report->pid, (double)report->window_ns / 1e9);
 	return err;
 }
 

@@ -4,5 +4,5 @@
 /* zernel memory --seconds */
 #include "cli/answer.h"
 
-/* Watches a process and prints the answer. -ENOENT: nobody, or nothing was reported. */
+/* Watches a process and prints the answer. -ENOENT: no process matches, or nothing was reported. */
 int memory_usage(const struct answer_call *request, u64 seconds);

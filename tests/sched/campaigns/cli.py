@@ -39,5 +39,5 @@ def main(argv):
     if campaign.examples and form == "full":
         os.environ["ZERNEL_EXAMPLES"] = subprocess.run(["tools/scx-examples", args.kernel], check=True, text=True,
                                                        stdout=subprocess.PIPE).stdout.strip()
-    print(f"./dev sched {' '.join(argv)}", flush=True)
+    print(f"# ./dev sched {' '.join(argv)}", flush=True)
     return boot([campaign.name], form, args.kernel, campaign.guest)
