@@ -187,11 +187,13 @@ static int load_what_works(struct kernel *kernel, kernel_log_fn log)
 		zernel_bpf__destroy(kernel->skel);
 		err = load(kernel);
 	}
-	if (err == 0 || !log)
-		return err;
-	zernel_bpf__destroy(kernel->skel);
-	libbpf_log = log;
-	return load(kernel);
+	if (err < 0 && log) {
+		zernel_bpf__destroy(kernel->skel);
+		libbpf_log = log;
+		err = load(kernel);
+	}
+	/* A lack of privilege is -EPERM. The verifier and security modules refuse one program. */
+	return err == -EACCES && *failed_program ? -ENOEXEC : err;
 }
 
 /* Detects the features of the kernel from its types. */

@@ -69,6 +69,10 @@ static const char *explanation(int err)
 	case EACCES:
 		return "the kernel refuses BPF or perf events: run as root (CAP_BPF, CAP_PERFMON, "
 		       "CAP_SYS_ADMIN)";
+	case ENOEXEC:
+		return "this kernel refuses a BPF program that zerneld cannot do without: the "
+		       "lines "
+		       "before say which one, and why";
 	case ENOSYS:
 		return "this kernel lacks a feature that zerneld cannot do without: run `zernel "
 		       "doctor`";
