@@ -12,7 +12,8 @@
  * starts with the predicted tier and averages. The predicted tier then needs
  * LEARN_PATIENCE of contrary evidence after maturity before it changes, because a program
  * behaves differently while the dynamic linker still runs. After the first observation, a
- * change of tier needs LEARN_AGE of contrary evidence. The predicted averages fade faster:
+ * change of tier needs two judgements: a single one can see a short burst of wakeups, such as
+ * those at the end of a thread. The predicted averages fade faster:
  * each burst before maturity halves their weight, so that mature averages are those of the
  * thread itself.
  */
@@ -189,7 +190,7 @@ static inline bool learn_is_news(const struct learner *l, u64 now)
 static inline u32 learn_doubt_needed(const struct learner *l)
 {
 	if (l->told_ns)
-		return LEARN_AGE;
+		return 2 * LEARN_AGE;
 	return l->predicted ? LEARN_PATIENCE : 0;
 }
 
