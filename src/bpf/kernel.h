@@ -86,6 +86,8 @@ struct file {
 
 struct mm_struct {
 	struct file *exe_file;
+	unsigned long start_code;
+	unsigned long end_data; /* the data of the executable file is behind its code */
 };
 
 struct gendisk {

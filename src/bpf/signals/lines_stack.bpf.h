@@ -35,14 +35,14 @@ static struct scratch *scratch_get(void)
 }
 
 /* Reads the stack of the current thread into the scratch memory. Returns its hash, or 0. */
-static u64 stack_read(const struct lines_process *process, struct away *away, u32 native_id,
-		      struct scratch *scratch)
+static u64 stack_read(const struct lines_process *process, u64 runtime, struct away *away,
+		      u32 native_id, struct scratch *scratch)
 {
 	struct walk walk = { .offsets = &process->offsets,
 			     .copy = &scratch->frame,
 			     .stack = &scratch->stack.stack };
 
-	if (!stack_of_python(process->runtime, &away->state, native_id, &walk))
+	if (!stack_of_python(runtime, &away->state, native_id, &walk))
 		return 0;
 	return (walk.hash ^ scratch->stack.stack.is_cut) ?: 1;
 }
@@ -142,37 +142,46 @@ static bool stack_keep(struct lines_process *process, struct away *away, struct 
 			 LINES_STACKS);
 }
 
-/* Copies of copies of the process that are looked at: a loader can be started by another one. */
-#define COPY_LEVELS 2
+/* Parents that are looked at: another loader, or a fork server, can start a loader. */
+#define PARENT_LEVELS 2
 
 /*
- * Whether the memory of the task is that of the process or a copy of it. After an exec it is
- * another program, and so are its children. The flag of other threads than the first says nothing.
+ * The address of the interpreter in another program than that of the process: a loader that was
+ * spawned, or a fork server and its children. If both run the same executable file, and the
+ * interpreter is linked into it, it is as far from the beginning of the code. 0: not known.
  */
-static bool is_copy(struct task_struct *p, u32 tgid)
+static u64 runtime_in_program(struct mm_struct *mm, struct mm_struct *of_process, u64 runtime)
 {
-	struct task_struct *at = p->group_leader;
+	u64 code = BPF_CORE_READ(of_process, start_code);
+	u64 end = BPF_CORE_READ(of_process, end_data);
+	struct inode *file = BPF_CORE_READ(of_process, exe_file, f_inode);
 
-	if ((u32)p->tgid == tgid)
-		return true;
-	for (u32 i = 0; i < COPY_LEVELS; i++) {
-		if (!(BPF_CORE_READ(at, flags) & PF_FORKNOEXEC))
-			return false;
-		at = BPF_CORE_READ(at, real_parent, group_leader);
-		if ((u32)BPF_CORE_READ(at, tgid) == tgid)
-			return true;
-	}
-	return false;
+	if (!file || BPF_CORE_READ(mm, exe_file, f_inode) != file || runtime < code ||
+	    runtime >= end)
+		return 0;
+	return runtime - code + BPF_CORE_READ(mm, start_code);
 }
 
 /*
- * Whether the memory of the current task may be read for those who may see the process. A loader
- * that was forked has the interpreter of its consumer. Another program has another one, and it may
- * have the rights of another user.
+ * The address of the interpreter in the memory of the current task; 0: it has none, or not a known
+ * one. It is the same in a copy of the process. A task that has executed a program is no copy, and
+ * neither are its children. The flag of other threads than the first says nothing.
  */
-static bool may_read(struct task_struct *p, const struct process_state *process)
+static u64 runtime_of(struct task_struct *p, u32 tgid, u64 runtime)
 {
-	return is_of_user(p, process->uid) && is_copy(p, process->task.pid);
+	struct task_struct *at = p->group_leader;
+	bool is_copy = true;
+
+	if ((u32)p->tgid == tgid)
+		return runtime;
+	for (u32 i = 0; i < PARENT_LEVELS && runtime; i++) {
+		is_copy &= !!(BPF_CORE_READ(at, flags) & PF_FORKNOEXEC);
+		at = BPF_CORE_READ(at, real_parent, group_leader);
+		if ((u32)BPF_CORE_READ(at, tgid) == tgid)
+			return is_copy ? runtime
+				       : runtime_in_program(p->mm, BPF_CORE_READ(at, mm), runtime);
+	}
+	return 0;
 }
 
 /*
@@ -192,8 +201,10 @@ static void take_stack(struct task_struct *p, const struct process_state *proces
 		sample_dropped(python, away);
 		return;
 	}
-	if (may_read(p, process))
-		ret->hash = stack_read(python, away, native_id_of(p), scratch);
+	/* Memory with the rights of another user is not read for those who may see the process. */
+	if (is_of_user(p, process->uid))
+		ret->hash = stack_read(python, runtime_of(p, ret->owner, python->runtime), away,
+				       native_id_of(p), scratch);
 	if (!ret->hash) {
 		__sync_fetch_and_add(&python->counts.nr_unreadable, 1);
 	} else if (!stack_keep(python, away, scratch, ret)) {
