@@ -26,7 +26,7 @@ def boot(kernel, timeout, script, *arguments, options=()):
          "python3", "-u", script, "guest", *map(str, arguments)], check=False).returncode
 
 
-def main(argv, script, devices, run, boot_seconds, run_seconds):
+def main(argv, script, devices, run, boot_seconds, run_seconds, nr_runs=20):
     """The command line of a campaign: boots a guest in virtual time, in which `run(lab, tap, server, seed)` is called for each run,
     beside a zerneld that only watches. The times are those of the machine outside."""
     if argv[:1] == ["guest"]:
@@ -35,7 +35,7 @@ def main(argv, script, devices, run, boot_seconds, run_seconds):
     parser = argparse.ArgumentParser(prog=f"./dev answers {pathlib.Path(script).stem.removeprefix('guest_')}",
                                      description=module.__doc__.splitlines()[0])
     parser.add_argument("--kernel", default="6.18", metavar="V")
-    parser.add_argument("--runs", type=int, default=20, metavar="N", help="(default 20)")
+    parser.add_argument("--runs", type=int, default=nr_runs, metavar="N", help=f"(default {nr_runs})")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="seed of the first run (default 0)")
     args = parser.parse_args(argv)
     return boot(args.kernel, boot_seconds + args.runs * run_seconds, script, args.first, args.runs, options=["--virtual-time"])
