@@ -85,14 +85,15 @@ class Limits(Case):
         self.assertEqual(server.stop(), 0)
         print("#", [line for line in server.text().splitlines() if "loop iterations" in line][-1])
 
-    def test_2_cpu_max_that_the_scheduler_keeps_and_no_process(self):
+    def test_2_no_process_and_cpu_max_that_the_scheduler_keeps(self):
         """The kernels of the tests inform schedulers of cpu.max. One zerneld for both, because loading it takes most of the time."""
         server = self.server(ZERNELD, "auto")
+        self.waits_for_a_process(server)
+        self.reload_with(server, "auto")
         with mapped_library(), task_in(CGROUPS / "pods/pod"):
             set_limit("20000 100000")
             self.becomes(server, "attached", "none")
             self.assertEqual(server.scheduler()["reason"], "")
-        self.waits_for_a_process(server)
         self.assertEqual(server.stop(), 0)
 
     def test_3_limits_of_version_1(self):
@@ -124,7 +125,7 @@ class Limits(Case):
         with mapped_library():
             self.becomes(server, "attached", "none")
             self.assertEqual(server.scheduler()["reason"], "")
-        with mapped_library():  # soon after the first one ended
+        with mapped_library():  # soon after the first one ended. A second detach would come after twice the time
             time.sleep(2)
             self.assertEqual(server.scheduler()["state"], "attached")
         self.becomes(server, "waiting", "none")
