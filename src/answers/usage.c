@@ -92,6 +92,13 @@ u64 usage_unused(const struct usage_part *part)
 		       : 0;
 }
 
+double usage_unused_percent(const struct usage_part *part)
+{
+	return part->reserved_then
+		       ? 100.0 * (double)usage_unused(part) / (double)part->reserved_then
+		       : 0;
+}
+
 static const struct usage_part *find_most(const struct usage_gpu *gpu)
 {
 	const struct usage_part *most = &gpu->parts[0];
@@ -118,8 +125,7 @@ void usage_sentence(const struct usage_gpu *gpu, char ret[static USAGE_SENTENCE_
 		"PyTorch allocated at most %s; of the %s that it had reserved then, %s (%.0f %%) "
 		"was unused.",
 		unit_bytes(most->allocated_most).text, unit_bytes(most->reserved_then).text,
-		unit_bytes(unused).text,
-		most->reserved_then ? 100.0 * (double)unused / (double)most->reserved_then : 0);
+		unit_bytes(unused).text, usage_unused_percent(most));
 	if (unused * 100 > most->reserved_then * UNUSED_PERCENT)
 		sentence_add(&sentence,
 			     " It is in pieces that are too small (fragmentation), or left from an "

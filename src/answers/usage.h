@@ -34,6 +34,7 @@ DEFINE_CLEANUP(struct usage_report, usage_free);
 
 /* Reserved memory that was not allocated at the moment when most was allocated. */
 u64 usage_unused(const struct usage_part *part);
+double usage_unused_percent(const struct usage_part *part);
 
 #define USAGE_SENTENCE_LEN 512
 

@@ -34,8 +34,6 @@ int kernel_begin_usage(struct kernel *kernel, u32 tgid, const struct usage_proce
 {
 	if (!kernel_has(kernel, FEATURE_GPU_MEMORY))
 		return -EOPNOTSUPP;
-	if (is_wanted(kernel, tgid))
-		return -EEXIST;
 	forget_unwanted(kernel);
 	return bpf_map__update_elem(kernel->skel->maps.usage_processes, &tgid, sizeof(tgid),
 				    process, sizeof(*process), BPF_NOEXIST);

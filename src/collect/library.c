@@ -433,7 +433,7 @@ int library_set_has_usage(const struct library_set *set, pid_t pid)
 		if (!library || library->runtime != RUNTIME_C10 || !uses_has(&process->uses, slot))
 			continue;
 		if (!reports_usage(library)) {
-			result = result == 1 ? 1 : -ENOTSUP;
+			result = result == 1 ? 1 : -ENODATA;
 			continue;
 		}
 		if (library->state != LIBRARY_ATTACHED)

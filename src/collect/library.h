@@ -182,7 +182,7 @@ void library_set_know_torch(struct library_set *set, pid_t pid);
 int library_set_want_usage(struct library_set *set, pid_t pid, bool wanted);
 /*
  * Whether they are probed; that can take seconds. -EIO: the kernel refuses, or they are not wanted.
- * -ENOTSUP: this PyTorch makes no reports that are known. -ENOENT: as above.
+ * -ENODATA: this PyTorch makes no reports that are known. -ENOENT: as above.
  */
 int library_set_has_usage(const struct library_set *set, pid_t pid);
 

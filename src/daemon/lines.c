@@ -177,6 +177,15 @@ int lines_find_process(struct supervisor *supervisor, u32 uid, int pidfd, struct
 	return uid == SNAPSHOT_UID_UNKNOWN || uid == ret->uid ? 0 : -ESRCH;
 }
 
+bool lines_process_lives(struct supervisor *supervisor, int pidfd, u64 start_ns)
+{
+	struct kernel *kernel = supervisor_kernel(supervisor);
+	struct process_state process;
+
+	return kernel && kernel_read_process(kernel, pidfd, &process) == 0 &&
+	       process.start_ns == start_ns;
+}
+
 /* So that the watches of one user leave room for those of other users. */
 static int check_share(const struct watch *watch)
 {

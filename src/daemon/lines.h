@@ -23,6 +23,8 @@ void lines_tick(struct lines *lines);
 /* -ESRCH: the process does not exist for this user, or uses no GPU. `uid` is as below. */
 int lines_find_process(struct supervisor *supervisor, u32 uid, int pidfd,
 		       struct process_state *ret);
+/* Whether the process that was found with this start is still there. */
+bool lines_process_lives(struct supervisor *supervisor, int pidfd, u64 start_ns);
 void lines_refuse(struct reply *reply, pid_t pid, int err);
 
 /*

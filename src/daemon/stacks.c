@@ -62,16 +62,6 @@ static void on_end(void *ctx, const struct scan_stacked *end)
 	}
 }
 
-/* Whether the stack is that of the process that was asked for. */
-static bool still_lives(const struct look *look)
-{
-	struct kernel *kernel = supervisor_kernel(look->stacks->supervisor);
-	struct process_state process;
-
-	return kernel && kernel_read_process(kernel, look->pidfd, &process) == 0 &&
-	       process.start_ns == look->process.start_ns;
-}
-
 static bool poll_look(struct later *later, struct reply *reply)
 {
 	struct look *look = container_of(later, struct look, later);
@@ -81,7 +71,8 @@ static bool poll_look(struct later *later, struct reply *reply)
 
 	if (!look->is_done && time_now_ns() < look->asked_ns + SCAN_NS)
 		return false;
-	if (!still_lives(look)) {
+	/* Whether the stack is that of the process that was asked for. */
+	if (!lines_process_lives(look->stacks->supervisor, look->pidfd, look->process.start_ns)) {
 		lines_refuse(reply, look->pid, -ESRCH);
 		return true;
 	}

@@ -44,7 +44,7 @@ static const struct {
 	  "the memory of 8 processes of its user is watched: try again later" },
 	{ -EOPNOTSUPP, PROTOCOL_UNSUPPORTED,
 	  "this kernel cannot watch the memory of PyTorch: run `zernel doctor`" },
-	{ -ENOTSUP, PROTOCOL_UNSUPPORTED, "its PyTorch does not report its memory in a known way" },
+	{ -ENODATA, PROTOCOL_UNSUPPORTED, "its PyTorch does not report its memory in a known way" },
 	{ -ENOENT, PROTOCOL_NOT_FOUND,
 	  "it is not known to use PyTorch (libc10.so): run `zernel doctor` to list the libraries "
 	  "that were found" },
@@ -78,11 +78,8 @@ static u64 part_of(const struct watch *watch)
 
 static bool still_lives(const struct watch *watch)
 {
-	struct kernel *kernel = supervisor_kernel(watch->usages->supervisor);
-	struct process_state process;
-
-	return kernel && kernel_read_process(kernel, watch->pidfd, &process) == 0 &&
-	       process.start_ns == watch->process.start_ns;
+	return lines_process_lives(watch->usages->supervisor, watch->pidfd,
+				   watch->process.start_ns);
 }
 
 /* Begins when the allocator is probed. Negative: it cannot. */

@@ -155,6 +155,15 @@ class Memory(Case):
         self.assertEqual(reply["code"], "not-found")
         self.assertIn("not known to use PyTorch", reply["message"])
 
+    def test_a_pytorch_without_reports(self):
+        """Its library has no call with a name that is known. That is not the fault of the kernel."""
+        library = pathlib.Path(self.library)
+        library.write_bytes(library.read_bytes().replace(b"reportMemoryUsage", b"reportMemoryAgeUs"))
+        server = self.start([ALICE])
+        reply = self.ask(server.path, server.pids[0])["error"]
+        self.assertEqual(reply["code"], "unsupported")
+        self.assertIn("does not report its memory in a known way", reply["message"])
+
     def test_invalid_requests(self):
         server = self.start([ALICE])
         for pid, seconds in (0, 1), (-1, 1), ("1", 1), (server.pids[0], 0), (server.pids[0], -1), (server.pids[0], 301), (1 << 40, 1):

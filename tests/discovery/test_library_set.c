@@ -927,7 +927,7 @@ static void test_usage_that_is_not_reported(void **state)
 
 	set_reports(set, false);
 	assert_int_equal(library_set_want_usage(set, 7, true), 0);
-	assert_int_equal(library_set_has_usage(set, 7), -ENOTSUP);
+	assert_int_equal(library_set_has_usage(set, 7), -ENODATA);
 	set_reports(set, true);
 	assert_int_equal(library_set_has_usage(set, 7), 1);
 }

@@ -11,14 +11,11 @@
 
 static void add_row(struct table *table, const struct usage_part *part, u64 begin_ns)
 {
-	u64 unused = usage_unused(part);
-
 	table_cell(table, STYLE_PLAIN, "%.2f s", (double)begin_ns / 1e9);
 	table_cell(table, STYLE_PLAIN, "%s", unit_bytes(part->allocated_most).text);
 	table_cell(table, STYLE_PLAIN, "%s", unit_bytes(part->reserved_then).text);
-	table_cell(table, STYLE_PLAIN, "%s", unit_bytes(unused).text);
-	table_cell(table, STYLE_PLAIN, "%.0f%%",
-		   part->reserved_then ? 100.0 * (double)unused / (double)part->reserved_then : 0);
+	table_cell(table, STYLE_PLAIN, "%s", unit_bytes(usage_unused(part)).text);
+	table_cell(table, STYLE_PLAIN, "%.0f%%", usage_unused_percent(part));
 	table_cell(table, STYLE_PLAIN, "%s", unit_count(part->nr).text);
 }
 
