@@ -11,14 +11,18 @@
 #include "abi/python.h"
 
 struct lines_hash {
-	u64 code, instruction, lines, tgid, handle, sum; /* random; made odd before each use */
+	u64 code, instruction, lines, tgid, handle, sum, mix; /* random; made odd before each use */
 };
 
-/* The upper bits of a product depend on all bits below, so they are mixed in before the last one.
+/*
+ * The upper bits of a product depend on all bits below, so they are mixed in before the next one.
+ * With a single round, values that differ in their upper bits only are multiples of one number, and
+ * for 2 % of the random numbers many of these have the same hash.
  */
 static inline u32 lines_hash_mix(const struct lines_hash *hash, u64 value)
 {
-	return (u32)((value ^ value >> 32) * (hash->sum | 1) >> 32);
+	value = (value ^ value >> 32) * (hash->sum | 1);
+	return (u32)((value ^ value >> 32) * (hash->mix | 1) >> 32);
 }
 
 static inline u32 lines_hash_frame(const struct lines_hash *hash, u32 tgid,
