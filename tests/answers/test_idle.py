@@ -205,7 +205,8 @@ def judge_culprit(tap, where, name, process):
         return
     told = {one["name"]: one["ns"] for one in process["culprits"] if one["cause"] == cause}
     named = max(told, key=told.get) if told else None
-    tap.check(named == right, f"{where}: the culprit of {cause} is {named}")
+    times = ", ".join(f"{name} {told[name] / 1e6:.1f} ms" for name in sorted(told, key=told.get, reverse=True))
+    tap.check(named == right, f"{where}: the culprit of {cause} is {named} ({times})")
 
 
 @dataclass

@@ -6,12 +6,11 @@
  * core/idle.h for the launcher of a process, the part of each loader in a wait of
  * its consumer, and the names of the tasks and disks that delayed them.
  *
- * Trusts what the kernel reports of a task that leaves its CPU. The task that had
- * the CPU last is reported as the one that ran instead, although other tasks may
- * have had the CPU before it.
+ * Trusts what the kernel reports of a task that leaves its CPU.
  */
 #include "bpf/compat.bpf.h"
 #include "bpf/signals/roles.bpf.h"
+#include "bpf/signals/turns.bpf.h"
 
 #define CULPRITS 4096
 
@@ -44,12 +43,66 @@ static __noinline int culprit_add(struct process_state *process, u32 cause, cons
 	return 0;
 }
 
-static const char nobody[COMM_LEN] = "(idle)";
+struct culprit_walk {
+	struct turn_walk turns;
+	struct process_state *process;
+	u32 cause;
+};
 
-/* The name of the task that had the CPU until now. */
-static const char *name_of(struct task_struct *p)
+static int culprit_step(u32 i, struct culprit_walk *walk)
 {
-	return p->pid ? p->comm : nobody;
+	const char *name = turn_name(&walk->turns, i);
+
+	if (!name)
+		return 1;
+	culprit_add(walk->process, walk->cause, name, turn_part(&walk->turns, i));
+	return !walk->turns.left_ns;
+}
+
+/* The tasks that had this CPU are the culprits of a wait for it that ends now. */
+static void culprits_ran(struct process_state *process, u32 cause, u64 waited, u64 now)
+{
+	struct culprit_walk walk = { .process = process, .cause = cause };
+
+	walk.turns.turns = turns_of_cpu();
+	walk.turns.until_ns = now;
+	walk.turns.left_ns = waited;
+	if (waited && walk.turns.turns)
+		bpf_loop(TURNS, culprit_step, &walk, 0);
+}
+
+struct longest_walk {
+	struct turn_walk turns;
+	u64 longest_ns;
+	u32 longest;
+};
+
+static int longest_step(u32 i, struct longest_walk *walk)
+{
+	u64 part = turn_part(&walk->turns, i);
+
+	if (part > walk->longest_ns) {
+		walk->longest_ns = part;
+		walk->longest = i;
+	}
+	return !walk->turns.left_ns;
+}
+
+/* The task with the largest part in a wait for this CPU that ends now. */
+static void ran_longest(char ret[COMM_LEN], u64 waited, u64 now)
+{
+	struct longest_walk walk = {};
+	const char *name;
+
+	walk.turns.turns = turns_of_cpu();
+	walk.turns.until_ns = now;
+	walk.turns.left_ns = waited;
+	if (!walk.turns.turns)
+		return;
+	bpf_loop(TURNS, longest_step, &walk, 0);
+	name = turn_name(&walk.turns, walk.longest);
+	if (name)
+		bpf_probe_read_kernel(ret, COMM_LEN, name);
 }
 
 /* The cause for the launcher. While it loads data itself, this is a cause of the loader. */
@@ -96,9 +149,7 @@ static void launcher_leaves(struct task_struct *p, const struct thread_state *th
 	}
 }
 
-/* The launcher runs on a CPU that `prev` had before. */
-static void launcher_runs(const struct thread_state *thread, struct process_state *process,
-			  struct task_struct *prev, u64 now)
+static void launcher_runs(const struct thread_state *thread, struct process_state *process, u64 now)
 {
 	u32 cause = thread->scope ? IDLE_LOADER_RUNQUEUE : IDLE_RUNQUEUE;
 	u64 before = thread->scope ? idle_total(&process->idle, IDLE_LOADER_RUNQUEUE)
@@ -108,7 +159,7 @@ static void launcher_runs(const struct thread_state *thread, struct process_stat
 	launcher_does(process, thread, IDLE_CPU, now);
 	after = thread->scope ? idle_total(&process->idle, IDLE_LOADER_RUNQUEUE)
 			      : idle_total(&process->idle, IDLE_RUNQUEUE);
-	culprit_add(process, cause, name_of(prev), after - before);
+	culprits_ran(process, cause, after - before, now);
 }
 
 /* Ends a wait for data. The part of the loader that brought the data is known by now. */
@@ -172,15 +223,14 @@ static __noinline u64 loader_did(struct task_struct *p, u32 what, u64 since, u64
 	return consumer ? loader_books(thread, consumer, what, since, now) : 0;
 }
 
-static void loader_runs(struct task_struct *p, struct thread_state *thread,
-			struct task_struct *prev, u64 now)
+static void loader_runs(struct task_struct *p, struct thread_state *thread, u64 now)
 {
 	u64 waited = loader_did(p, SHARE_RUNQUEUE, thread->runnable_since_ns, now);
 
 	if (waited <= thread->wait.longest_ns)
 		return;
 	thread->wait.longest_ns = waited;
-	bpf_probe_read_kernel(thread->wait.ran_instead, COMM_LEN, name_of(prev));
+	ran_longest(thread->wait.ran_instead, waited, now);
 }
 
 /* Books the current state of a loader up to now. */

@@ -219,7 +219,7 @@ static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 st
 	return 0;
 }
 
-static __noinline int thread_runs(struct task_struct *p, struct task_struct *prev, u64 now)
+static __noinline int thread_runs(struct task_struct *p, u64 now)
 {
 	struct thread_state *thread = thread_find(p);
 	struct process_state *process;
@@ -229,7 +229,7 @@ static __noinline int thread_runs(struct task_struct *p, struct task_struct *pre
 		return 0;
 	/* First, because the verifier examines it again for each way to it. */
 	if (thread->role == ROLE_LOADER)
-		loader_runs(p, thread, prev, now);
+		loader_runs(p, thread, now);
 	process = process_find(p);
 	waited = thread->runnable_since_ns ? now - thread->runnable_since_ns : 0;
 	thread->runnable_since_ns = 0;
@@ -245,7 +245,7 @@ static __noinline int thread_runs(struct task_struct *p, struct task_struct *pre
 	gpu_waiter_counts(thread, process, true, now);
 	launcher_confirm(p, thread, process, now);
 	if (is_launcher_of(p, thread, process))
-		launcher_runs(thread, process, prev, now);
+		launcher_runs(thread, process, now);
 	if (is_launcher(thread)) {
 		if (waited)
 			process_sample(process, HIST_RUNQUEUE_WAIT, waited);
@@ -270,7 +270,8 @@ int BPF_PROG(thread_switch, bool preempt, struct task_struct *prev, struct task_
 		return 0;
 	now = bpf_ktime_get_ns();
 	thread_leaves(prev, preempt || !prev_state, prev_state, now);
-	thread_runs(next, prev, now);
+	turn_ends(prev, now);
+	thread_runs(next, now);
 	return 0;
 }
 
