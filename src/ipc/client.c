@@ -195,28 +195,57 @@ static int take_reply(yyjson_doc **doc, u64 id, struct client_data *ret_result,
 	return err < 0 ? err : 1;
 }
 
-int client_request(struct client *client, const char *method, const char *params,
-		   struct client_data *ret_result, struct client_error *ret_error)
+static int send_request(struct client *client, const char *method, const char *params,
+			u64 deadline_ms)
 {
-	u64 wait_ms = CLIENT_TIMEOUT_MS + client->extra_ms, id = ++client->last_id;
-	u64 deadline_ms = time_now_ns() / NSEC_PER_MSEC + wait_ms;
 	CLEANUP_FREE char *line = NULL;
 	size_t length;
-	int err = protocol_request_line(id, method, params, &line, &length);
+	int err = protocol_request_line(++client->last_id, method, params, &line, &length);
 
-	if (err < 0)
-		return err;
-	err = send_line(client, line, length, deadline_ms);
+	return err < 0 ? err : send_line(client, line, length, deadline_ms);
+}
+
+/* -EAGAIN: the reply did not arrive before the deadline. */
+static int await_reply(struct client *client, u64 deadline_ms, struct client_data *ret_result,
+		       struct client_error *ret_error)
+{
+	int err = 0;
+
 	while (err == 0) {
 		CLEANUP(yyjson_doc_free_cleanup) yyjson_doc *doc = NULL;
 
 		err = next_line(client, deadline_ms, &doc);
 		if (err == 0 && !keep_push(client, &doc))
-			err = take_reply(&doc, id, ret_result, ret_error);
+			err = take_reply(&doc, client->last_id, ret_result, ret_error);
 	}
-	if (err == -EAGAIN)
-		return -ETIMEDOUT;
 	return err < 0 ? err : 0;
+}
+
+static u64 deadline_of(const struct client *client)
+{
+	return time_now_ns() / NSEC_PER_MSEC + CLIENT_TIMEOUT_MS + client->extra_ms;
+}
+
+int client_request(struct client *client, const char *method, const char *params,
+		   struct client_data *ret_result, struct client_error *ret_error)
+{
+	u64 deadline_ms = deadline_of(client);
+	int err = send_request(client, method, params, deadline_ms);
+
+	if (err == 0)
+		err = await_reply(client, deadline_ms, ret_result, ret_error);
+	return err == -EAGAIN ? -ETIMEDOUT : err;
+}
+
+int client_send(struct client *client, const char *method, const char *params)
+{
+	return send_request(client, method, params, deadline_of(client));
+}
+
+int client_reply(struct client *client, struct client_data *ret_result,
+		 struct client_error *ret_error)
+{
+	return await_reply(client, 0, ret_result, ret_error);
 }
 
 int client_connect(const char *path, struct client **ret)

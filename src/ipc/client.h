@@ -58,6 +58,16 @@ bool client_may(const struct client *client, const char *what);
 int client_request(struct client *client, const char *method, const char *params,
 		   struct client_data *ret_result, struct client_error *ret_error);
 
+/*
+ * Sends a request, for a caller that does not wait for its reply. client_reply() returns it, before
+ * anything else is requested.
+ */
+int client_send(struct client *client, const char *method, const char *params);
+
+/* As client_request(), for the request that was sent last. -EAGAIN: its reply has not arrived. */
+int client_reply(struct client *client, struct client_data *ret_result,
+		 struct client_error *ret_error);
+
 /* Requests a snapshot per interval; 0 ends the subscription. */
 int client_subscribe(struct client *client, u32 interval_ms, struct client_error *ret_error);
 
