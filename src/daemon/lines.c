@@ -71,7 +71,7 @@ static void begin(struct watch *watch, const struct python_scan *python)
 		process.runtime = python->runtime;
 		process.offsets = python->offsets;
 	}
-	watch->begun_ns = time_now_ns();
+	watch->begun_ns = watch->read_ns = time_now_ns();
 	if (!kernel || !read_process(watch)) {
 		watch->err = -ESRCH;
 		return;
