@@ -52,7 +52,7 @@ _zernel() {
 	'zernel scheduler') words='on off ' more=nothing ;;
 	'zernel scheduler on') words='--config --socket ' more=nothing ;;
 	'zernel scheduler off') words='--config --socket ' more=nothing ;;
-	'zernel record') words='--seconds --socket ' more=files ;;
+	'zernel record') words='--seconds --stacks --socket ' more=files ;;
 	'zernel replay') words='--from --to ' more=files ;;
 	'zernel export') words='--perfetto --csv --html ' more=files ;;
 	'zernel doctor') words='--socket ' more=nothing ;;
@@ -88,6 +88,7 @@ _zernel() {
 	'zernel scheduler off --config') words='' common='' more=files ;;
 	'zernel scheduler off --socket') words='' common='' more=files ;;
 	'zernel record --seconds') words='' common='' more=nothing ;;
+	'zernel record --stacks') words='' common='' more=nothing ;;
 	'zernel record --socket') words='' common='' more=files ;;
 	'zernel replay --from') words='' common='' more=nothing ;;
 	'zernel replay --to') words='' common='' more=nothing ;;

@@ -42,9 +42,10 @@ complete -c zernel -n 'true; and __fish_seen_subcommand_from scheduler; and __fi
 complete -c zernel -n 'true; and __fish_seen_subcommand_from scheduler; and not __fish_seen_subcommand_from on off' -a off -d 'let zerneld only watch, now and after each start'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from scheduler; and __fish_seen_subcommand_from off' -l config -r -F -d 'write into FILE.d, and read FILE instead of /etc/zernel/zernel.conf'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from scheduler; and __fish_seen_subcommand_from off' -l socket -r -F -d 'connect to zerneld on this socket (default: /run/zernel/zernel.sock)'
-complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why hang memory jobs ab scheduler record replay export doctor config procdb serve demo version' -a record -d 'record snapshots and events to a file for replay and export'
+complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why hang memory jobs ab scheduler record replay export doctor config procdb serve demo version' -a record -d 'record snapshots, events and stacks to a file for replay and export'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from record' -F
 complete -c zernel -n 'true; and __fish_seen_subcommand_from record' -l seconds -r -d 'stop after N seconds (default: until Ctrl-C)'
+complete -c zernel -n 'true; and __fish_seen_subcommand_from record' -l stacks -r -d 'also record the code in which the GPU of PID is idle'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from record' -l socket -r -F -d 'connect to zerneld on this socket (default: /run/zernel/zernel.sock)'
 complete -c zernel -n 'true; and not __fish_seen_subcommand_from status top why hang memory jobs ab scheduler record replay export doctor config procdb serve demo version' -a replay -d 'run zernel status or zernel why on a recording'
 complete -c zernel -n 'true; and __fish_seen_subcommand_from replay' -F

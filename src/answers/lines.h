@@ -132,6 +132,10 @@ DEFINE_CLEANUP(struct lines_tree, lines_tree_free);
 u32 lines_tree_next(const struct lines_tree *tree, u32 at);
 u32 lines_tree_skip(const struct lines_tree *tree, u32 at);
 
+/* The nodes from `at` up to its cause. Returns their number. */
+#define LINES_PATH_MAX (LINES_DEPTH_MAX + 2) /* with the cause and [cut] */
+u32 lines_tree_path(const struct lines_tree *tree, u32 at, u32 ret[static LINES_PATH_MAX]);
+
 /* Percent of the watched time, scaled as described above. */
 double lines_points(const struct lines_tree *tree, u64 ns);
 double lines_idle_points(const struct lines_tree *tree);

@@ -17,10 +17,8 @@ static void put_name(const struct lines_node *node, FILE *out)
 /* From the cause to this node. */
 static void put_path(const struct lines_tree *tree, u32 at, FILE *out)
 {
-	u32 path[LINES_DEPTH_MAX + 3], nr = 0;
+	u32 path[LINES_PATH_MAX], nr = lines_tree_path(tree, at, path);
 
-	for (; at && nr < ARRAY_SIZE(path); at = tree->nodes[at].parent)
-		path[nr++] = at;
 	while (nr-- > 0) {
 		put_name(&tree->nodes[path[nr]], out);
 		fputc(nr ? ';' : ' ', out);

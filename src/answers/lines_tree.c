@@ -261,6 +261,15 @@ u32 lines_tree_skip(const struct lines_tree *tree, u32 at)
 	return tree->nodes[at].next;
 }
 
+u32 lines_tree_path(const struct lines_tree *tree, u32 at, u32 ret[static LINES_PATH_MAX])
+{
+	u32 nr = 0;
+
+	for (; at && nr < LINES_PATH_MAX; at = tree->nodes[at].parent)
+		ret[nr++] = at;
+	return nr;
+}
+
 u32 lines_tree_next(const struct lines_tree *tree, u32 at)
 {
 	return tree->nodes[at].child ? tree->nodes[at].child : lines_tree_skip(tree, at);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* zernel record: writes all snapshots and events of zerneld to a file. */
+/* zernel record: writes all snapshots and events of zerneld, and stacks, to a file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,12 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "abi/lines.h"
 #include "base/cleanup.h"
 #include "base/log.h"
 #include "base/signals.h"
 #include "base/time.h"
 #include "cli/ask.h"
 #include "cli/command.h"
+#include "cli/lines_windows.h"
 #include "cli/result.h"
 #include "cli/term.h"
 #include "ipc/events_json.h"
@@ -26,7 +28,9 @@
 struct request {
 	const char *path;
 	const char *socket;
-	u64 seconds; /* 0: until a signal */
+	u64 seconds;			    /* 0: until a signal */
+	const char *watched[LINES_OF_USER]; /* processes whose stacks are recorded */
+	u32 nr_watched;
 	bool json;
 };
 
@@ -37,11 +41,14 @@ struct session {
 	u64 nr_snapshots;
 	u64 nr_events;
 	u64 nr_lost;
+	struct lines_windows stacks;
+	u64 nr_windows; /* of stacks */
 };
 
 static int begin(struct session *session, yyjson_val *value)
 {
-	struct record_info info = { .interval_ms = INTERVAL_MS };
+	struct record_info info = { .interval_ms = INTERVAL_MS,
+				    .has_stacks = session->stacks.nr > 0 };
 	CLEANUP(snapshot_free_cleanup) struct snapshot *snapshot = NULL;
 	int err = snapshot_from_value(value, &snapshot);
 
@@ -66,14 +73,20 @@ static int count_events(struct session *session, yyjson_val *value)
 	return err;
 }
 
+static int put(struct session *session, enum record_frame_kind kind, yyjson_val *value)
+{
+	size_t length;
+	CLEANUP_FREE char *text = yyjson_val_write(value, 0, &length);
+
+	return text ? record_write(session->writer, kind, time_now_ns(), text, length) : -ENOMEM;
+}
+
 static int take(struct session *session, enum client_push kind, yyjson_val *value)
 {
 	static const enum record_frame_kind frames[CLIENT_PUSH_NR] = {
 		[CLIENT_PUSH_SNAPSHOT] = RECORD_FRAME_SNAPSHOT,
 		[CLIENT_PUSH_EVENTS] = RECORD_FRAME_EVENTS,
 	};
-	CLEANUP_FREE char *text = NULL;
-	size_t length;
 	int err = 0;
 
 	if (kind == CLIENT_PUSH_EVENTS)
@@ -84,11 +97,23 @@ static int take(struct session *session, enum client_push kind, yyjson_val *valu
 		return err;
 	if (!session->writer)
 		err = begin(session, value);
-	if (err < 0)
-		return err;
-	text = yyjson_val_write(value, 0, &length);
-	return text ? record_write(session->writer, frames[kind], time_now_ns(), text, length)
-		    : -ENOMEM;
+	return err < 0 ? err : put(session, frames[kind], value);
+}
+
+/* Takes the windows of stacks that have ended. Before the first snapshot, none can be written. */
+static int take_stacks(struct session *session)
+{
+	int err = 0;
+
+	while (session->writer && err == 0) {
+		CLEANUP(client_data_done) struct client_data data = {};
+
+		if (lines_windows_take(&session->stacks, &data) < 0)
+			break;
+		session->nr_windows++;
+		err = put(session, RECORD_FRAME_LINES, data.value);
+	}
+	return err;
 }
 
 /* Takes everything that arrived. -ECONNRESET: the connection to zerneld is lost. */
@@ -116,6 +141,8 @@ static void print_size(const struct session *session, FILE *out)
 		session->nr_events);
 	if (session->nr_lost)
 		fprintf(out, " (%llu dropped)", session->nr_lost);
+	if (session->stacks.nr)
+		fprintf(out, ", %llu windows of stacks", session->nr_windows);
 	fprintf(out, ", %s, %s per hour", unit_bytes(bytes).text,
 		unit_bytes((u64)((double)bytes / seconds * 3600)).text);
 }
@@ -133,16 +160,23 @@ static int patience_ms(u64 end_ns, bool progress)
 static int follow(struct session *session, struct client *client, int signal_fd, u64 end_ns)
 {
 	bool progress = isatty(STDERR_FILENO);
-	struct pollfd fds[] = {
+	struct pollfd fds[2 + LINES_OF_USER] = {
 		{ .fd = client_fd(client), .events = POLLIN },
 		{ .fd = signal_fd, .events = POLLIN },
 	};
+	nfds_t nr = 2;
 	int err = 0;
 
 	while (err == 0 && !fds[1].revents && time_now_ns() < end_ns) {
-		if (poll(fds, 2, patience_ms(end_ns, progress)) < 0)
+		if (session->writer) {
+			lines_windows_poll(&session->stacks, fds + 2);
+			nr = 2 + session->stacks.nr;
+		}
+		if (poll(fds, nr, patience_ms(end_ns, progress)) < 0)
 			return -errno;
 		err = take_all(session, client);
+		if (err == 0)
+			err = take_stacks(session);
 		if (progress) {
 			fputc('\r', stderr);
 			print_size(session, stderr);
@@ -178,6 +212,7 @@ static int print_result(const struct session *session, const char *path, bool js
 		{ "snapshots", .number = session->nr_snapshots },
 		{ "events", .number = session->nr_events },
 		{ "lost", .number = session->nr_lost },
+		{ "windows", .number = session->nr_windows },
 		{ "bytes", .number = record_writer_nr_bytes(session->writer) },
 		{},
 	};
@@ -190,18 +225,22 @@ static int print_result(const struct session *session, const char *path, bool js
 	return 0;
 }
 
-static int record_to(FILE *out, const struct request *request, struct client *client, int signal_fd)
+static int record_to(struct session *session, const struct request *request, struct client *client,
+		     int signal_fd)
 {
-	struct session session = { .out = out, .begun_ns = time_now_ns() };
-	u64 end_ns = request->seconds ? session.begun_ns + request->seconds * NSEC_PER_SEC : ~0ULL;
-	int err = follow(&session, client, signal_fd, end_ns);
-	bool gone = err == -ECONNRESET;
+	u64 now_ns = time_now_ns();
+	u64 end_ns = request->seconds ? now_ns + request->seconds * NSEC_PER_SEC : ~0ULL;
+	bool gone;
+	int err;
 
+	session->begun_ns = now_ns;
+	err = follow(session, client, signal_fd, end_ns);
+	gone = err == -ECONNRESET;
 	if (err == 0 || gone)
-		err = finish(&session, client, gone);
+		err = finish(session, client, gone);
 	if (err == 0)
-		err = print_result(&session, request->path, request->json);
-	record_writer_free(session.writer);
+		err = print_result(session, request->path, request->json);
+	session->writer = record_writer_free(session->writer);
 	if (gone && err == 0)
 		log_error("the connection to zerneld was lost: the recording ends here");
 	return gone ? -ECONNRESET : err;
@@ -218,24 +257,31 @@ static FILE *create(const char *path)
 	return out;
 }
 
+static void end_session(struct session *session)
+{
+	lines_windows_done(&session->stacks);
+}
+
 static int record(const struct request *request)
 {
 	CLEANUP(client_free_cleanup) struct client *client = NULL;
+	CLEANUP(end_session) struct session session = {};
 	CLEANUP_FD int signal_fd = -EBADF;
-	FILE *out;
 	/* A signal ends the recording, not the program. */
 	int err = signals_open(NULL, &signal_fd, NULL);
 
+	if (err == 0)
+		err = lines_windows_begin(&session.stacks, request->socket, request->watched,
+					  request->nr_watched);
+	if (err == 0)
+		err = ask_record(request->socket, INTERVAL_MS, &client);
 	if (err < 0)
 		return err;
-	err = ask_record(request->socket, INTERVAL_MS, &client);
-	if (err < 0)
-		return err;
-	out = create(request->path);
-	if (!out)
+	session.out = create(request->path);
+	if (!session.out)
 		return -EIO;
-	err = record_to(out, request, client, signal_fd);
-	if (fclose(out) != 0 && err == 0)
+	err = record_to(&session, request, client, signal_fd);
+	if (fclose(session.out) != 0 && err == 0)
 		err = -errno;
 	if (err < 0 && err != -ECONNRESET)
 		log_error("cannot record to %s: %s", request->path, strerror(-err));
@@ -251,8 +297,22 @@ static int run(struct command_call *call)
 		switch (option) {
 		case 'n': err = command_number(call, 1, UINT_MAX, &request.seconds); break;
 		case 's': request.socket = optarg; break;
+		case 'w':
+			err = request.nr_watched < LINES_OF_USER ? 0 : -EINVAL;
+			if (err == 0)
+				request.watched[request.nr_watched++] = optarg;
+			else
+				log_error("at most %d processes can be sampled at the same time",
+					  LINES_OF_USER);
+			break;
 		default: err = -EINVAL;
 		}
+	}
+	if (err == 0 && request.nr_watched && request.seconds &&
+	    request.seconds < LINES_WINDOWS_MIN_SECONDS) {
+		log_error("--stacks needs a recording of at least %d seconds",
+			  LINES_WINDOWS_MIN_SECONDS);
+		err = -EINVAL;
 	}
 	if (err < 0 || command_operands(call, 1, 1) < 0)
 		return COMMAND_MISUSED;
@@ -263,6 +323,7 @@ static int run(struct command_call *call)
 
 static const struct command_option command_options[] = {
 	{ "seconds", 'n', "N", "stop after N seconds (default: until Ctrl-C)" },
+	{ "stacks", 'w', "PID", "also record the code in which the GPU of PID is idle" },
 	OPTION_SOCKET,
 	{},
 };
@@ -271,11 +332,13 @@ const struct command command_record = {
 	.name = "record",
 	.operands = "FILE",
 	.completion = COMPLETE_FILE,
-	.help = "record snapshots and events to a file for replay and export",
+	.help = "record snapshots, events and stacks to a file for replay and export",
 	.description =
 		"Writes five snapshots a second, and every change of phase, role and step in\n"
 		"between, until Ctrl-C. A recording that is cut off can be used up to that\n"
-		"point.",
+		"point. With --stacks, it also contains the code in which the GPU of process\n"
+		"PID was idle, in windows of five seconds. PID can be the name of a job with\n"
+		"one process. --stacks can be given for up to eight processes.",
 	.options = command_options,
 	.run = run,
 };

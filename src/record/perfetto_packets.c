@@ -38,9 +38,20 @@ void perfetto_begin(struct perfetto *trace, u64 time_ms, u64 monotonic_ns)
 		.clocks_count = 2,
 		.primary_trace_clock = CLOCK_ID_MONOTONIC,
 	};
+	TracePacketDefaults defaults = {
+		.stack_sample_defaults = {
+			.source = (char *)"zernel",
+			.primary_descriptor = {
+				.name = (char *)"GPU idle",
+				.unit = StackUnit_NANOSECONDS,
+				.description = (char *)"time in which the GPU was idle or may have been",
+			},
+		},
+	};
 	TracePacket packet = {
 		.timestamp = monotonic_ns,
 		.clock_snapshot = &snapshot,
+		.trace_packet_defaults = &defaults,
 		.has_sequence_flags = true,
 		.sequence_flags = SEQUENCE_IS_FRESH,
 	};
@@ -134,4 +145,25 @@ void perfetto_value(struct perfetto *trace, u64 uuid, u64 time_ns, double value)
 	};
 
 	put_event(trace, time_ns, &event);
+}
+
+void perfetto_stack(struct perfetto *trace, u64 time_ns, u32 pid,
+		    const struct perfetto_frame *frames, u32 nr, u64 ns)
+{
+	InlineFrame list[PERFETTO_FRAMES_MAX];
+	StackSample sample = {
+		.task_context = { .pid = pid },
+		.callstack = { .frames = list, .frames_count = (pb_size_t)nr },
+		.primary_weight = ns,
+	};
+	TracePacket packet = { .timestamp = time_ns, .stack_sample = &sample };
+
+	for (u32 i = 0; i < nr; i++)
+		list[i] = (InlineFrame){
+			.function_name = (char *)frames[i].function,
+			.source_file = (char *)frames[i].file,
+			.has_line_number = frames[i].line,
+			.line_number = frames[i].line,
+		};
+	put_packet(trace, &packet);
 }

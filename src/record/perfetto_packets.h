@@ -25,3 +25,15 @@ void perfetto_counter(struct perfetto *trace, u64 uuid, u64 parent, const char *
 
 void perfetto_slice(struct perfetto *trace, u64 uuid, const char *name, u64 begin_ns, u64 end_ns);
 void perfetto_value(struct perfetto *trace, u64 uuid, u64 time_ns, double value);
+
+#define PERFETTO_FRAMES_MAX 512
+
+struct perfetto_frame {
+	const char *function;
+	const char *file; /* NULL: not known */
+	u32 line;	  /* 0: not known */
+};
+
+/* A stack of a process, outermost frame first, and its time up to `time_ns`. */
+void perfetto_stack(struct perfetto *trace, u64 time_ns, u32 pid,
+		    const struct perfetto_frame *frames, u32 nr, u64 ns);

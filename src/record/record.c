@@ -44,7 +44,8 @@ static int put_header(struct record_writer *writer, const struct record_info *in
 	u8 header[RECORD_HEADER_LEN] = RECORD_MAGIC;
 	int err;
 
-	put_u32(header + RECORD_AT_VERSION, RECORD_VERSION);
+	put_u32(header + RECORD_AT_VERSION,
+		info->has_stacks ? RECORD_VERSION_STACKS : RECORD_VERSION_PLAIN);
 	put_u32(header + RECORD_AT_INTERVAL, info->interval_ms);
 	put_u64(header + RECORD_AT_TIME_MS, info->time_ms);
 	put_u64(header + RECORD_AT_MONOTONIC, info->monotonic_ns);

@@ -8,18 +8,23 @@
  * dictionary, because consecutive snapshots differ little. A reader has to keep only that
  * previous frame.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include "base/macros.h"
 #include "core/snapshot.h"
 
-#define RECORD_VERSION	 1
+/* A recording without stacks has the older version, so that an older reader can read it. */
+#define RECORD_VERSION_PLAIN  1
+#define RECORD_VERSION_STACKS 2
+#define RECORD_VERSION	      RECORD_VERSION_STACKS
 /* The largest frame, as text: the longest line of the protocol. */
-#define RECORD_FRAME_MAX (16UL << 20)
+#define RECORD_FRAME_MAX      (16UL << 20)
 
 enum record_frame_kind {
 	RECORD_FRAME_SNAPSHOT, /* ipc/snapshot_json.h */
 	RECORD_FRAME_EVENTS,   /* ipc/events_json.h */
 	RECORD_FRAME_END,      /* the last frame of a complete recording */
+	RECORD_FRAME_LINES,    /* answers/lines.h: the stacks of one process in one window */
 	RECORD_FRAME_NR,
 };
 
@@ -28,6 +33,7 @@ struct record_info {
 	u64 time_ms;
 	u64 monotonic_ns;
 	u32 interval_ms;
+	bool has_stacks; /* it can have frames with stacks */
 	char host[SNAPSHOT_TEXT_LEN];
 	char version[SNAPSHOT_TEXT_LEN];
 	char kernel[SNAPSHOT_TEXT_LEN];

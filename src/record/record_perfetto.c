@@ -12,6 +12,7 @@
 #include "ipc/events_json.h"
 #include "record/perfetto_packets.h"
 #include "record/record_export.h"
+#include "record/record_stacks.h"
 #include "record/record_tracks.h"
 #include "ipc/snapshot_json.h"
 
@@ -262,6 +263,17 @@ static int put_slices(struct trace *trace)
 	return trace->err;
 }
 
+static int take_frame(struct trace *trace, const struct record_frame *frame)
+{
+	switch (frame->kind) {
+	case RECORD_FRAME_SNAPSHOT: return take_snapshot(trace, frame);
+	case RECORD_FRAME_EVENTS:
+		return events_from_json(frame->text, frame->length, &trace->events);
+	case RECORD_FRAME_LINES: return record_put_stacks(&trace->perfetto, frame);
+	default: return -EBADMSG;
+	}
+}
+
 static int put_all(struct trace *trace, struct record_reader *reader)
 {
 	const struct record_info *info = record_reader_info(reader);
@@ -272,9 +284,7 @@ static int put_all(struct trace *trace, struct record_reader *reader)
 	while (err == 0 && (n = record_read(reader, &frame)) != 0) {
 		if (n < 0)
 			return n;
-		err = frame.kind == RECORD_FRAME_SNAPSHOT
-			      ? take_snapshot(trace, &frame)
-			      : events_from_json(frame.text, frame.length, &trace->events);
+		err = take_frame(trace, &frame);
 	}
 	return err < 0 ? err : put_slices(trace);
 }

@@ -90,10 +90,11 @@ static int read_header(struct record_reader *reader)
 		return 0;
 	}
 	version = get_u32(header + RECORD_AT_VERSION);
-	if (version != RECORD_VERSION) {
+	if (version < RECORD_VERSION_PLAIN || version > RECORD_VERSION) {
 		reader->ending = version > RECORD_VERSION ? RECORD_NEWER : RECORD_DAMAGED;
 		return 0;
 	}
+	reader->info.has_stacks = version >= RECORD_VERSION_STACKS;
 	n = get(reader, header + RECORD_AT_INTERVAL, RECORD_HEADER_LEN - RECORD_AT_INTERVAL);
 	if (n < 0)
 		return n;
@@ -158,9 +159,11 @@ static int take_payload(struct record_reader *reader, const u8 *header, const u8
 	return 1;
 }
 
-static bool is_possible(const u8 *header)
+static bool is_possible(const struct record_reader *reader, const u8 *header)
 {
-	return get_u32(header + FRAME_AT_KIND) < RECORD_FRAME_NR &&
+	u32 kind = get_u32(header + FRAME_AT_KIND);
+
+	return kind < RECORD_FRAME_NR && (kind != RECORD_FRAME_LINES || reader->info.has_stacks) &&
 	       get_u32(header + FRAME_AT_LENGTH) <= RECORD_FRAME_MAX &&
 	       get_u32(header + FRAME_AT_SIZE) <= ZSTD_compressBound(RECORD_FRAME_MAX);
 }
@@ -176,7 +179,7 @@ static int read_frame(struct record_reader *reader, u8 *header)
 		reader->ending = RECORD_CUT;
 		return n;
 	}
-	if (!is_possible(header)) {
+	if (!is_possible(reader, header)) {
 		reader->ending = RECORD_DAMAGED;
 		return 0;
 	}

@@ -15,7 +15,7 @@ import subprocess
 import tap
 from harness import BUILD, Case
 from recordings import Case as RecordingCase
-from recordings import events, process, snapshot, zernel
+from recordings import events, process, snapshot, stacks, zernel
 
 FIXTURE = pathlib.Path(__file__).parent / "fixture"
 WRITE = "ZERNEL_WRITE_FIXTURE" in os.environ
@@ -54,6 +54,13 @@ class Snapshots(Golden, RecordingCase):
         self.compare("recording.perfetto", trace.read_bytes())
         self.compare("recording.csv", table.read_bytes())
         self.compare("recording.status", zernel("replay", path, "status", "--json")[0].encode())
+
+    def test_recording_with_stacks(self):
+        path = self.recording(snapshot(100, [process(7)]), stacks(("cpu", 7, 20, True, 0, 1)))
+        self.compare("recording-stacks.zr", path.read_bytes())
+        trace = self.directory / "trace"
+        zernel("export", path, "--perfetto", trace)
+        self.compare("recording-stacks.perfetto", trace.read_bytes())
 
     def test_recording_with_snapshots_of_version_1(self):
         path = FIXTURE / "recording-1.zr"  # made by an older zernel; never written again

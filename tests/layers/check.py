@@ -24,7 +24,7 @@ MAY_USE = {
     "store": {"abi", "core", "base"},
     "ipc": {"abi", "core", "base"},
     "metrics": {"abi", "core", "base"},
-    "record": {"abi", "core", "base", "ipc"},
+    "record": {"abi", "core", "base", "ipc", "answers"},
     "answers": {"abi", "core", "base", "ipc"},
     "daemon": {"abi", "core", "base", "collect", "config", "store", "ipc"},
     "serve": {"abi", "core", "base", "config", "ipc", "metrics", "record", "answers"},

@@ -11,6 +11,7 @@
 #include "ipc/events_json.h"
 #include "record/record_export.h"
 #include "record/record_format.h"
+#include "record/record_stacks.h"
 #include "ipc/snapshot_json.h"
 #include "fuzz/fuzz.h"
 
@@ -25,6 +26,15 @@ static FILE *open_bytes(const uint8_t *data, size_t size)
 	return in;
 }
 
+static void check_stacks(const struct record_frame *frame)
+{
+	struct perfetto nowhere = { .out = fopen("/dev/null", "we") };
+
+	REQUIRE(nowhere.out);
+	record_put_stacks(&nowhere, frame);
+	fclose(nowhere.out);
+}
+
 static void check_frame(const struct record_frame *frame)
 {
 	struct events events = {};
@@ -33,6 +43,8 @@ static void check_frame(const struct record_frame *frame)
 	REQUIRE(strlen(frame->text) <= frame->length && frame->text[frame->length] == '\0');
 	if (frame->kind == RECORD_FRAME_EVENTS)
 		events_from_json(frame->text, frame->length, &events);
+	else if (frame->kind == RECORD_FRAME_LINES)
+		check_stacks(frame);
 	else
 		snapshot_from_json(frame->text, frame->length, &s);
 	events_done(&events);

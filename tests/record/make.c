@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Writes a recording from standard input, one frame per line: `snapshot TEXT`, `events
- * TEXT` or `end`. The header and the times of the frames come from the snapshots.
+ * TEXT`, `stacks TEXT` (needs the option --stacks) or `end`. The header and the times of the
+ * frames come from the snapshots.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,13 +17,14 @@
 struct maker {
 	FILE *out;
 	struct record_writer *writer;
+	bool has_stacks;
 	u64 time_ns;
 };
 
 static int put_snapshot(struct maker *maker, const char *text, size_t length)
 {
 	CLEANUP(snapshot_free_cleanup) struct snapshot *s = NULL;
-	struct record_info info = { .interval_ms = 200 };
+	struct record_info info = { .interval_ms = 200, .has_stacks = maker->has_stacks };
 	int err = snapshot_from_json(text, length, &s);
 
 	/* An unknown frame is possible only after a valid snapshot. */
@@ -50,13 +52,17 @@ static int put_line(struct maker *maker, char *line)
 	if (WORD(line, "events"))
 		return record_write(maker->writer, RECORD_FRAME_EVENTS, maker->time_ns, text + 1,
 				    strlen(text + 1));
+	if (WORD(line, "stacks"))
+		return record_write(maker->writer, RECORD_FRAME_LINES, maker->time_ns, text + 1,
+				    strlen(text + 1));
 	return record_write(maker->writer, RECORD_FRAME_END, maker->time_ns, "", 0);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	CLEANUP_FREE char *line = NULL;
-	struct maker maker = { .out = stdout };
+	struct maker maker = { .out = stdout,
+			       .has_stacks = argc > 1 && strcmp(argv[1], "--stacks") == 0 };
 	size_t capacity = 0;
 	int err = 0;
 

@@ -19,13 +19,22 @@ MESSAGES = {
                         "counter": (8, "CounterDescriptor")},
     "TrackEvent": {"type": (9, "i32"), "track_uuid": (11, "u64"), "name": (23, "str"),
                    "double_counter_value": (44, "f64")},
+    "Frame": {"function_name": (1, "str"), "source_file": (2, "str"), "line_number": (3, "u32")},
+    "InlineCallstack": {"frames": (1, "Frame*")},
+    "CounterName": {"name": (2, "str"), "unit": (3, "i32"), "description": (6, "str")},
+    "StackSampleDefaults": {"source": (1, "str"), "primary_descriptor": (2, "CounterName")},
+    "TaskContext": {"pid": (2, "u32")},
+    "StackSample": {"task_context": (1, "TaskContext"), "callstack": (5, "InlineCallstack"), "primary_weight": (11, "u64")},
+    "TracePacketDefaults": {"stack_sample_defaults": (100, "StackSampleDefaults")},
     "TracePacket": {"clock_snapshot": (6, "ClockSnapshot"), "timestamp": (8, "u64"),
                     "trusted_packet_sequence_id": (10, "u32"), "track_event": (11, "TrackEvent"),
                     "sequence_flags": (13, "u32"), "timestamp_clock_id": (58, "u32"),
-                    "track_descriptor": (60, "TrackDescriptor")},
+                    "trace_packet_defaults": (59, "TracePacketDefaults"),
+                    "track_descriptor": (60, "TrackDescriptor"), "stack_sample": (135, "StackSample")},
     "Trace": {"packet": (1, "TracePacket*")},
 }
 BEGIN, END, COUNTER = 1, 2, 4
+NANOSECONDS = 1
 MONOTONIC = 3
 
 
@@ -55,16 +64,22 @@ class Trace:
         self.tracks = {}
         self.slices = collections.defaultdict(list)    # uuid -> (begin, end, name)
         self.counters = collections.defaultdict(list)  # uuid -> (time, value)
+        self.stacks = []  # (time, pid, frames, ns); a frame is (function, file, line), the outermost first
         opened = {}
         first = trace.packet[0]
         assert first.sequence_flags == 1 and first.clock_snapshot.primary_trace_clock == MONOTONIC
         self.clocks = {clock.clock_id: clock.timestamp for clock in first.clock_snapshot.clocks}
+        assert first.trace_packet_defaults.stack_sample_defaults.primary_descriptor.unit == NANOSECONDS
         for packet in trace.packet:
             assert packet.trusted_packet_sequence_id and packet.timestamp_clock_id == MONOTONIC
             if packet.HasField("track_descriptor"):
                 track = packet.track_descriptor
                 assert track.uuid not in self.tracks and (not track.parent_uuid or track.parent_uuid in self.tracks)
                 self.tracks[track.uuid] = track
+            if packet.HasField("stack_sample"):
+                sample = packet.stack_sample
+                frames = [(frame.function_name, frame.source_file, frame.line_number) for frame in sample.callstack.frames]
+                self.stacks.append((packet.timestamp, sample.task_context.pid, frames, sample.primary_weight))
         # A viewer sorts by time and keeps the order of packets with the same time.
         for packet in sorted(trace.packet, key=lambda each: each.timestamp):
             if not packet.HasField("track_event"):

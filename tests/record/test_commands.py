@@ -4,6 +4,7 @@ import json
 import pathlib
 import random
 import re
+import select
 import signal
 import subprocess
 import tempfile
@@ -87,6 +88,63 @@ class Recorder(harness.Case):
             self.assertTrue(all(begin[1] == end[0] for begin, end in zip(lane, lane[1:])), "gap between slices")
             steps = trace.slices[trace.below(trace.processes()[after["pid"]], "steps")]
             self.assertGreater(len(steps), 40)
+
+    def sleepers(self):
+        """zerneld with three processes, and their pids."""
+        sleepers = [subprocess.Popen(["sleep", "inf"]) for _ in range(3)]
+        for sleeper in sleepers:
+            self.addCleanup(sleeper.wait)
+            self.addCleanup(sleeper.kill)
+        self.server = self.zerneld(processes="".join(f"{sleeper.pid} 0 train\n" for sleeper in sleepers))
+        return sleepers
+
+    def error_of(self, child):
+        """The next line of its standard error."""
+        ready, _, _ = select.select([child.stderr], [], [], harness.SECONDS)
+        return child.stderr.readline() if ready else "nothing"
+
+    def test_stacks_until_the_process_ends(self):
+        """The last window is shorter, and the recording goes on without stacks."""
+        sleepers = self.sleepers()
+        pid, other = sleepers[0].pid, sleepers[1].pid
+        child = self.start("--stacks", str(pid), "--stacks", str(other), "--json")
+        wait_until(lambda: self.server.did().count(f"sample {pid}") > 1, "a second window begins")
+        wait_until(lambda: self.server.did().count(f"sample {other}") > 1, "a second window begins")
+        sleepers[0].kill()
+        sleepers[0].wait()
+        self.assertRegex(self.error_of(child), f"no further stacks of process {pid} are recorded: .*has ended")
+        child.send_signal(signal.SIGINT)
+        windows = json.loads(child.communicate(timeout=harness.SECONDS)[0])["windows"]
+        zernel("export", self.file, "--perfetto", self.directory / "trace")
+        stacks = Trace((self.directory / "trace").read_bytes()).stacks
+        self.assertEqual(len(stacks), 3 * windows)
+        for each in pid, other:
+            names = [(frames[-1][0], ns) for _, sampled, frames, ns in stacks if sampled == each]
+            self.assertGreater(len(names), 0)
+            self.assertEqual(sorted(names), sorted([("collate", 75), ("[unknown]", 75), ("cudaMallocHost (library call)", 75)] * (len(names) // 3)))
+
+    def test_stacks_that_another_client_samples(self):
+        """They are asked for again, until the other client has ended."""
+        pid = self.sleepers()[0].pid
+        with self.server.client() as client:
+            client.send(b'{"id":7,"method":"lines","params":{"pid":%d,"seconds":300}}\n' % pid)
+            wait_until(lambda: f"sample {pid}" in self.server.did(), "sampling begins")
+            child = self.start("--stacks", str(pid))
+            self.assertRegex(self.error_of(child), f"no stacks of process {pid} for now: another client samples process {pid}")
+        wait_until(lambda: self.server.did().count(f"sampled {pid}") > 1, "a window ends")
+        child.send_signal(signal.SIGINT)
+        self.assertEqual(child.communicate(timeout=harness.SECONDS)[1], "")
+
+    def test_refusals_of_stacks(self):
+        words = ["record", "--socket", self.server.path, self.file, "--stacks", "1"]
+        self.assertIn("run `zernel status`", zernel(*words, status=1)[1])
+        pid = str(self.sleepers()[0].pid)
+        words = ["record", "--socket", self.server.path, self.file, "--stacks", pid]
+        self.assertIn(f"process {pid} is selected twice", zernel(*words, "--stacks", pid, status=1)[1])
+        self.assertIn("at least 10 seconds", zernel(*words, "--seconds", "9", status=2)[1])
+        words = [word for i in range(9) for word in ("--stacks", str(i))]
+        self.assertIn("at most 8", zernel("record", self.file, *words, status=2)[1])
+        self.assertFalse(self.file.exists())
 
     def test_a_killed_recorder_leaves_a_usable_file(self):
         child = self.start()
@@ -173,7 +231,7 @@ class Replay(Case):
 
     def test_a_file_that_is_not_a_recording(self):
         path = self.directory / "other"
-        for content, what in (b"PDDB....", "not a recording"), (b"zernrec\n\x02\0\0\0", "newer zernel"), (b"", "cut off"):
+        for content, what in (b"PDDB....", "not a recording"), (b"zernrec\n\x03\0\0\0", "newer zernel"), (b"", "cut off"):
             path.write_bytes(content)
             self.assertIn(what, zernel("replay", path, "status", status=1)[1])
         self.assertIn("No such file", zernel("replay", self.directory / "none", "status", status=1)[1])

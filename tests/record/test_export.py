@@ -5,7 +5,7 @@ import json
 
 import tap
 from perfetto import Trace
-from recordings import SECOND, Case, events, process, snapshot, zernel
+from recordings import SECOND, Case, events, process, snapshot, stacks, zernel
 
 class Perfetto(Case):
     def trace(self, *frames):
@@ -99,6 +99,30 @@ class Perfetto(Case):
         self.assertEqual(trace.counters[trace.below(uuid, "runqueue wait")], [(2 * SECOND, 25)])
         self.assertEqual(trace.counters[trace.below(0, "GPU 0 busy")], [(SECOND, 40), (2 * SECOND, 40)])
         self.assertNotIn("GPU 1 busy", [track.name for track in trace.tracks.values()])
+
+
+class Stacks(Perfetto):
+    def test_stacks_have_the_time_of_the_end_of_their_window(self):
+        """Equal ones of several threads are one. A stack with a longer one above it has its own time."""
+        trace = self.trace(snapshot(100, [process(7)]),
+                           stacks(("cpu", 7, 20, False, 0, 1), ("loader_cpu", 8, 30, True, 1), ("loader_cpu", 9, 10, True, 1)),
+                           snapshot(200, [process(7)]), stacks(("nonsense", 7, 60, False, 0, 2, 3), ("nonsense", 7, 40, False, 0), ("cpu", 7, 7, False)))
+        main, collate, call = ("main", "/home/u/train.py", 9), ("col?late", "data.py", 142), ("cudaMallocHost (library call)", "", 0)
+        unknown, computed, loaders = ("unknown cause", "", 0), ("launcher computed", "", 0), ("loaders computed", "", 0)
+        self.assertEqual(trace.stacks, [
+            (100, 7, [loaders, ("[cut]", "", 0), collate], 50), (100, 7, [computed, main, collate], 25),
+            (200, 7, [unknown, main], 45), (200, 7, [unknown, main, call, ("[unknown]", "", 0)], 65),
+            (200, 7, [computed, ("[unknown]", "", 0)], 12)])
+
+    def test_a_deep_stack(self):
+        trace = self.trace(snapshot(100, [process(7)]), stacks(("cpu", 7, 20, True, *[0] * 256)))
+        self.assertEqual(len(trace.stacks[0][2]), 258)
+
+    def test_invalid_stacks(self):
+        for invalid in (stacks(("cpu", 7, 20, False, 4)), stacks(("cpu", 7, 20, False, *[0] * 257)), stacks(idle_ns=-1), {"lines": 1}):
+            path = self.recording(snapshot(100, [process(7)]), invalid)
+            self.assertIn("frame 2", zernel("export", path, "--perfetto", self.directory / "out", status=1)[1])
+            zernel("export", path, "--csv", self.directory / "out")
 
 
 class Csv(Case):

@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -16,6 +17,7 @@ from perfetto import Trace
 from recordings import SECOND, zernel
 
 SECONDS = 5
+POINTS = 5
 # Guest time per instruction, and 1 % of a core that executes three instructions per nanosecond.
 NS_AN_INSTRUCTION = 4
 INSTRUCTIONS_A_SECOND = 30_000_000
@@ -106,6 +108,34 @@ class Guest(unittest.TestCase):
         zernel("export", self.file, "--csv", self.directory / "table")
         lines = (self.directory / "table").read_text(encoding="utf-8").splitlines()
         self.assertGreater(len(lines), SECONDS * 2)
+
+    def launches(self, pid):
+        return any(each["pid"] == pid and each["launcher_tid"] for each in self.snapshot()["processes"])
+
+    def test_04_stacks_of_a_python_job(self):
+        """The share of each line in the trace, of the time in lines that the job has measured itself."""
+        truth, file = self.directory / "truth.json", self.directory / "python.zr"
+        job = subprocess.Popen([sys.executable, "lab/framework/lines_job.py", "--vgpu", LAB / "vgpu", "--truth", truth,
+                                "--seed", "0", "--depth", "60"])
+        self.addCleanup(job.wait)
+        self.addCleanup(job.kill)
+        wait_until(lambda: truth.exists() and self.launches(job.pid), "the job launches work")
+        before = json.loads(truth.read_text())["lines"]
+        text, errors = zernel("record", "--socket", self.server.path, "--seconds", "13", "--stacks", str(job.pid), file)
+        print("#", text.strip())
+        self.assertEqual(errors, "")
+        after = json.loads(truth.read_text())["lines"]
+        zernel("export", file, "--perfetto", self.directory / "trace")
+        spent = {(name, line): new - old for (name, line, new), (_, _, old) in zip(after, before)}
+        found = dict.fromkeys(spent, 0)
+        for _, pid, frames, ns in Trace((self.directory / "trace").read_bytes()).stacks:
+            known = [(name, line) for name, _, line in frames if (name, line) in spent]
+            if pid == job.pid and known:
+                found[known[-1]] += ns
+        for line, seconds in spent.items():
+            true, share = 100 * seconds / sum(spent.values()), 100 * found[line] / sum(found.values())
+            print(f"# {line[0]}:{line[1]}: {true:.1f} % in truth, {share:.1f} % in the trace")
+            self.assertAlmostEqual(share, true, delta=POINTS)
 
 
 if __name__ == "__main__":

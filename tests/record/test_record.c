@@ -22,6 +22,7 @@ static const struct record_info info = {
 	.time_ms = 1700000000123,
 	.monotonic_ns = 55,
 	.interval_ms = 200,
+	.has_stacks = true,
 	.host = "node-1",
 	.version = "0.1.0",
 	.kernel = "6.18",
@@ -38,7 +39,10 @@ struct sample {
 
 static enum record_frame_kind kind_of(u32 i)
 {
-	return i % 3 == 1 ? RECORD_FRAME_EVENTS : RECORD_FRAME_SNAPSHOT;
+	static const enum record_frame_kind kinds[] = { RECORD_FRAME_SNAPSHOT, RECORD_FRAME_EVENTS,
+							RECORD_FRAME_SNAPSHOT, RECORD_FRAME_LINES };
+
+	return kinds[i % ARRAY_SIZE(kinds)];
 }
 
 /* Snapshots of a node at growing age, with shorter texts in between. */
@@ -198,6 +202,7 @@ static void test_other_endings_are_reported(void **state)
 	memcpy(file, sample->file, sample->size);
 	assert_int_equal(read_back(sample, file, sample->size + 1, &nr, &bytes), RECORD_DAMAGED);
 	assert_int_equal(nr, NR_FRAMES);
+	assert_int_equal(get_u32((u8 *)file + RECORD_AT_VERSION), RECORD_VERSION);
 	put_u32((u8 *)file + RECORD_AT_VERSION, RECORD_VERSION + 1);
 	assert_int_equal(read_back(sample, file, sample->size, &nr, &bytes), RECORD_NEWER);
 	assert_int_equal(nr, 0);
