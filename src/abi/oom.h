@@ -8,7 +8,7 @@
 #define OOM_FRAMES_MAX	  16
 #define OOM_PROCESSES_MAX 64
 
-/* The interpreter of a process that uses PyTorch. Set by user space. */
+/* The interpreter of a process that uses PyTorch or was sampled. Set by user space. */
 struct oom_python {
 	u64 runtime; /* its address */
 	struct python_offsets offsets;

@@ -211,11 +211,16 @@ int kernel_set_python(struct kernel *kernel, int pidfd, const struct oom_python 
 				    sizeof(*python), BPF_ANY);
 }
 
+int kernel_read_python(const struct kernel *kernel, int pidfd, struct oom_python *ret)
+{
+	return bpf_map__lookup_elem(kernel->skel->maps.pythons, &pidfd, sizeof(pidfd), ret,
+				    sizeof(*ret), 0);
+}
+
 int kernel_copy_python(struct kernel *kernel, int parent, int child)
 {
 	struct oom_python python;
-	int err = bpf_map__lookup_elem(kernel->skel->maps.pythons, &parent, sizeof(parent), &python,
-				       sizeof(python), 0);
+	int err = kernel_read_python(kernel, parent, &python);
 
 	if (err == -ENOENT)
 		return 0;

@@ -61,33 +61,46 @@ static bool read_process(struct watch *watch)
 	return true;
 }
 
-/* Samples from now on. `python` is NULL if the process has no interpreter that is known. */
-static void begin(struct watch *watch, const struct python_scan *python)
+/* Samples from now on. `process` is zero if it has no interpreter that is known. */
+static void begin(struct watch *watch, const struct lines_process *process)
 {
 	struct kernel *kernel = supervisor_kernel(watch->lines->supervisor);
-	struct lines_process process = {};
 
-	if (python) {
-		process.runtime = python->runtime;
-		process.offsets = python->offsets;
-	}
 	watch->begun_ns = watch->read_ns = time_now_ns();
 	if (!kernel || !read_process(watch)) {
 		watch->err = -ESRCH;
 		return;
 	}
 	watch->before = watch->process.idle;
-	watch->err = kernel_begin_lines(kernel, (u32)watch->pid, &process);
+	watch->err = kernel_begin_lines(kernel, (u32)watch->pid, process);
 	watch->is_begun = watch->err == 0;
 }
 
 static void on_python(void *ctx, pid_t pid, int pidfd, int err, const struct python_scan *python)
 {
 	struct lines *lines = ctx;
+	struct lines_process process = {};
 
+	if (python) {
+		process.runtime = python->runtime;
+		process.offsets = python->offsets;
+	}
 	for (struct watch *watch = lines->watches; watch; watch = watch->next)
 		if (watch->pid == pid && !watch->begun_ns)
-			begin(watch, python);
+			begin(watch, &process);
+}
+
+/* Without a scan if the interpreter is known, so that a watch can follow another one at once. */
+static void find_python(struct watch *watch)
+{
+	struct kernel *kernel = supervisor_kernel(watch->lines->supervisor);
+	struct oom_python python;
+
+	if (kernel && kernel_read_python(kernel, watch->pidfd, &python) == 0)
+		begin(watch, &(struct lines_process){ .runtime = python.runtime,
+						      .offsets = python.offsets });
+	else
+		discovery_want_python(watch->lines->discovery, watch->pid);
 }
 
 static void answer(const struct watch *watch, struct kernel *kernel, struct reply *reply)
@@ -138,7 +151,7 @@ static bool poll_watch(struct later *later, struct reply *reply)
 	bool lives;
 
 	if (!watch->begun_ns && now_ns >= watch->asked_ns + SCAN_NS)
-		begin(watch, NULL);
+		begin(watch, &(struct lines_process){});
 	if (!watch->begun_ns)
 		return false;
 	lives = !watch->err && read_process(watch);
@@ -221,7 +234,7 @@ void lines_watch(struct lines *lines, u32 uid, pid_t pid, u64 seconds, struct re
 		free_watch(&watch->later);
 		return;
 	}
-	discovery_want_python(lines->discovery, pid);
+	find_python(watch);
 	reply->is_later = true;
 	reply->later = &watch->later;
 }

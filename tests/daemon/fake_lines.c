@@ -193,8 +193,23 @@ int kernel_read_usage(const struct kernel *kernel, const struct usage_key *key, 
 	return 0;
 }
 
+/* The interpreter that was set last, and its process. */
+static struct oom_python python_set;
+static u32 python_pid;
+
 int kernel_set_python(struct kernel *kernel, int pidfd, const struct oom_python *python)
 {
+	python_set = *python;
+	python_pid = pid_of(pidfd);
+	note("python", python_pid);
+	return 0;
+}
+
+int kernel_read_python(const struct kernel *kernel, int pidfd, struct oom_python *ret)
+{
+	if (!python_pid || pid_of(pidfd) != python_pid)
+		return -ENOENT;
+	*ret = python_set;
 	return 0;
 }
 

@@ -56,7 +56,8 @@ class Lines(JobCase):
         self.addCleanup(process.kill)
         return process.pid
 
-    def test_the_current_stack_of_an_interpreter(self):
+    def interpreter(self):
+        """zerneld with a Python process of Alice, which sleeps in line 4."""
         source = "import time\ndef wait():\n    print(flush=True)\n    time.sleep(1000)\nwait()\n"
         process = subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE, user=ALICE)
         self.addCleanup(process.wait)
@@ -64,7 +65,17 @@ class Lines(JobCase):
         self.addCleanup(process.stdout.close)
         process.stdout.readline()
         pids = process.pid, self.sleeper(ALICE), self.sleeper(ALICE)
-        server = self.zerneld(processes="".join(f"{pid} {ALICE} job\n" for pid in pids))
+        return self.zerneld(processes="".join(f"{pid} {ALICE} job\n" for pid in pids)), process
+
+    def test_a_known_interpreter_is_not_searched_again(self):
+        server, process = self.interpreter()
+        for _ in range(3):
+            self.assertIn("result", self.ask(server.path, process.pid))
+        did = [line for line in server.did() if line.endswith(f" {process.pid}")]
+        self.assertEqual(did, [f"python {process.pid}", *[f"sample-python {process.pid}", f"sampled {process.pid}"] * 3])
+
+    def test_the_current_stack_of_an_interpreter(self):
+        server, process = self.interpreter()
         expected = [("<module>", "<string>", 5), ("wait", "<string>", 4)]
         for stop in False, True:
             if stop:

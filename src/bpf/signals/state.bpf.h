@@ -176,7 +176,7 @@ struct gpu_numbers_map {
 	__type(value, struct gpu_numbers);
 };
 
-/* Filled by user space: the interpreters of processes that use PyTorch. */
+/* Filled by user space: the interpreters of processes that use PyTorch or were sampled. */
 struct python_map {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
