@@ -43,7 +43,7 @@ struct wait_share {
 struct loader_wait {
 	struct wait_share share;
 	u64 longest_ns;		    /* the longest of its waits for a CPU */
-	char ran_instead[COMM_LEN]; /* the task that ran longest during that wait */
+	char ran_instead[COMM_LEN]; /* the task with the longest turn in that wait */
 	char disk[COMM_LEN];
 };
 

@@ -44,65 +44,66 @@ static __noinline int culprit_add(struct process_state *process, u32 cause, cons
 }
 
 struct culprit_walk {
-	struct turn_walk turns;
+	struct turns *turns;
+	struct turns_walk walk;
 	struct process_state *process;
 	u32 cause;
 };
 
-static int culprit_step(u32 i, struct culprit_walk *walk)
+static int culprit_step(u32 i, struct culprit_walk *culprits)
 {
-	const char *name = turn_name(&walk->turns, i);
+	struct turn_name name = {};
+	u64 part = turns_part(culprits->turns, i, &culprits->walk, &name);
 
-	if (!name)
-		return 1;
-	culprit_add(walk->process, walk->cause, name, turn_part(&walk->turns, i));
-	return !walk->turns.left_ns;
+	culprit_add(culprits->process, culprits->cause, (const char *)&name, part);
+	return !culprits->walk.left_ns;
 }
 
 /* The tasks that had this CPU are the culprits of a wait for it that ends now. */
-static void culprits_ran(struct process_state *process, u32 cause, u64 waited, u64 now)
+static void culprits_ran(struct process_state *process, struct task_struct *leaving, u32 cause,
+			 u64 waited, u64 now)
 {
-	struct culprit_walk walk = { .process = process, .cause = cause };
+	struct culprit_walk culprits = { .turns = turns_of_cpu(),
+					 .walk = { .until_ns = now, .left_ns = waited },
+					 .process = process,
+					 .cause = cause };
 
-	walk.turns.turns = turns_of_cpu();
-	walk.turns.until_ns = now;
-	walk.turns.left_ns = waited;
-	if (waited && walk.turns.turns)
-		bpf_loop(TURNS, culprit_step, &walk, 0);
+	if (!waited || !culprits.turns)
+		return;
+	turn_name_of(leaving, &culprits.walk.leaving);
+	bpf_loop(TURNS, culprit_step, &culprits, 0);
 }
 
 struct longest_walk {
-	struct turn_walk turns;
-	u64 longest_ns;
-	u32 longest;
+	struct turns *turns;
+	struct turns_walk walk;
+	struct turn_name name;
+	u64 part;
 };
 
-static int longest_step(u32 i, struct longest_walk *walk)
+static int longest_step(u32 i, struct longest_walk *longest)
 {
-	u64 part = turn_part(&walk->turns, i);
+	struct turn_name name = {};
+	u64 part = turns_part(longest->turns, i, &longest->walk, &name);
 
-	if (part > walk->longest_ns) {
-		walk->longest_ns = part;
-		walk->longest = i;
+	if (part > longest->part) {
+		longest->part = part;
+		longest->name = name;
 	}
-	return !walk->turns.left_ns;
+	return !longest->walk.left_ns;
 }
 
-/* The task with the largest part in a wait for this CPU that ends now. */
-static void ran_longest(char ret[COMM_LEN], u64 waited, u64 now)
+/* The task with the longest turn in a wait for this CPU that ends now. */
+static void ran_longest(struct task_struct *leaving, char ret[COMM_LEN], u64 waited, u64 now)
 {
-	struct longest_walk walk = {};
-	const char *name;
+	struct longest_walk longest = { .turns = turns_of_cpu(),
+					.walk = { .until_ns = now, .left_ns = waited } };
 
-	walk.turns.turns = turns_of_cpu();
-	walk.turns.until_ns = now;
-	walk.turns.left_ns = waited;
-	if (!walk.turns.turns)
+	if (!longest.turns)
 		return;
-	bpf_loop(TURNS, longest_step, &walk, 0);
-	name = turn_name(&walk.turns, walk.longest);
-	if (name)
-		bpf_probe_read_kernel(ret, COMM_LEN, name);
+	turn_name_of(leaving, &longest.walk.leaving);
+	bpf_loop(TURNS, longest_step, &longest, 0);
+	bpf_probe_read_kernel(ret, COMM_LEN, &longest.name);
 }
 
 /* The cause for the launcher. While it loads data itself, this is a cause of the loader. */
@@ -149,17 +150,18 @@ static void launcher_leaves(struct task_struct *p, const struct thread_state *th
 	}
 }
 
-static void launcher_runs(const struct thread_state *thread, struct process_state *process, u64 now)
+static u64 launcher_waited(const struct thread_state *thread, const struct process_state *process)
 {
-	u32 cause = thread->scope ? IDLE_LOADER_RUNQUEUE : IDLE_RUNQUEUE;
-	u64 before = thread->scope ? idle_total(&process->idle, IDLE_LOADER_RUNQUEUE)
-				   : idle_total(&process->idle, IDLE_RUNQUEUE);
-	u64 after;
+	return idle_total(&process->idle, launcher_cause(thread, IDLE_RUNQUEUE));
+}
 
+/* The launcher runs on a CPU that another task leaves. `before`: what it had waited until then. */
+static void launcher_runs(const struct thread_state *thread, struct process_state *process,
+			  struct task_struct *leaving, u64 before, u64 now)
+{
 	launcher_does(process, thread, IDLE_CPU, now);
-	after = thread->scope ? idle_total(&process->idle, IDLE_LOADER_RUNQUEUE)
-			      : idle_total(&process->idle, IDLE_RUNQUEUE);
-	culprits_ran(process, cause, after - before, now);
+	culprits_ran(process, leaving, launcher_cause(thread, IDLE_RUNQUEUE),
+		     launcher_waited(thread, process) - before, now);
 }
 
 /* Ends a wait for data. The part of the loader that brought the data is known by now. */
@@ -223,14 +225,15 @@ static __noinline u64 loader_did(struct task_struct *p, u32 what, u64 since, u64
 	return consumer ? loader_books(thread, consumer, what, since, now) : 0;
 }
 
-static void loader_runs(struct task_struct *p, struct thread_state *thread, u64 now)
+static void loader_runs(struct task_struct *p, struct thread_state *thread,
+			struct task_struct *leaving, u64 now)
 {
 	u64 waited = loader_did(p, SHARE_RUNQUEUE, thread->runnable_since_ns, now);
 
 	if (waited <= thread->wait.longest_ns)
 		return;
 	thread->wait.longest_ns = waited;
-	ran_longest(thread->wait.ran_instead, waited, now);
+	ran_longest(leaving, thread->wait.ran_instead, waited, now);
 }
 
 /* Books the current state of a loader up to now. */

@@ -10,7 +10,8 @@
  * are its collective helpers. The other rules for roles are in roles.bpf.h.
  *
  * These programs run at every context switch and wakeup of the machine, so each
- * program returns at once if the task has no state.
+ * program returns at once if the task has no state. Of other tasks, only the turns of each CPU are
+ * noted (turns.bpf.h).
  *
  * Functions are static: kernels before 6.9 allow no task as an argument of a global function, and
  * 6.12 allows no call of one with preemption disabled.
@@ -219,17 +220,17 @@ static __noinline int thread_leaves(struct task_struct *p, bool runnable, u32 st
 	return 0;
 }
 
-static __noinline int thread_runs(struct task_struct *p, u64 now)
+static __noinline int thread_runs(struct task_struct *p, struct task_struct *leaving, u64 now)
 {
 	struct thread_state *thread = thread_find(p);
 	struct process_state *process;
-	u64 waited;
+	u64 waited, before;
 
 	if (!thread)
 		return 0;
 	/* First, because the verifier examines it again for each way to it. */
 	if (thread->role == ROLE_LOADER)
-		loader_runs(p, thread, now);
+		loader_runs(p, thread, leaving, now);
 	process = process_find(p);
 	waited = thread->runnable_since_ns ? now - thread->runnable_since_ns : 0;
 	thread->runnable_since_ns = 0;
@@ -242,10 +243,12 @@ static __noinline int thread_runs(struct task_struct *p, u64 now)
 	if (!process)
 		return 0;
 	__sync_fetch_and_add(&process->runqueue_wait_ns, waited);
+	/* In a sync, the next line books the wait. */
+	before = launcher_waited(thread, process);
 	gpu_waiter_counts(thread, process, true, now);
 	launcher_confirm(p, thread, process, now);
 	if (is_launcher_of(p, thread, process))
-		launcher_runs(thread, process, now);
+		launcher_runs(thread, process, leaving, before, now);
 	if (is_launcher(thread)) {
 		if (waited)
 			process_sample(process, HIST_RUNQUEUE_WAIT, waited);
@@ -271,7 +274,7 @@ int BPF_PROG(thread_switch, bool preempt, struct task_struct *prev, struct task_
 	now = bpf_ktime_get_ns();
 	thread_leaves(prev, preempt || !prev_state, prev_state, now);
 	turn_ends(prev, now);
-	thread_runs(next, now);
+	thread_runs(next, prev, now);
 	return 0;
 }
 
