@@ -147,7 +147,10 @@ void kernel_set_gpu_node(struct kernel *kernel, u32 gpu, u32 node);
 
 /* The interpreter of a process, in which the stack of an out-of-memory error is read. */
 int kernel_set_python(struct kernel *kernel, int pidfd, const struct oom_python *python);
-/* -ENOENT: it is not known. After an exec, that of the program before is not known any more. */
+/*
+ * -ENOENT: it is not known. After an exec it is not known either, unless the exec came while it was
+ * set: then it is that of the program before.
+ */
 int kernel_read_python(const struct kernel *kernel, int pidfd, struct oom_python *ret);
 /* A forked process has the same interpreter as its parent, or none. Both are pidfds. */
 int kernel_copy_python(struct kernel *kernel, int parent, int child);

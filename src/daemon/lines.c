@@ -115,6 +115,9 @@ static void answer(const struct watch *watch, struct kernel *kernel, struct repl
 		.counts = kernel_lines_counts(kernel, (u32)watch->pid),
 	};
 
+	/* The interpreter can be that of a program that the process ran before. */
+	if (head.counts.nr_samples && head.counts.nr_unreadable == head.counts.nr_samples)
+		discovery_want_python(watch->lines->discovery, watch->pid);
 	reply->result = lines_to_json(kernel, &head);
 	if (!reply->result)
 		reply_refuse(reply, PROTOCOL_FAILED, "out of memory");
