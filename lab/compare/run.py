@@ -169,8 +169,10 @@ def run_jobs(plan, scenario, scheduler, noise_group):
     finally:
         for _, process, _ in started:
             process.kill()
+    used = [cpu_seconds(group) - before for group, before in zip(groups, used)]
+    # Read the clock last: the noise can delay this process between two reads, and all shares together are at most 1.
     lasted = time.monotonic() - begin
-    shares = [(cpu_seconds(group) - before) / lasted / scenarios.CPUS for group, before in zip(groups, used)]
+    shares = [total / lasted / scenarios.CPUS for total in used]
     finished = [(job, truth_dir, summary | {"cpu_share": share})
                 for (job, _, truth_dir), summary, share in zip(started, summaries, shares)]
     return finished, shares[-1] if noise_group else None
