@@ -86,7 +86,8 @@ static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 	groups_charge(task, 0);
 	vtime_update(task, llc);
 	key = key_of(task);
-	set_class(task, CLASS_ORDINARY);
+	task->class = CLASS_ORDINARY;
+	task->is_capped = false;
 	dsq = dsq_of(QUEUE_ORDINARY, llc);
 	/*
 	 * It is counted before it is in the queue. If the move fails, or the task is counted in

@@ -25,7 +25,7 @@ LAUNCHERS = 6
 RIVAL_USERS = 8
 RIVALS_EACH = int(os.environ.get("CAMPAIGN_SIZE") or 64)
 RIVALS_START_SECONDS = 600
-RIVALS_SETTLE_SECONDS = 20  # until all of them have initialized
+RIVALS_SETTLE_SECONDS = 60  # until all of them have initialized, and count as feeders
 RIVALS_WINDOWS = 4  # with 130 tasks on 2 CPUs, a turn of all of them takes a second, and the share in some seconds differs
 FAKE_SETTLE_SECONDS = 2.5  # until the probes are attached, and each process has synced
 
