@@ -12,14 +12,14 @@
 #include <stdbool.h>
 #include "abi/types.h"
 
-#define RATE_ONE (1ULL << 16) /* virtual time advances as fast as CPU time */
+#define RATE_ONE 1024ULL /* virtual time advances as fast as CPU time */
 #define RATE_MAX (RATE_ONE << 12)
 
 #define GROUP_WEIGHT_DEFAULT 100
 /* Sums of weights are limited, so that no product below overflows. */
 #define GROUP_WEIGHT_SUM_MAX (1ULL << 24)
 #define GROUP_RATIO_MAX	     (1ULL << 38)
-#define RATIO_SHIFT	     10
+#define RATIO_SHIFT	     16
 
 /*
  * Each cache keeps small changes of the weight of the machine, so that most wakeups and sleeps do
@@ -77,27 +77,6 @@ static inline u64 virtual_ns(u64 rate, u64 ns)
 {
 	return (ns < 16 * NSEC_PER_SEC ? ns : 16 * NSEC_PER_SEC) * rate / RATE_ONE;
 }
-
-/*
- * How long a task may wait before it runs out of turn: three rounds of all tasks, with bounds. If
- * most tasks of a crowd ran out of turn, no weight would hold. The upper bound leaves time to run
- * all of them before the kernel ejects the scheduler.
- */
-#define PATIENCE_ROUNDS 3
-#define PATIENCE_MAX_NS (4 * NSEC_PER_SEC)
-
-static inline u64 patience_ns(u64 machine_weight, u32 nr_cpus, u64 slice_ns, u64 least_ns)
-{
-	u64 all = machine_weight < GROUP_WEIGHT_SUM_MAX ? machine_weight : GROUP_WEIGHT_SUM_MAX;
-	u64 ns = PATIENCE_ROUNDS * all / GROUP_WEIGHT_DEFAULT * slice_ns / (nr_cpus ? nr_cpus : 1);
-
-	if (ns < least_ns)
-		return least_ns;
-	return ns < PATIENCE_MAX_NS ? ns : PATIENCE_MAX_NS;
-}
-
-/* A task that waited for so long runs before all others, promoted tasks included. */
-#define OVERDUE_LATE_NS (6 * NSEC_PER_SEC)
 
 /*
  * CPU time per second of wall time that a group may use and still be promoted: its share

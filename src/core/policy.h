@@ -51,20 +51,19 @@ struct class_rule {
 	u8 queue;      /* the queue in which it waits */
 	u8 rank;       /* above RANK_ORDINARY: promoted, runs before ordinary tasks, adds debt */
 	u8 preempts;   /* preempts a task of lower rank */
-	u8 in_order;   /* runs by its deadline: its virtual time moves the clock */
 };
 
 /* clang-format off */
 static const struct class_rule class_rules[CLASS_SLOTS] = {
-	/*                        slice              credit              queue           rank, preempts, in order */
-	[CLASS_ORDINARY] =      { 5 * NSEC_PER_MSEC, 0,                  QUEUE_ORDINARY, RANK_ORDINARY, 0, 1 },
-	[CLASS_FEEDER] =        { 5 * NSEC_PER_MSEC, 50 * NSEC_PER_MSEC, QUEUE_FIRST,    RANK_FEEDER,   1, 0 },
-	[CLASS_WANTED_LOADER] = { 5 * NSEC_PER_MSEC, 0,                  QUEUE_FIRST,    RANK_LOADER,   1, 0 },
-	[CLASS_LATE_LOADER] =   { 5 * NSEC_PER_MSEC, 0,                  QUEUE_FIRST,    RANK_LOADER,   0, 0 },
-	[CLASS_LOADER] =        { 5 * NSEC_PER_MSEC, 0,                  QUEUE_LOADERS,  RANK_ORDINARY, 0, 1 },
-	[CLASS_SPINNER] =       { 1 * NSEC_PER_MSEC, 0,                  QUEUE_SPINNERS, RANK_ORDINARY, 0, 0 },
-	[CLASS_SYSTEM] =        { 5 * NSEC_PER_MSEC, 0,                  QUEUE_SYSTEM,   RANK_ORDINARY, 0, 0 },
-	[CLASS_IDLE] =          { 1 * NSEC_PER_MSEC, 0,                  QUEUE_IDLE,     RANK_IDLE,     0, 1 },
+	/*                        slice              credit              queue           rank, preempts */
+	[CLASS_ORDINARY] =      { 5 * NSEC_PER_MSEC, 0,                  QUEUE_ORDINARY, RANK_ORDINARY, 0 },
+	[CLASS_FEEDER] =        { 5 * NSEC_PER_MSEC, 50 * NSEC_PER_MSEC, QUEUE_FIRST,    RANK_FEEDER,   1 },
+	[CLASS_WANTED_LOADER] = { 5 * NSEC_PER_MSEC, 0,                  QUEUE_FIRST,    RANK_LOADER,   1 },
+	[CLASS_LATE_LOADER] =   { 5 * NSEC_PER_MSEC, 0,                  QUEUE_FIRST,    RANK_LOADER,   0 },
+	[CLASS_LOADER] =        { 5 * NSEC_PER_MSEC, 0,                  QUEUE_LOADERS,  RANK_ORDINARY, 0 },
+	[CLASS_SPINNER] =       { 1 * NSEC_PER_MSEC, 0,                  QUEUE_SPINNERS, RANK_ORDINARY, 0 },
+	[CLASS_SYSTEM] =        { 5 * NSEC_PER_MSEC, 0,                  QUEUE_SYSTEM,   RANK_ORDINARY, 0 },
+	[CLASS_IDLE] =          { 1 * NSEC_PER_MSEC, 0,                  QUEUE_IDLE,     RANK_IDLE,     0 },
 };
 /* clang-format on */
 

@@ -141,38 +141,6 @@ static void test_a_busy_cache_keeps_small_changes(void **state)
 	assert_true(weight_is_passed_on(-100, 20 * 100, 8));
 }
 
-#define LEAST_NS NSEC_PER_SEC
-#define TURN_NS	 (5 * NSEC_PER_MSEC)
-
-/* A crowd of equal tasks has time for three rounds, and its last task runs before the kernel
- * ejects. */
-static void test_patience_grows_with_the_crowd(void **state)
-{
-	static const struct {
-		u64 nr_tasks;
-		u32 nr_cpus;
-		u64 ms;
-	} rows[] = {
-		{ 0, 2, 1000 },	    { 130, 2, 1000 },	{ 140, 2, 1050 },	 { 514, 2, 3855 },
-		{ 20000, 2, 4000 }, { 8192, 64, 1920 }, { 1ULL << 50, 1, 4000 }, { 514, 0, 4000 },
-	};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		assert_int_equal(patience_ns(rows[i].nr_tasks * GROUP_WEIGHT_DEFAULT,
-					     rows[i].nr_cpus, TURN_NS, LEAST_NS),
-				 rows[i].ms * NSEC_PER_MSEC);
-	assert_true(PATIENCE_MAX_NS < OVERDUE_LATE_NS);
-}
-
-/* The time of a task that has a small part of a large machine is counted, too. */
-static void test_rate_of_a_crowd_is_exact(void **state)
-{
-	u64 ratio = ratio_of_machine(514 * GROUP_WEIGHT_DEFAULT);
-
-	assert_in_range(virtual_ns(rate_of_ratio(ratio), NSEC_PER_SEC),
-			NSEC_PER_SEC / 514 * 99 / 100, NSEC_PER_SEC / 514);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -183,8 +151,6 @@ int main(void)
 		cmocka_unit_test(test_limit_is_refilled_and_keeps_debts),
 		cmocka_unit_test(test_the_weight_of_the_machine_stays_near_that_of_its_tasks),
 		cmocka_unit_test(test_a_busy_cache_keeps_small_changes),
-		cmocka_unit_test(test_patience_grows_with_the_crowd),
-		cmocka_unit_test(test_rate_of_a_crowd_is_exact),
 	};
 
 	return cmocka_run_group_tests_name("group", tests, NULL, NULL);

@@ -18,7 +18,7 @@ struct {
 	__type(value, struct sweep_timer);
 } sweep_timers SEC(".maps");
 
-/* A task of the idle class waits for at least this multiple of max_wait_ns. */
+/* A task of the idle class has waited too long after this multiple of max_wait_ns. */
 #define IDLE_WAITS 3
 
 /*
@@ -27,11 +27,9 @@ struct {
  */
 static void sweep_queue(u32 queue, u32 llc, u64 now)
 {
-	u64 max_wait = llc_at(llc)->patience_ns;
+	u64 max_wait = queue == QUEUE_IDLE ? IDLE_WAITS * max_wait_ns : max_wait_ns;
 	struct task_struct *p;
 
-	if (queue == QUEUE_IDLE && max_wait < IDLE_WAITS * max_wait_ns)
-		max_wait = IDLE_WAITS * max_wait_ns;
 	bpf_for_each(scx_dsq, p, dsq_of(queue, llc), 0) {
 		struct sched_task *task = sched_task_of(p);
 
@@ -41,26 +39,10 @@ static void sweep_queue(u32 queue, u32 llc, u64 now)
 	}
 }
 
-/* Whether the task that has been overdue for the longest time waits for too long. */
-static bool is_overdue_late(u32 llc, u64 now)
-{
-	struct sched_task *task = NULL;
-	struct task_struct *p;
-
-	bpf_for_each(scx_dsq, p, dsq_of(QUEUE_OVERDUE, llc), 0) {
-		task = sched_task_of(p);
-		break;
-	}
-	return task && before(task->queued_since_ns + OVERDUE_LATE_NS, now);
-}
-
 static __noinline int sweep_llc(u32 llc, u64 now)
 {
 	u32 queue;
 
-	llc_at(llc)->patience_ns =
-		patience_ns(machine_weight(), topology.nr_cpus, slice_ns, max_wait_ns);
-	llc_at(llc)->is_late = is_overdue_late(llc, now);
 	bpf_for(queue, 0, QUEUE_NR) {
 		if (queue != QUEUE_OVERDUE && may_wait(queue, llc))
 			sweep_queue(queue, llc, now);
@@ -123,9 +105,9 @@ static void sweep(u32 llc_id, u64 now)
 
 /* Dispatches the task of this iterator if it was not promoted at its enqueue and would be now. */
 static bool serve_promotable(struct bpf_iter_scx_dsq *it, struct task_struct *p,
-			     struct sched_task *task, u32 class, u64 now)
+			     struct sched_task *task, u32 class)
 {
-	if (!is_promoted(class) || !group_may_promote(task->group, task->llc, now) ||
+	if (!is_promoted(class) || !group_may_promote(task->group) ||
 	    !compat_dsq_move(it, p, local_dsq(), 0))
 		return false;
 	task->class = class;
@@ -152,7 +134,7 @@ __noinline int serve_loader(u32 llc, u32 cpu, u64 now)
 		if (!task || !may_run_on(p, cpu))
 			continue;
 		here->nr_looked += JUDGED - 1;
-		found = serve_promotable(&___it, p, task, classify(p, task, false, now), now);
+		found = serve_promotable(&___it, p, task, classify(p, task, false, now));
 	}
 	return found;
 }
@@ -196,7 +178,7 @@ __noinline int serve_new_role(u32 llc_id, u32 cpu, u64 now)
 		class = classify(p, task, false, now);
 		if (is_promoted(class) || class == CLASS_LOADER)
 			llc->nr_roles_seen = nr_found - 1;
-		found = may_run_on(p, cpu) && serve_promotable(&___it, p, task, class, now);
+		found = may_run_on(p, cpu) && serve_promotable(&___it, p, task, class);
 	}
 	if (!found)
 		llc->roles_seen_ns = now;
@@ -338,7 +320,7 @@ static void note_yield(struct task_struct *p, u64 now)
  */
 static bool goes_on(struct task_struct *prev, struct sched_task *task, u32 llc, u64 now)
 {
-	set_class(task, classify(prev, task, false, now), now);
+	set_class(task, classify(prev, task, false, now));
 	if (!is_promoted(task->class) || spinner_is_due(llc, now) ||
 	    rank_waiting(llc) >= rule_of(task->class)->rank)
 		return false;
@@ -367,7 +349,7 @@ static bool is_due_again(struct task_struct *prev, struct sched_task *task, u32 
 	vtime_update(task, llc);
 	if (!before(key_of(task), due))
 		return false;
-	advance_clock(llc_at(llc), task, 0);
+	advance_clock(llc_at(llc), task->vtime);
 	task->slice_since_ns = now;
 	compat_set_slice(prev, slice_ns);
 	count(task->class, DECISION_SLICE_EXTENDED);
@@ -416,7 +398,7 @@ static void goes_on_alone(struct task_struct *prev, struct sched_task *task, u32
 	}
 	note_yield(prev, now);
 	vtime_update(task, task->llc);
-	advance_clock(llc_at(task->llc), task, 0);
+	advance_clock(llc_at(task->llc), task->vtime);
 	task->slice_since_ns = now;
 	compat_set_slice(prev, rule_of(task->class)->slice_ns);
 }

@@ -38,8 +38,7 @@ struct group {
 	u64 refilled_ns;
 	u64 is_throttled;
 	u64 is_timer_on;
-	u64 used_ns;	   /* CPU time beyond its rate of promotion */
-	u64 over_share_ns; /* CPU time beyond its share, if it has promoted tasks */
+	u64 used_ns; /* CPU time beyond its rate of promotion */
 	u64 used_since_ns;
 	u64 idle_until; /* when is_idle must be read again */
 	u8 is_idle;	/* cpu.idle of the cgroup or of one above it */
@@ -488,20 +487,6 @@ static bool group_is_idle(struct task_struct *p, u32 slot, u64 now)
 	return is_idle;
 }
 
-/* A group used CPU time. At most PROMOTION_MAX_NS is remembered. */
-static void bucket_fill(u64 *bucket, u64 ran_ns)
-{
-	if (__sync_fetch_and_add(bucket, ran_ns) + ran_ns > PROMOTION_MAX_NS)
-		*bucket = PROMOTION_MAX_NS;
-}
-
-static void bucket_drain(u64 *bucket, u64 wall_ns, u64 ns_per_s)
-{
-	u64 allowed_ns = promotion_allowed(wall_ns, ns_per_s), filled_ns = *bucket;
-
-	__sync_fetch_and_add(bucket, -(allowed_ns < filled_ns ? allowed_ns : filled_ns));
-}
-
 /*
  * Charges CPU time to what the group may use while it is promoted. A group without promoted tasks
  * is not charged: all CPUs that run its tasks would write this.
@@ -509,7 +494,7 @@ static void bucket_drain(u64 *bucket, u64 wall_ns, u64 ns_per_s)
 static void promotion_charge(struct sched_task *task, u64 ran_ns, u64 now)
 {
 	struct group *group = group_at(task->group);
-	u64 since = group->used_since_ns, share_ns;
+	u64 since = group->used_since_ns, used_ns, allowed_ns;
 
 	if (!task->group)
 		return;
@@ -518,52 +503,32 @@ static void promotion_charge(struct sched_task *task, u64 ran_ns, u64 now)
 			return;
 		group->has_promoted = true;
 	}
-	bucket_fill(&group->used_ns, ran_ns);
-	bucket_fill(&group->over_share_ns, ran_ns);
+	used_ns = __sync_fetch_and_add(&group->used_ns, ran_ns) + ran_ns;
+	if (used_ns > PROMOTION_MAX_NS)
+		group->used_ns = PROMOTION_MAX_NS;
 	/* If several CPUs get here at the same time, one of them counts the time that passed. */
 	if (!before(since, now) || !__sync_bool_compare_and_swap(&group->used_since_ns, since, now))
 		return;
-	share_ns = promotion_ns_per_s(task->group_ratio, machine_weight(), topology.nr_cpus, 100);
-	bucket_drain(&group->over_share_ns, now - since, share_ns);
-	bucket_drain(&group->used_ns, now - since, share_ns * policy.promotion_percent / 100);
+	allowed_ns = promotion_allowed(
+		now - since, promotion_ns_per_s(task->group_ratio, machine_weight(),
+						topology.nr_cpus, policy.promotion_percent));
+	used_ns = group->used_ns;
+	__sync_fetch_and_add(&group->used_ns, -(allowed_ns < used_ns ? allowed_ns : used_ns));
 }
 
-/* Groups compete for so long after a promoted task waited for so long, and one of another group
- * had run before it. */
-#define CONTENDED_NS	  NSEC_PER_SEC
-#define CONTENDED_WAIT_NS (100 * NSEC_PER_MSEC)
-
-/* A promoted task begins a turn. */
-static void note_promoted(struct llc *llc, u32 group, u64 waited_ns, u64 now)
+/* Whether tasks of the group may go before tasks of other groups. */
+static bool group_may_promote(u32 slot)
 {
-	bool is_other = llc->promoted_group != group;
-
-	llc->promoted_group = group;
-	if (is_other && waited_ns > CONTENDED_WAIT_NS)
-		llc->contended_ns = now;
-}
-
-/*
- * Whether tasks of the group may go before tasks of other groups. While groups compete for that, a
- * group that had its share may not: its promoted tasks would wait for those of other groups.
- */
-static bool group_may_promote(u32 slot, u32 llc, u64 now)
-{
-	struct group *group = group_at(slot);
-
-	if (!slot || group->over_share_ns <= PROMOTION_BURST_NS)
-		return true;
-	return group->used_ns <= PROMOTION_BURST_NS &&
-	       before(llc_at(llc)->contended_ns + CONTENDED_NS, now);
+	return !slot || group_at(slot)->used_ns <= PROMOTION_BURST_NS;
 }
 
 /*
  * Sets the class of a task, or that of an ordinary task if its group has used up its
  * promotion.
  */
-static void set_class(struct sched_task *task, u32 class, u64 now)
+static void set_class(struct sched_task *task, u32 class)
 {
-	task->is_capped = is_promoted(class) && !group_may_promote(task->group, task->llc, now);
+	task->is_capped = is_promoted(class) && !group_may_promote(task->group);
 	task->class = task->is_capped ? CLASS_ORDINARY : class;
 }
 

@@ -86,8 +86,7 @@ static bool limit_release(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 	groups_charge(task, 0);
 	vtime_update(task, llc);
 	key = key_of(task);
-	task->class = CLASS_ORDINARY;
-	task->is_capped = false;
+	set_class(task, CLASS_ORDINARY);
 	dsq = dsq_of(QUEUE_ORDINARY, llc);
 	/*
 	 * It is counted before it is in the queue. If the move fails, or the task is counted in

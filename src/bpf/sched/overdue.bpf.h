@@ -48,12 +48,9 @@ static bool has_local_room(s32 cpu)
 static bool move_overdue(struct bpf_iter_scx_dsq *it, struct task_struct *p)
 {
 	const struct cpumask *allowed = p->cpus_ptr;
-	struct sched_task *task = sched_task_of(p);
 	s32 cpu = scx_bpf_task_cpu(p);
 	u32 llc;
 
-	if (task)
-		task->is_overdue = true; /* before the move, after which it may run */
 	if (is_bound(p)) {
 		if (!has_local_room(cpu) || !compat_dsq_move(it, p, dsq_of_cpu(cpu), 0))
 			return false;

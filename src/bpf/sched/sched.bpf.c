@@ -189,13 +189,17 @@ static bool is_throttled(struct task_struct *p, struct sched_task *task, u64 enq
 	return true;
 }
 
-/* How far before its deadline an ordinary task stands in its queue: the credit of its tier. */
-static u64 credit_of(const struct sched_task *task)
+/* The deadline of a task, less the credits of its class and tier. */
+static u64 place_in_queue(const struct sched_task *task)
 {
-	u64 credit_ns = tier_rule_of(tier_of_task(task))->credit_ns;
+	u64 key = key_of(task) - rule_of(task->class)->credit_ns;
 
 	/* First in its own group: without the slice that the others must wait for. */
-	return task->is_capped ? credit_ns + virtual_ns(task->rate, slice_ns) : credit_ns;
+	if (task->is_capped)
+		key -= virtual_ns(task->rate, slice_ns);
+	if (task->class == CLASS_ORDINARY)
+		key -= tier_rule_of(tier_of_task(task))->credit_ns;
+	return key;
 }
 
 SEC("struct_ops/zernel_enqueue")
@@ -218,8 +222,6 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	task_wakes(p, task);
 	task->queued_since_ns = now;
 	task->woken = woken;
-	task->is_overdue = false;
-	task->credit_ns = 0;
 	if (woken) {
 		groups_charge(task, 0);
 		learn_waking(p, task, now);
@@ -227,7 +229,7 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 	if (is_throttled(p, task, enq_flags))
 		return;
 	class = classify(p, task, woken, now);
-	set_class(task, class, now);
+	set_class(task, class);
 	cpu = idle_cpu_for(p, woken && task->class == CLASS_ORDINARY);
 	llc = llc_at_idle(p, allowed, cpu);
 	vtime_update(task, llc);
@@ -257,9 +259,7 @@ void BPF_PROG(zernel_enqueue, struct task_struct *p, u64 enq_flags)
 			vtime_update(task, llc);
 		}
 	}
-	if (task->class == CLASS_ORDINARY)
-		task->credit_ns = credit_of(task);
-	key = key_of(task) - task->credit_ns - rule->credit_ns;
+	key = place_in_queue(task);
 	queue_entered(task, rule->queue, llc);
 	if (task->class == CLASS_SPINNER)
 		key = spinner_queued(p, task, llc, now);
@@ -289,8 +289,7 @@ void BPF_PROG(zernel_dispatch, s32 cpu, struct task_struct *prev)
 	sweep(own, now);
 	if (serve_queue(QUEUE_SYSTEM, own))
 		return;
-	if ((llc_at(own)->is_late ||
-	     is_overdue_turn(here, others_first || !is_for_promoted(prev_task, own))) &&
+	if (is_overdue_turn(here, others_first || !is_for_promoted(prev_task, own)) &&
 	    serve_overdue(own))
 		return;
 	if (prev_task && keeps_cpu(prev, prev_task, cpu, own, others_first, now))
@@ -348,14 +347,13 @@ void BPF_PROG(zernel_tick, struct task_struct *p)
 }
 
 /*
- * Whether no waiting task has an earlier deadline. A promoted task, a task of the system and one
- * that waited for too long run before their turn, and so does a task with a credit. If they
- * advanced the clock, all tasks that wake up later would queue behind the tasks that already wait,
- * whatever their weight.
+ * Whether no waiting task has an earlier deadline. A promoted task and a task that waited
+ * for too long run before their turn. If they advanced the clock, all tasks that wake up
+ * later would queue behind the tasks that already wait.
  */
-static bool is_in_order(const struct sched_task *task)
+static bool is_in_order(const struct sched_task *task, u64 now)
 {
-	return rule_of(task->class)->in_order && !task->is_overdue;
+	return !is_promoted(task->class) && before(now, task->queued_since_ns + max_wait_ns);
 }
 
 SEC("struct_ops/zernel_running")
@@ -371,9 +369,8 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 	was_queued = task->queued_since_ns;
 	queue_left(task);
 	task_wakes(p, task);
-	if (is_in_order(task))
-		advance_clock(llc_at(task->llc), task, task->credit_ns);
-	task->is_overdue = false;
+	if (is_in_order(task, now))
+		advance_clock(llc_at(task->llc), task->vtime);
 	/* A CPU of another LLC may have taken it: its time counts where it runs. */
 	if (task->llc != queue_of_cpu(cpu))
 		vtime_update(task, queue_of_cpu(cpu));
@@ -383,9 +380,6 @@ void BPF_PROG(zernel_running, struct task_struct *p)
 	task->polls = false;
 	if (was_queued) {
 		count_wait(task->class, now - task->queued_since_ns);
-		if (is_promoted(task->class))
-			note_promoted(llc_at(task->llc), task->group, now - task->queued_since_ns,
-				      now);
 		task->queued_since_ns = 0;
 	}
 	take_over(cpu, task);
@@ -482,8 +476,7 @@ void BPF_PROG(zernel_enable, struct task_struct *p)
 	task->is_zernel = is_zernel(p);
 	/* It may have waited in a queue at an earlier detach. */
 	task->queued_since_ns = 0;
-	task->woken = task->polls = task->in_turn = task->is_overdue = false;
-	task->credit_ns = 0;
+	task->woken = task->polls = task->in_turn = false;
 }
 
 /* The task moves to another scheduling class. */
@@ -590,10 +583,8 @@ void BPF_PROG(zernel_dump_task, struct scx_dump_ctx *dump, struct task_struct *p
 	struct thread_state *thread = thread_find(p);
 
 	if (task)
-		DUMP("class %llu, role %llu, cache %llu, queued since %llu, capped %llu, tier "
-		     "%llu, group %llu, virtual time %llu, rate %llu",
-		     task->class, thread ? thread->role : 0, task->llc, task->queued_since_ns,
-		     task->is_capped, task->tier, task->group, task->vtime, task->rate);
+		DUMP("class %llu, role %llu, cache %llu, queued since %llu", task->class,
+		     thread ? thread->role : 0, task->llc, task->queued_since_ns);
 }
 
 /* Whether a CPU of the cache may run the task. */
@@ -665,11 +656,7 @@ s32 BPF_PROG(zernel_init)
 	make_spinner_timers(nr_llcs, nr_cpus);
 	make_sweep_timers(nr_llcs);
 	bpf_for(i, 0, nr_llcs) {
-		*llc_at(i) = (struct llc){
-			.clock = llc_at(i)->clock,
-			.served = llc_at(i)->clock,
-			.patience_ns = max_wait_ns,
-		};
+		*llc_at(i) = (struct llc){ .clock = llc_at(i)->clock };
 	}
 	/* Clear the state that an earlier attach left behind. */
 	bpf_for(i, 0, nr_cpus) {

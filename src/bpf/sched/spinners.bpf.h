@@ -134,7 +134,7 @@ __noinline int pollers_look(struct task_struct *p __arg_trusted, u32 group, u64 
 
 	thread = thread_find(p);
 	if (!thread || thread->role != ROLE_CRITICAL || !may_wait(QUEUE_SPINNERS, llc) ||
-	    spinner_is_due(llc, now) || !group_may_promote(group, llc, now))
+	    spinner_is_due(llc, now) || !group_may_promote(group))
 		return 0;
 	bpf_for_each(scx_dsq, poller, dsq_of(QUEUE_SPINNERS, llc), 0) {
 		struct sched_task *task = sched_task_of(poller);

@@ -24,20 +24,14 @@ static struct llc {
 	/* The first line is written at each turn. */
 	u64 clock;	 /* virtual time that the running tasks have reached */
 	s64 weight_kept; /* change of the weight of the machine that was not passed on */
-	u64 served;	 /* deadline of the last task that began a turn in order */
 	u32 nr_waiting[QUEUE_SLOTS];
-	u64 victims; /* CPUs whose task may be preempted: victims.bpf.h */
-	/* The second line is read at each dispatch and written rarely. */
 	u64 next_sweep_ns;
+	u64 victims; /* CPUs whose task may be preempted: victims.bpf.h */
+	/* The second line is written rarely; other LLCs read the speed. */
 	u64 spinner_due_ns; /* when its first spinner should run again; 0: no spinner waits */
 	u64 has_overdue;    /* the overdue queue may contain tasks */
 	u64 roles_seen_ns;  /* when no waiting task could be dispatched by a new role */
 	u64 nr_roles_seen;  /* new_roles.nr_found at that time */
-	u64 contended_ns;   /* when groups last competed for what may be promoted */
-	u32 promoted_group; /* of the last promoted task */
-	u32 is_late;	    /* the first overdue task waits for too long */
-	u64 patience_ns;    /* a task that waits for longer is overdue */
-	/* Other LLCs read the third line. */
 	struct llc_speed {
 		u64 since_ns, clock; /* when it was last measured */
 		u64 average;	     /* 0: not known */

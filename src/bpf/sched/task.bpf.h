@@ -20,7 +20,6 @@ struct sched_task {
 	u64 due_ns;	    /* spinner: when it should run again */
 	u64 vtime;	    /* its virtual time; the kernel's dsq_vtime is its place in a queue */
 	u64 rate;	    /* virtual time per CPU time (core/group.h) */
-	u64 credit_ns;	    /* how far before its deadline it stands in its queue */
 	u64 cgroup_id;	    /* of its group when it was counted */
 	u64 group_ratio;    /* inverse share of its cgroup (core/group.h) */
 	u64 waits_in;	    /* queue (DSQ) that counts it in nr_waiting, or WAITS_NOWHERE */
@@ -33,7 +32,6 @@ struct sched_task {
 	u32 woken;	    /* it waits for its first turn after a sleep, so it is in the kernel */
 	u32 group;	    /* slot of its cgroup */
 	u32 counted_weight; /* its weight among the runnable tasks; 0 while it sleeps */
-	u32 is_overdue;	    /* it waited for too long, and its next turn is out of order */
 	u32 is_zernel;	    /* of zerneld or a program that it started */
 };
 

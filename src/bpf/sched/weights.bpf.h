@@ -36,24 +36,17 @@ static u64 key_of(const struct sched_task *task)
 }
 
 /*
- * A task runs in order. The clock advances to its virtual time, by one slice at most: a task of
- * another LLC may be far ahead. If its credit is more than its slice, its virtual time may be later
- * than the deadlines of tasks that wait, and the clock does not pass these.
+ * Advances the clock to the virtual time of a task that runs in order, by one slice at
+ * most: a credit lets a task run although its virtual time is later than the deadlines
+ * of tasks that wait.
  */
-static void advance_clock(struct llc *llc, const struct sched_task *task, u64 credit_ns)
+static void advance_clock(struct llc *llc, u64 vtime)
 {
-	u64 slice = virtual_ns(task->rate, slice_ns);
-	u64 vtime = task->vtime - (credit_ns > slice ? credit_ns - slice : 0);
-
-	llc->served = task->vtime + slice - credit_ns;
 	if (before(llc->clock + slice_ns, vtime))
 		llc->clock += slice_ns;
 	else if (before(llc->clock, vtime))
 		llc->clock = vtime;
 }
-
-/* The clock may be ahead of the tasks that are served by what it advances in so long. */
-#define CLOCK_LEAD_NS (20 * NSEC_PER_MSEC)
 
 /*
  * If all tasks that run are behind the clock, for example because they sleep often, the
@@ -61,16 +54,11 @@ static void advance_clock(struct llc *llc, const struct sched_task *task, u64 cr
  * Otherwise tasks with an earlier deadline could keep a waiting task waiting. Promoted tasks
  * do not run in order: if the clock followed them, the deadlines of all waiting tasks would
  * be behind it, and a task that wakes up would wait for all of them, whatever its weight.
- * It would also if tasks want more than there is, for example because many wake up with a credit
- * for their sleep. Therefore the clock stops while the tasks that are served are behind it.
  */
-static void drive_clock(u32 llc_id, u64 ran_ns)
+static void drive_clock(struct llc *llc, u64 ran_ns)
 {
 	u64 rate = rate_of_ratio(ratio_of_machine(machine_weight()));
-	struct llc *llc = llc_at(llc_id);
 
-	if (before(llc->served + virtual_ns(rate, CLOCK_LEAD_NS * llc_size(llc_id)), llc->clock))
-		return;
 	__sync_fetch_and_add(&llc->clock, virtual_ns(rate, ran_ns) * 15 / 16);
 }
 
@@ -91,7 +79,7 @@ static void charge(struct task_struct *p, struct sched_task *task, struct sched_
 	groups_charge(task, ran_ns);
 	promotion_charge(task, ran_ns, now);
 	if (!is_promoted(class))
-		drive_clock(task->llc, ran_ns);
+		drive_clock(llc_at(task->llc), ran_ns);
 	task->vtime += virtual_ns(task->rate, ran_ns);
 	task->tier = learn_task_stops(p, &task->learner, ran_ns, sleeps, now);
 	/* A task that keeps its CPU may have a new tier. */
