@@ -13,7 +13,6 @@ from .. import machine
 
 ROOT = pathlib.Path("/sys/fs/cgroup")
 SETTLE_SECONDS = 0.5
-END_SECONDS = 300  # of hundreds of killed tasks on two emulated CPUs
 
 
 class Group:
@@ -62,12 +61,12 @@ class Group:
         with self.start_periodic(*arguments) as process:
             return json.loads(process.communicate()[0])
 
-    def end(self):
+    def end(self, seconds):
         (self.path / "cgroup.kill").write_text("1")
         for hog in self.hogs:
             os.waitpid(hog.pid, 0)
         machine.check(machine.wait_for(lambda: "populated 0" in (self.path / "cgroup.events").read_text(),
-                                       END_SECONDS), f"a task in {self.path.name} does not end")
+                                       seconds), f"a task in {self.path.name} does not end")
         self.path.rmdir()
 
 
@@ -77,7 +76,7 @@ def control(path):
 
 
 @contextlib.contextmanager
-def tree(groups):
+def tree(groups, end_seconds=machine.BACK_SECONDS):
     """tree({"a": {"weight": 200}, "a/b": {}}) makes these cgroups, and kills their tasks at the end."""
     made = []
     try:
@@ -90,7 +89,7 @@ def tree(groups):
         yield made
     finally:
         for group in reversed(made):
-            group.end()
+            group.end(end_seconds)
 
 
 def cpus_used(groups, seconds, settle=SETTLE_SECONDS):
@@ -98,7 +97,8 @@ def cpus_used(groups, seconds, settle=SETTLE_SECONDS):
     time.sleep(settle)
     begin, before = time.monotonic(), [group.cpu_seconds() for group in groups]
     time.sleep(seconds)
-    lasted, after = time.monotonic() - begin, [group.cpu_seconds() for group in groups]
+    after = [group.cpu_seconds() for group in groups]
+    lasted = time.monotonic() - begin  # last, as in compare.run.run_jobs
     return [(now - was) / lasted for now, was in zip(after, before)]
 
 

@@ -26,6 +26,7 @@ RIVAL_USERS = 8
 RIVALS_EACH = int(os.environ.get("CAMPAIGN_SIZE") or 64)
 RIVALS_START_SECONDS = 600
 RIVALS_SETTLE_SECONDS = 60  # until all of them have initialized, and count as feeders
+RIVALS_END_SECONDS = 300  # of hundreds of killed tasks on two emulated CPUs
 RIVALS_WINDOWS = 4  # with 130 tasks on 2 CPUs, a turn of all of them takes a second, and the share in some seconds differs
 FAKE_SETTLE_SECONDS = 2.5  # until the probes are attached, and each process has synced
 
@@ -105,7 +106,7 @@ def rivals(seconds):
     """Processes of 8 users that feed a GPU without using it, beside a job in a group of the same weight as each of them."""
     command = shlex.join(map(str, (machine.BUILD / "lab/train/train", *FAKE, "--seconds", 3600)))
     users = {f"user{i}": {} for i in range(RIVAL_USERS)}
-    with groups.tree({"job": {}, **users}) as made, contextlib.ExitStack() as stack:
+    with groups.tree({"job": {}, **users}, RIVALS_END_SECONDS) as made, contextlib.ExitStack() as stack:
         sizes = [2, *[RIVALS_EACH] * RIVAL_USERS]
         for number, (group, size) in enumerate(zip(made, sizes)):
             env = {"VGPU_SHM": f"/dev/shm/rivals{number}", "VGPU_DEVICE_FILE": DEVICE_FILE}
